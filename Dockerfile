@@ -1,0 +1,35 @@
+# The evaluation container for grand-challenge.org (linux/amd64); build it with build.sh.
+# BASE can be given with a digest, to pin it.
+ARG BASE=python:3.13-slim
+FROM ${BASE}
+
+# The platform runs the container as this user; it needs a name and a home.
+RUN groupadd --gid 1000 flare \
+    && useradd --uid 1000 --gid flare --create-home flare
+
+ENV PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
+
+WORKDIR /opt/app
+COPY requirements.txt .
+RUN python -m pip install --no-cache-dir --no-deps --only-binary :all: \
+        --disable-pip-version-check --root-user-action ignore -r requirements.txt
+
+COPY evaluate.py .
+COPY flare flare
+COPY ground-truth ground-truth
+
+# A challenge's name, and the commit of the sources; build.sh sets both.
+ARG CHALLENGE=flare21
+ARG COMMIT=unknown
+ENV FLARE_CHALLENGE=${CHALLENGE} \
+    FLARE_COMMIT=${COMMIT}
+
+# Any user can read everything, whatever the permissions were outside. Then a broken
+# challenge file fails the build, not a participant's evaluation.
+RUN chmod -R a+rX . \
+    && python -m compileall -q flare \
+    && python -c 'import flare, os; flare.read_challenge(os.environ["FLARE_CHALLENGE"])'
+
+USER flare
+ENTRYPOINT ["python", "/opt/app/evaluate.py"]

@@ -1,0 +1,6 @@
+"""``python -m flare`` is the same as ``flare``."""
+
+from flare.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,271 @@
+"""What a FLARE edition asks for, read from a TOML file: organs, rules, ranked metrics.
+
+A challenge is data. The files in ``flare/challenges/`` are the only place where label
+numbers and tolerances are written; ``docs/challenge-files.md`` explains every key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from flare.errors import ChallengeError, listing
+from flare.schema import build, check
+
+STATISTICS = ("mean", "std", "min", "max", "median")
+"""What is said of each metric over all cases; no organ can have such a name."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def _check_name(key: str, value: str) -> None:
+    expected = "lower-case letters, digits and underscores, a letter first"
+    check(_NAME.fullmatch(value) is not None, key, value, expected)
+
+
+def _check_length(key: str, value: float) -> None:
+    check(0 < value < math.inf, key, value, "a length above 0 mm")
+
+
+def _check_share(key: str, value: float) -> None:
+    check(0 <= value <= 1, key, value, "a number from 0 to 1")
+
+
+def _check_unique(table: str, key: str, values: list[Any]) -> None:
+    for number, value in enumerate(values, start=1):
+        first = values.index(value) + 1
+        expected = f"another value than {table}[{first}].{key}"
+        check(first == number, f"{table}[{number}].{key}", value, expected)
+
+
+class UnknownLabels(Enum):
+    """What a label means that is no organ of the challenge."""
+
+    REFUSE = "refuse"
+    """The file is refused."""
+    IGNORE = "ignore"
+    """The voxels count as background."""
+    ZERO = "zero"
+    """The case scores DSC 0 and NSD 0 for every organ."""
+
+
+class GridComparison(Enum):
+    """How strictly the grids of reference and prediction are compared."""
+
+    STRICT = "strict"
+    """The numbers of voxels are equal, and no corner lies elsewhere."""
+    SIZE = "size"
+    """The numbers of voxels are equal; anything else is a warning."""
+
+
+class TopSlice(Enum):
+    """What becomes of the highest slice of a z-range."""
+
+    KEPT = "kept"
+    DROPPED = "dropped"
+    """As in the official scripts, whose slice ends before its upper bound."""
+
+
+class Better(Enum):
+    """Which end of a metric is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organ:
+    """One structure that is scored."""
+
+    label: int
+    """Value of its voxels, 1 to 255."""
+    name: str
+    """As in the keys of metrics.json: lower case, digits and underscores."""
+    tolerance_mm: float
+    """Tolerance of its NSD."""
+    in_mean: bool = True
+    """Does it count in the DSC and NSD of a case?"""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check(1 <= self.label <= 255, "label", self.label, "1 to 255")
+        _check_name("name", self.name)
+        check(
+            self.name not in STATISTICS,
+            "name",
+            self.name,
+            f"another name than {listing(STATISTICS)}, which metrics.json uses",
+        )
+        _check_length("tolerance_mm", self.tolerance_mm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentOrgans:
+    """DSC and NSD of an organ that one label map, or neither, contains."""
+
+    in_both: float = 1.0
+    """Neither label map has the organ."""
+    in_reference: float = 0.0
+    """The prediction has an organ that is not there."""
+    in_prediction: float = 0.0
+    """The prediction misses the organ."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for key in ("in_both", "in_reference", "in_prediction"):
+            _check_share(key, getattr(self, key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZRange:
+    """Organs that are scored only in the slices where the reference has them."""
+
+    organs: tuple[str, ...] = ()
+    top_slice: TopSlice = TopSlice.KEPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownLabelRules:
+    """What unknown labels mean in the reference and in the prediction."""
+
+    reference: UnknownLabels = UnknownLabels.REFUSE
+    prediction: UnknownLabels = UnknownLabels.REFUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRules:
+    """When two grids count as the same."""
+
+    compare: GridComparison = GridComparison.STRICT
+    tolerance_mm: float = 0.1
+    """How far a corner of the grid may lie from where it should. Honest files of one
+    grid, saved by nibabel and by SimpleITK, differ by 0.03 mm."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_length("tolerance_mm", self.tolerance_mm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedMetric:
+    """One metric of the final ranking."""
+
+    metric: str
+    better: Better
+    weight: float = 1.0
+    """How much its rank counts."""
+    tolerance: float = 0.0
+    """In the metric's unit; up to here a value is as good as none."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_name("metric", self.metric)
+        check(0 < self.weight < math.inf, "weight", self.weight, "a number above 0")
+        check(
+            0 <= self.tolerance < math.inf,
+            "tolerance",
+            self.tolerance,
+            "a number of at least 0",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The rules of one challenge."""
+
+    key: str
+    """Name of its file without the extension, as given to ``--challenge``."""
+    name: str
+    """Name for people."""
+    checksum: str
+    """SHA-256 of its file."""
+    organs: tuple[Organ, ...]
+    absent_organs: AbsentOrgans = AbsentOrgans()
+    smallest_dsc_for_nsd: float = 0.0
+    """An organ's NSD is 0 where its DSC is below this."""
+    decimals: int | None = None
+    """Decimals to which each organ's DSC and NSD are rounded, before any mean."""
+    z_range: ZRange = ZRange()
+    unknown_labels: UnknownLabelRules = UnknownLabelRules()
+    grid: GridRules = GridRules()
+    ranking: tuple[RankedMetric, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check what belongs together."""
+        check(bool(self.name.strip()), "name", self.name, "a name for people")
+        check(bool(self.organs), "organs", [], "at least one organ")
+        _check_unique("organs", "label", [organ.label for organ in self.organs])
+        _check_unique("organs", "name", [organ.name for organ in self.organs])
+        check(
+            any(organ.in_mean for organ in self.organs),
+            "organs",
+            "without any in_mean",
+            "at least one organ that counts in the mean",
+        )
+        _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        names = [organ.name for organ in self.organs]
+        for name in self.z_range.organs:
+            expected = f"names of organs: {listing(names)}"
+            check(name in names, "z_range.organs", name, expected)
+        _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
+
+    @property
+    def labels_text(self) -> str:
+        """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
+        organs = sorted(self.organs, key=lambda organ: organ.label)
+        return listing(
+            ["0 background", *(f"{organ.label} {organ.name}" for organ in organs)]
+        )
+
+
+def challenge_names() -> tuple[str, ...]:
+    """Return the names of the challenges that come with the program."""
+    files = resources.files("flare.challenges").iterdir()
+    return tuple(
+        sorted(file.name[:-5] for file in files if file.name.endswith(".toml"))
+    )
+
+
+def read_challenge(name: str) -> Challenge:
+    """Read a challenge.
+
+    Parameters
+    ----------
+    name : str
+        One of `challenge_names`, or the path of a TOML file (it ends in ``.toml``).
+
+    Raises
+    ------
+    ChallengeError
+        If there is no such challenge, or its file breaks a rule; the message names
+        the file, the key, the value found and what is allowed.
+    """
+    if name.endswith(".toml"):
+        source = Path(name)
+    elif name in challenge_names():
+        source = Path(str(resources.files("flare.challenges") / f"{name}.toml"))
+    else:
+        problem = f"no such challenge; there are {listing(challenge_names())}, or give"
+        raise ChallengeError(name, f"{problem} a file that ends in .toml")
+    try:
+        content = source.read_bytes()
+        values = tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise ChallengeError(name, f"cannot be read ({reason})") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ChallengeError(name, f"is not TOML ({error})") from error
+    given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}
+    try:
+        return build(Challenge, values, **given)
+    except ValueError as error:
+        raise ChallengeError(name, str(error)) from error

@@ -1,0 +1,1 @@
+"""The challenge files that come with the program."""

@@ -1,0 +1,151 @@
+"""The command line: arguments, environment variables and platform paths, no logic."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import flare
+from flare._version import __version__
+from flare.console import run_command, show_progress
+from flare.evaluation import evaluate, has_label_maps, source_commit
+from flare.results import prepare_output, results_table, write_metrics
+from flare.synthetic import SEED, write_demonstration
+
+INPUT = Path("/input")
+OUTPUT = Path("/output")
+PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
+"""Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
+BUNDLED_GROUND_TRUTH = Path(__file__).parents[1] / "ground-truth"
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the result is its exit status."""
+    arguments = _parser().parse_args(argv)
+    return run_command(partial(arguments.command, arguments))
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Write a usage error to stderr, and exit with status 2."""
+        line = " ".join(message.split())
+        self.exit(2, f"{self.prog}: {line}; see {self.prog} --help\n")
+
+
+class _Version(argparse.Action):
+    """Tell version and commit; git is asked only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print to stdout and exit."""
+        sys.stdout.write(f"flare {__version__} ({source_commit()})\n")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    parser = _Parser(prog="flare", description=flare.__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="and commit")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser(
+        "evaluate",
+        help="score a folder of predictions; writes metrics.json",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_evaluate)
+    command.add_argument(
+        "--input",
+        type=Path,
+        default=INPUT,
+        metavar="DIR",
+        help="folder of predictions (default: %(default)s)",
+    )
+    command.add_argument(
+        "--ground-truth",
+        type=Path,
+        metavar="DIR",
+        help=f"folder of reference labels (default: {PLATFORM_GROUND_TRUTH} if there"
+        " are any, else the bundled ones)",
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        metavar="DIR",
+        help="folder for metrics.json (default: %(default)s)",
+    )
+    command.add_argument(
+        "--challenge",
+        default=os.environ.get("FLARE_CHALLENGE", "flare21"),
+        metavar="NAME|FILE.toml",
+        help="whose rules apply (default: $FLARE_CHALLENGE, else flare21)",
+    )
+    command.add_argument(
+        "--workers",
+        type=_positive,
+        default=os.environ.get("FLARE_WORKERS"),
+        metavar="N",
+        help="processes (default: $FLARE_WORKERS, else what CPUs and memory allow)",
+    )
+
+    command = commands.add_parser(
+        "demonstration",
+        help="write the demonstration set: synthetic references and predictions",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_demonstration)
+    command.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="folder to write to"
+    )
+    command.add_argument(
+        "--seed", type=int, default=SEED, metavar="N", help="default: %(default)s"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        message = f"{text!r} is not a whole number above 0"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+def _evaluate(arguments: argparse.Namespace) -> None:
+    """Score a folder of predictions."""
+    prepare_output(arguments.output)
+    ground_truth = arguments.ground_truth
+    if ground_truth is None:
+        is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
+        ground_truth = PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
+    _log.info(
+        "flare %s, challenge %s, reference labels in %s",
+        __version__,
+        arguments.challenge,
+        ground_truth,
+    )
+    results = evaluate(
+        arguments.input,
+        ground_truth,
+        challenge=arguments.challenge,
+        workers=arguments.workers,
+        on_case=show_progress,
+    )
+    file = write_metrics(results, arguments.output)
+    _log.info("\n%s\n\nWrote %s", results_table(results), file)
+
+
+def _demonstration(arguments: argparse.Namespace) -> None:
+    """Write the demonstration set."""
+    for file in write_demonstration(arguments.output, seed=arguments.seed):
+        _log.info("Wrote %s", file)

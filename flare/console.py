@@ -1,0 +1,127 @@
+"""What a run says: the log on stdout, progress, and one line on stderr if it fails.
+
+The platform shows a participant the last line of stderr, and marks a successful run
+that wrote there. Libraries write there too, even from C++. So while a command runs,
+whatever is written to stderr goes to stdout; only the final line goes to the real one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flare.errors import MESSAGE_LIMIT, FlareError, WorkerError, safe
+from flare.scoring import Attempt
+
+_log = logging.getLogger(__name__)
+
+BAR_WIDTH = 30
+"""Characters of the progress bar."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+def run_command(command: Callable[[], None]) -> int:
+    """Run a command and turn what it raises into an exit status and one line.
+
+    Returns
+    -------
+    int
+        0, or 1 after an error, or 130 after Ctrl-C. Then stderr has exactly one line,
+        of at most 1,024 characters; else it has none.
+    """
+    with _stderr_to_stdout() as stderr, _log_to_stdout():
+        status, line = _outcome(command)
+        _flush_stdout()
+        if line:
+            os.write(stderr, f"{_fitting(line)}\n".encode())
+    return status
+
+
+def _outcome(command: Callable[[], None]) -> tuple[int, str]:
+    """Exit status of a command, and the line for stderr."""
+    try:
+        command()
+    except FlareError as error:
+        return 1, str(error)
+    except MemoryError:
+        traceback.print_exc(file=sys.stdout)
+        return 1, str(WorkerError("The evaluation ran out of memory"))
+    except KeyboardInterrupt:
+        return INTERRUPTED, "Interrupted."
+    except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
+        traceback.print_exc(file=sys.stdout)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__} in {Path(place.filename).name}"
+        return 1, (
+            f"Internal error in the evaluation ({where});"
+            " the organisers have the log. [X01]"
+        )
+    return 0, ""
+
+
+@contextmanager
+def _stderr_to_stdout() -> Iterator[int]:
+    """Let file descriptor 2 be 1 for a while; yields the real stderr's descriptor."""
+    sys.stderr.flush()
+    real = os.dup(2)
+    try:
+        os.dup2(1, 2)
+        yield real
+    finally:
+        sys.stderr.flush()
+        os.dup2(real, 2)
+        os.close(real)
+
+
+@contextmanager
+def _log_to_stdout() -> Iterator[None]:
+    """Let this program's log be written to stdout for a while."""
+    logging.raiseExceptions = False  # a closed stdout is no reason to fail
+    log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+def _flush_stdout() -> None:
+    """Flush stdout; if nobody reads it any more, let Python not complain at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _fitting(line: str) -> str:
+    """A text as one line of valid UTF-8 that the platform keeps whole."""
+    content = " ".join(line.split()).encode("utf-8", "backslashreplace")
+    return content[: MESSAGE_LIMIT - 1].decode("utf-8", "ignore")
+
+
+def show_progress(number: int, total: int, attempt: Attempt) -> None:
+    """Log one finished case; on a terminal, draw a bar instead."""
+    if sys.stdout.isatty():
+        done = BAR_WIDTH * number // total
+        bar = f"[{'#' * done}{'.' * (BAR_WIDTH - done)}] {number}/{total} cases"
+        sys.stdout.write(f"\r{bar}" + ("\n" if number == total else ""))
+        sys.stdout.flush()
+        return
+    if attempt.score:
+        outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+    else:
+        outcome = str(attempt.problem or "read")
+    position = f"[{number:0{len(str(total))}}/{total}]"
+    _log.info(
+        "%s %s %s %.2f s", position, safe(attempt.pair.case), outcome, attempt.seconds
+    )

@@ -1,0 +1,362 @@
+"""Every error a user can meet, sorted by who can repair it.
+
+::
+
+    FlareError
+    ├── SubmissionError                the participant
+    │   ├── NothingToScoreError    F01
+    │   ├── DuplicateCasesError    F02
+    │   ├── MisnamedCasesError     F03
+    │   ├── UnexpectedCasesError   F04
+    │   ├── MissingCasesError      F05
+    │   ├── FileError                  one file; the case is known
+    │   │   ├── FileFormatError    F06
+    │   │   ├── GridSizeError      F07
+    │   │   ├── GridPositionError  F08
+    │   │   ├── DamagedFileError   F09
+    │   │   ├── FractionError      F10
+    │   │   └── LabelError         F11
+    │   └── SeveralProblemsError       any of the above together
+    ├── OrganiserError                 the organisers of the challenge
+    │   ├── ChallengeError         G01
+    │   ├── GroundTruthError       G02
+    │   └── DemonstrationSetError  G03
+    └── HostError                      whoever runs the program
+        ├── InputError             H01
+        ├── OutputError            H02
+        └── WorkerError            H03
+
+The grand-challenge platform shows a participant a single line, which may be public. So
+every error is one line: the file first, what is wrong, what was expected, what to do,
+and a code that README explains. The order of the codes is the order in which several
+problems share the line. What a message is made of stays on the object.
+
+Constructors take positional arguments only, so that errors survive the way back from
+a worker process.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+MESSAGE_LIMIT = 1024
+"""Characters of an error that the platform keeps."""
+
+NAMES_LIMIT = 10
+"""Names that a message lists before it counts the rest."""
+
+NAMES_CHARACTERS = 150
+"""Characters that the names of one message may take together."""
+
+NAME_CHARACTERS = 80
+"""Characters of a single name; a longer one is shortened in its middle."""
+
+
+class FlareError(Exception):
+    """Anything that ends an evaluation with a message instead of a result."""
+
+    code: ClassVar[str]
+    finding: str
+    """What is wrong, the file first, without a full stop."""
+    remedy: str
+    """What to do about it: a sentence."""
+
+    def __str__(self) -> str:
+        """Return the whole message, on one line."""
+        return f"{self.finding}. {self.remedy} [{self.code}]"
+
+
+# --- The participant --------------------------------------------------------------
+
+
+class SubmissionError(FlareError):
+    """The submission cannot be scored; its author can repair it."""
+
+
+class NothingToScoreError(SubmissionError):
+    """There is no label map in the submission at all."""
+
+    code = "F01"
+
+    def __init__(self, found: Sequence[str], example: str) -> None:
+        self.found = tuple(found)
+        self.example = example
+        holds = f"found {listing(found)}" if found else "it is empty"
+        self.finding = f"The submission holds no label map ({holds})"
+        self.remedy = f"Submit one .nii.gz file for each case, such as {safe(example)}."
+
+
+class DuplicateCasesError(SubmissionError):
+    """Cases were submitted more than once."""
+
+    code = "F02"
+    remedy = "Keep one file for each case."
+
+    def __init__(self, duplicates: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        self.duplicates = tuple(duplicates)
+        (case, files), *others = duplicates
+        self.finding = f"{listing(files)}: {len(files)} files for case {safe(case)}"
+        if others:
+            self.finding += f", likewise for {listing(case for case, _ in others)}"
+
+
+class MisnamedCasesError(SubmissionError):
+    """Files have names that are nearly those of cases."""
+
+    code = "F03"
+
+    def __init__(self, renames: Sequence[tuple[str, str]]) -> None:
+        self.renames = tuple(renames)
+        self.finding = f"{listing(file for file, _ in renames)}: no case has this name"
+        expected = listing(expected for _, expected in renames)
+        self.remedy = f"Rename: did you mean {expected}?"
+
+
+class UnexpectedCasesError(SubmissionError):
+    """Files belong to no case of the challenge."""
+
+    code = "F04"
+
+    def __init__(self, files: Sequence[str], example: str) -> None:
+        self.files = tuple(files)
+        self.example = example
+        self.finding = f"{listing(files)}: no case has this name"
+        self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
+
+
+class MissingCasesError(SubmissionError):
+    """Cases were not submitted."""
+
+    code = "F05"
+    remedy = "Submit one file for every case."
+
+    def __init__(self, missing: Sequence[str], expected: int) -> None:
+        self.missing = tuple(missing)
+        self.expected = expected
+        count = f"{len(missing)} of {expected} cases"
+        self.finding = f"Missing {count}: {listing(missing)}"
+
+
+class FileError(SubmissionError):
+    """Something is wrong with one file."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
+class FileFormatError(FileError):
+    """The file is no label map that can be read."""
+
+    code = "F06"
+    remedy = "Save the label map as .nii.gz with SimpleITK or nibabel."
+
+
+class GridSizeError(FileError):
+    """The prediction has other numbers of voxels than the reference."""
+
+    code = "F07"
+    remedy = "Write the label map on the grid of the input CT."
+
+
+class GridPositionError(FileError):
+    """The prediction lies elsewhere than the reference."""
+
+    code = "F08"
+    remedy = "Copy origin, spacing and direction of the input CT into the label map."
+
+
+class DamagedFileError(FileError):
+    """The file is not whole."""
+
+    code = "F09"
+    remedy = "Write the file again, and zip and upload it again."
+
+
+class FractionError(FileError):
+    """There are voxels that are no whole numbers."""
+
+    code = "F10"
+    remedy = (
+        "Save labels instead of probabilities; resample label maps with"
+        " nearest-neighbour interpolation."
+    )
+
+
+class LabelError(FileError):
+    """There are labels that the challenge does not know."""
+
+    code = "F11"
+
+    def __init__(self, file: str, problem: str, known: str) -> None:
+        super().__init__(file, problem)
+        self.known = known
+        self.remedy = f"Use {known}."
+
+
+class SeveralProblemsError(SubmissionError):
+    """More than one thing is wrong with a submission."""
+
+    def __init__(self, problems: Sequence[SubmissionError]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda problem: problem.code))
+        self.finding = "; ".join(problem.finding for problem in self.problems)
+        self.remedy = "Repair them all."
+        self.code = self.problems[0].code  # type: ignore[misc]
+
+    def __str__(self) -> str:
+        """Return every kind of problem, as far as the platform keeps the line."""
+        groups = itertools.groupby(self.problems, key=lambda problem: problem.code)
+        texts = [_kind_text(tuple(group)) for _, group in groups]
+        line = texts[0]
+        for shown, text in enumerate(texts[1:], start=1):
+            left_out = f" And {len(texts) - shown} more kinds of problems."
+            if len(line) + len(text) + len(left_out) >= MESSAGE_LIMIT:
+                return line + left_out
+            line += f" {text}"
+        return line
+
+
+def _kind_text(group: tuple[SubmissionError, ...]) -> str:
+    """All problems of one code in one sentence."""
+    first, *others = group
+    if not others:
+        return str(first)
+    files = [error.file for error in others if isinstance(error, FileError)]
+    return f"{first.finding}, likewise {listing(files)}. {first.remedy} [{first.code}]"
+
+
+def raise_problems(problems: Sequence[SubmissionError]) -> None:
+    """Raise what is wrong, as one error; return if nothing is.
+
+    Raises
+    ------
+    SubmissionError
+        The problem itself if there is only one, else a `SeveralProblemsError`.
+    """
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise SeveralProblemsError(problems)
+
+
+# --- The organisers ---------------------------------------------------------------
+
+
+class OrganiserError(FlareError):
+    """The challenge is not set up well; a participant is not at fault."""
+
+
+class ChallengeError(OrganiserError):
+    """A challenge file breaks its rules."""
+
+    code = "G01"
+    remedy = "Every key is explained in docs/challenge-files.md."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
+class GroundTruthError(OrganiserError):
+    """The reference labels are missing, damaged or contradictory."""
+
+    code = "G02"
+    remedy = "The organisers have to repair this; the submission is not at fault."
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = f"Reference labels: {problem}"
+
+
+class DemonstrationSetError(OrganiserError):
+    """The organisers have not put their reference labels in yet."""
+
+    code = "G03"
+    finding = (
+        "The organisers have not supplied their reference labels yet: this evaluation"
+        " holds only its demonstration set"
+    )
+    remedy = "This is not the submission's fault; please tell the organisers."
+
+
+# --- Whoever runs the program -----------------------------------------------------
+
+
+class HostError(FlareError):
+    """Something on this computer stands in the way."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = problem
+
+
+class InputError(HostError):
+    """There is no submission to read."""
+
+    code = "H01"
+    remedy = "Give the folder of predictions with --input, or mount it at /input."
+
+
+class OutputError(HostError):
+    """The result cannot be written."""
+
+    code = "H02"
+    remedy = (
+        'Make the folder writable; with docker run, add --user "$(id -u):$(id -g)".'
+    )
+
+
+class WorkerError(HostError):
+    """There was too little memory, or a worker process was killed."""
+
+    code = "H03"
+    remedy = "Give the evaluation more memory, or set --workers 1."
+
+
+# --- Names in messages ------------------------------------------------------------
+
+
+def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
+    """Some names, safe to print, and the number of the rest.
+
+    Examples
+    --------
+    >>> listing(["a.nii.gz", "b.nii.gz", "c.nii.gz"], last=" and ")
+    'a.nii.gz, b.nii.gz and c.nii.gz'
+    >>> listing(f"c{n:02}" for n in range(22))
+    'c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 12 more'
+    """
+    texts = [safe(name) for name in names]
+    shown = texts[:1]
+    for text in texts[1:NAMES_LIMIT]:
+        if len(", ".join([*shown, text])) > NAMES_CHARACTERS:
+            break
+        shown.append(text)
+    rest = len(texts) - len(shown)
+    if rest:
+        return f"{', '.join(shown)} and {rest} more"
+    return last.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def safe(name: str | Path) -> str:
+    r"""Return a name that cannot break, forge or overflow the line it is printed on.
+
+    Examples
+    --------
+    >>> safe("two\nlines")
+    'two\\nlines'
+    """
+    text = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+    if len(text) > NAME_CHARACTERS:
+        half = (NAME_CHARACTERS - 3) // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return text

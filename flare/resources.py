@@ -1,0 +1,62 @@
+"""How many CPUs, and how much memory, this process may use."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+WORKER_BYTES = 150 * 2**20
+"""Memory of a worker beside its label maps: Python and its libraries."""
+
+MAPS_PER_WORKER = 3
+"""Reference and prediction in one byte per voxel, and as much to spare."""
+
+
+def default_workers(largest_map_voxels: int) -> int:
+    """As many workers as there are CPUs, but no more than fit into the memory."""
+    per_worker = WORKER_BYTES + MAPS_PER_WORKER * largest_map_voxels
+    return max(1, min(available_cpus(), available_bytes() // per_worker))
+
+
+def available_cpus(cgroups: Path = CGROUPS) -> int:
+    """CPUs that this process may run on, as far as a container's quota allows."""
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:  # macOS
+        cpus = os.cpu_count() or 1
+    quotas = [cpus]
+    for quota, period in _cpu_quotas(cgroups):
+        quotas.append(math.ceil(quota / period))
+    return max(1, min(quotas))
+
+
+def available_bytes(cgroups: Path = CGROUPS) -> int:
+    """Memory of this computer, as far as a container's limit allows."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
+    limits = [number for file in files for number in _numbers(file)]
+    return min([memory, *limits])
+
+
+def _cpu_quotas(cgroups: Path) -> Iterator[tuple[int, int]]:
+    """CPU time per period, as control groups of version 2 and 1 give it."""
+    version_2 = _numbers(cgroups / "cpu.max")
+    if len(version_2) == 2:
+        yield version_2[0], version_2[1]
+    quota = _numbers(cgroups / "cpu" / "cpu.cfs_quota_us")
+    period = _numbers(cgroups / "cpu" / "cpu.cfs_period_us")
+    if quota and period:
+        yield quota[0], period[0]
+
+
+def _numbers(file: Path) -> list[int]:
+    """The positive numbers in a file: none if there is no file, or no limit."""
+    try:
+        words = file.read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [int(word) for word in words if word.isdigit() and int(word) > 0]

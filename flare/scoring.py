@@ -1,0 +1,358 @@
+"""Applies the rules of a challenge to a case's two label maps, and to all cases."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+
+import numpy as np
+
+from flare.challenge import (
+    Challenge,
+    GridComparison,
+    Organ,
+    TopSlice,
+    UnknownLabels,
+)
+from flare.errors import (
+    DamagedFileError,
+    FileError,
+    GridPositionError,
+    GridSizeError,
+    GroundTruthError,
+    LabelError,
+    SubmissionError,
+    WorkerError,
+    listing,
+    safe,
+)
+from flare.labelmaps import LabelMap, read_grid, read_label_map
+from flare.metrics import Agreement, compare_labels
+from flare.submission import CasePair, LabelMapFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganScore:
+    """DSC and NSD of one organ in one case, after all rules of the challenge."""
+
+    organ: str
+    dsc: float
+    nsd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseScore:
+    """What one case scores."""
+
+    case: str
+    reference_file: str
+    """Name without folders."""
+    prediction_file: str
+    """Name without folders."""
+    organs: tuple[OrganScore, ...]
+    """In the order of the challenge."""
+    dsc: float
+    """Mean over the organs that count in it."""
+    nsd: float
+    """Mean over the organs that count in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedHeaders:
+    """What the headers of a pair say, if they go together."""
+
+    voxels: int
+    """Number of voxels in each of both."""
+    warning: str | None
+    """A difference that the challenge lets pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What came of one case."""
+
+    pair: CasePair
+    score: CaseScore | None
+    problem: SubmissionError | None
+    seconds: float
+
+
+def score_labels(
+    reference: LabelMap, prediction: LabelMap, challenge: Challenge
+) -> tuple[OrganScore, ...]:
+    """Score every organ of a challenge.
+
+    Parameters
+    ----------
+    reference, prediction : LabelMap
+        Of equal shape. The spacing of the reference counts.
+    challenge : Challenge
+        Whose rules are applied, in this order: unknown labels that make a case 0,
+        the z-range, absent organs, the smallest DSC for NSD, rounding.
+
+    Returns
+    -------
+    tuple of OrganScore
+        In the order of the challenge's organs.
+
+    Notes
+    -----
+    The rules are those of FLARE's official scripts (FLARE21 to FLARE24/Evaluation in
+    https://github.com/JunMa11/FLARE2021 at aad2cc2); challenge files say which apply.
+    """
+    rules = challenge.unknown_labels
+    if (reference.unknown and rules.reference is UnknownLabels.ZERO) or (
+        prediction.unknown and rules.prediction is UnknownLabels.ZERO
+    ):
+        return tuple(
+            OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
+        )
+    agreements: dict[int, Agreement] = {}
+    everywhere = [o for o in challenge.organs if o.name not in challenge.z_range.organs]
+    for organs, zs in (
+        (everywhere, slice(None)),
+        *(
+            ([organ], _z_range(reference, organ.label, challenge.z_range.top_slice))
+            for organ in challenge.organs
+            if organ not in everywhere
+        ),
+    ):
+        agreements |= compare_labels(
+            reference.labels[zs],
+            prediction.labels[zs],
+            reference.grid.spacing,
+            {organ.label: organ.tolerance_mm for organ in organs},
+        )
+    return tuple(
+        _organ_score(organ, agreements[organ.label], challenge)
+        for organ in challenge.organs
+    )
+
+
+def _z_range(reference: LabelMap, label: int, top_slice: TopSlice) -> slice:
+    """Slices in which an organ is scored; all of them if the reference lacks it.
+
+    The official scripts drop the top slice by mistake, and crash when it is the only
+    one; here a single slice is kept.
+    """
+    slices = [z for z, plane in enumerate(reference.labels) if (plane == label).any()]
+    if not slices:
+        return slice(None)
+    dropped = 1 if top_slice is TopSlice.DROPPED and slices[-1] > slices[0] else 0
+    return slice(slices[0], slices[-1] + 1 - dropped)
+
+
+def _organ_score(
+    organ: Organ, agreement: Agreement, challenge: Challenge
+) -> OrganScore:
+    """Apply the rules for one organ to what was measured."""
+    dsc, nsd = agreement.dsc, agreement.nsd
+    absent = challenge.absent_organs
+    if not agreement.reference_voxels:
+        dsc = nsd = (
+            absent.in_reference if agreement.prediction_voxels else absent.in_both
+        )
+    elif not agreement.prediction_voxels:
+        dsc = nsd = absent.in_prediction
+    if dsc < challenge.smallest_dsc_for_nsd:
+        nsd = 0.0
+    if challenge.decimals is not None:
+        # The official scripts round NumPy's floats, whose ties differ from Python's.
+        dsc, nsd = (float(np.round(value, challenge.decimals)) for value in (dsc, nsd))
+    return OrganScore(organ=organ.name, dsc=dsc, nsd=nsd)
+
+
+def check_headers(pair: CasePair, challenge: Challenge) -> CheckedHeaders:
+    """Compare the grids of a pair, without reading any voxel.
+
+    Raises
+    ------
+    FileError
+        If the header of the prediction cannot be read, or its grid is another one.
+    GroundTruthError
+        If the header of the reference cannot be read or has no spacing.
+    """
+    file, name = pair.reference, pair.prediction.name
+    try:
+        expected = read_grid(file.path, file.name)
+    except FileError as error:
+        raise GroundTruthError(error.finding) from error
+    if min(expected.spacing) <= 0:
+        text = f"{safe(file.name)}: its header has a voxel size of 0"
+        raise GroundTruthError(text)
+    found = read_grid(pair.prediction.path, name)
+    if found.shape != expected.shape:
+        text = f"size is {found.size_text} voxels, expected {expected.size_text}"
+        raise GridSizeError(name, text)
+    voxels, shift = math.prod(found.shape), found.corner_shift(expected)
+    if shift <= challenge.grid.tolerance_mm:
+        return CheckedHeaders(voxels=voxels, warning=None)
+    text = f"it lies up to {shift:.4g} mm off: {found.difference(expected)}"
+    problem = GridPositionError(name, text)
+    if challenge.grid.compare is GridComparison.SIZE:
+        return CheckedHeaders(voxels=voxels, warning=problem.finding)
+    raise problem
+
+
+def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
+    """Read and score one case whose headers have been checked.
+
+    Raises
+    ------
+    FileError
+        If the prediction is damaged, or holds what the challenge does not allow.
+    GroundTruthError
+        If that is so for the reference.
+    """
+    reference = _read_reference(pair, challenge)
+    prediction = check_prediction(pair, challenge)
+    if reference.grid.shape != prediction.grid.shape:
+        text = "it changed while it was evaluated"
+        raise DamagedFileError(pair.prediction.name, text)
+    organs = score_labels(reference, prediction, challenge)
+    counted = [
+        score
+        for score, organ in zip(organs, challenge.organs, strict=True)
+        if organ.in_mean
+    ]
+    return CaseScore(
+        case=pair.case,
+        reference_file=PurePath(pair.reference.name).name,
+        prediction_file=PurePath(pair.prediction.name).name,
+        organs=organs,
+        dsc=math.fsum(score.dsc for score in counted) / len(counted),
+        nsd=math.fsum(score.nsd for score in counted) / len(counted),
+    )
+
+
+def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
+    """Read the prediction of a case, and refuse what the challenge does not allow.
+
+    Raises
+    ------
+    FileError
+        If it is damaged, or holds fractions or labels that are not allowed.
+    """
+    file = pair.prediction
+    prediction = _read(file, challenge)
+    if (
+        prediction.unknown
+        and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
+    ):
+        text = _unknown_text(prediction)
+        raise LabelError(file.name, text, challenge.labels_text)
+    return prediction
+
+
+def _read_reference(pair: CasePair, challenge: Challenge) -> LabelMap:
+    """Read the reference of a case; what is wrong with it is the organiser's."""
+    file = pair.reference
+    try:
+        reference = _read(file, challenge)
+    except FileError as error:
+        raise GroundTruthError(error.finding) from error
+    if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
+        problem = f"{file.name}: {_unknown_text(reference)}"
+        raise GroundTruthError(problem)
+    return reference
+
+
+def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
+    """Read a label map of a challenge."""
+    known = [organ.label for organ in challenge.organs]
+    return read_label_map(file.path, file.name, known)
+
+
+def _unknown_text(labels: LabelMap) -> str:
+    """Name the unknown labels of a label map."""
+    word = "label" if len(labels.unknown) == 1 else "labels"
+    return f"unknown {word} {listing(map(str, labels.unknown), last=' and ')}"
+
+
+# --- All cases --------------------------------------------------------------------
+
+
+def score_cases(
+    pairs: Sequence[CasePair],
+    challenge: Challenge,
+    *,
+    workers: int,
+    check_only: bool = False,
+) -> Iterator[Attempt]:
+    """Score cases whose headers have been checked, in worker processes.
+
+    Parameters
+    ----------
+    pairs : sequence of CasePair
+        The cases.
+    challenge : Challenge
+        Whose rules apply.
+    workers : int
+        Number of processes; with one, this process does the work itself.
+    check_only : bool
+        Only look for problems of the predictions: for a submission that is refused
+        anyway, so that its author learns of everything at once.
+
+    Yields
+    ------
+    Attempt
+        For each pair, in the order of `pairs`; a refused prediction does not end it.
+
+    Raises
+    ------
+    GroundTruthError
+        If a reference is damaged or breaks the rules of the challenge.
+    WorkerError
+        If a worker process came to an end of its own.
+    """
+    attempt = partial(_attempt, challenge=challenge, check_only=check_only)
+    workers = min(workers, len(pairs))
+    if workers <= 1:
+        yield from map(attempt, pairs)
+        return
+    done = 0
+    try:
+        with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
+            try:
+                for result in pool.map(attempt, pairs):
+                    done += 1
+                    yield result
+            finally:
+                pool.shutdown(cancel_futures=True)
+    except BrokenProcessPool as error:
+        case = pairs[done].case
+        problem = f"A worker process ended early, at case {safe(case)} or near it"
+        raise WorkerError(problem) from error
+
+
+def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
+    """Score one case; a problem of the submission is a result like another."""
+    start = time.perf_counter()
+    score, problem = None, None
+    try:
+        if check_only:
+            check_prediction(pair, challenge)
+        else:
+            score = score_case(pair, challenge)
+    except SubmissionError as error:
+        problem = error
+    return Attempt(
+        pair=pair, score=score, problem=problem, seconds=time.perf_counter() - start
+    )
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """How workers begin: forked on Linux, where that costs no second start-up.
+
+    Forked workers need no helper process, which could write to stderr after us. The
+    command line forks before it has any thread.
+    """
+    return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

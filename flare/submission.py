@@ -1,0 +1,270 @@
+"""Finds the label maps in a folder, and pairs each prediction with its reference."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from flare.errors import (
+    DuplicateCasesError,
+    FileFormatError,
+    GroundTruthError,
+    MisnamedCasesError,
+    MissingCasesError,
+    NothingToScoreError,
+    SubmissionError,
+    UnexpectedCasesError,
+    listing,
+    safe,
+)
+from flare.labelmaps import OTHER_SUFFIXES, SUFFIX, case_name
+
+IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
+"""Files that the platform or an operating system puts there, in lower case."""
+
+IGNORED_FOLDERS = ("__MACOSX",)
+
+DEMONSTRATION_PREFIX = "demo_"
+"""How the cases of the bundled demonstration set are named, and no others."""
+
+SAME_NUMBERS_SIMILARITY = 0.5
+"""How alike names must be, by difflib's ratio, if all numbers in them are equal."""
+
+SIMILARITY = 0.85
+"""How alike names must be otherwise."""
+
+COMPARED_NAMES = 100
+"""Only so many names are compared one by one: the time grows with their square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMapFile:
+    """A file that holds, or should hold, the label map of one case."""
+
+    case: str
+    path: Path
+    name: str
+    """Its path below the folder that was searched, with forward slashes."""
+    problem: FileFormatError | None = None
+    """Why it cannot be read, as far as that is known without opening it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """What was found in a folder."""
+
+    files: tuple[LabelMapFile, ...]
+    """In the order of their cases."""
+    ignored: tuple[str, ...]
+    """Names of the other files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePair:
+    """The two label maps of one case."""
+
+    case: str
+    reference: LabelMapFile
+    prediction: LabelMapFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """A submission, paired with the references as far as possible."""
+
+    pairs: tuple[CasePair, ...]
+    """In the order of the cases' names."""
+    problems: tuple[SubmissionError, ...]
+
+
+def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
+    """Find all label maps in a folder and its subfolders.
+
+    `follow_links` is for folders of one's own: a link in a submission could lead to
+    the references.
+    """
+    files, ignored = [], []
+    for path in _walk(folder, follow_links=follow_links):
+        relative = path.relative_to(folder)
+        file = None
+        if not _is_ignored(relative):
+            file = _label_map_file(path, relative, follow_links=follow_links)
+        if file:
+            files.append(file)
+        else:
+            ignored.append(relative.as_posix())
+    return Folder(
+        files=tuple(sorted(files, key=lambda file: (file.case, file.name))),
+        ignored=tuple(sorted(ignored)),
+    )
+
+
+def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
+    """Find the reference of each case.
+
+    Raises
+    ------
+    GroundTruthError
+        If there is none, a case has two, or one is no .nii.gz file.
+    """
+    files = find_label_maps(folder, follow_links=True).files
+    if not files:
+        problem = f"there is no {SUFFIX} file in {safe(folder)}"
+        raise GroundTruthError(problem)
+    for case, same in _by_case(files):
+        if len(same) > 1:
+            names = listing(file.name for file in same)
+            problem = f"{names}: {len(same)} files for case {safe(case)}"
+            raise GroundTruthError(problem)
+    problems = [file.problem for file in files if file.problem]
+    if problems:
+        raise GroundTruthError(problems[0].finding) from problems[0]
+    return files
+
+
+def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
+    """Pair predictions with references by the names of their cases.
+
+    A case is the file name without its extension, wherever the file lies. A file
+    whose name nearly is that of a missing case is reported as misnamed, and that case
+    is not reported as missing too.
+    """
+    example = PurePath(references[0].name).name
+    if not folder.files:
+        return Matching(
+            pairs=(), problems=(NothingToScoreError(folder.ignored, example),)
+        )
+    submitted = dict(_by_case(folder.files))
+    expected = {reference.case: reference for reference in references}
+    missing = [case for case in expected if case not in submitted]
+    unexpected = [case for case in submitted if case not in expected]
+    renames = _nearest_cases(unexpected, missing)
+
+    def file_name(case: str) -> str:
+        return PurePath(expected[case].name).name
+
+    problems: list[SubmissionError] = []
+    duplicates = [
+        (case, tuple(file.name for file in same))
+        for case, same in submitted.items()
+        if len(same) > 1
+    ]
+    if duplicates:
+        problems.append(DuplicateCasesError(duplicates))
+    if renames:
+        pairs = [
+            (submitted[case][0].name, file_name(renames[case])) for case in renames
+        ]
+        problems.append(MisnamedCasesError(pairs))
+    others = [submitted[case][0].name for case in unexpected if case not in renames]
+    if others:
+        problems.append(UnexpectedCasesError(others, example))
+    missing = [file_name(case) for case in missing if case not in renames.values()]
+    if missing:
+        problems.append(MissingCasesError(missing, len(expected)))
+    alone = {
+        case: same[0]
+        for case, same in submitted.items()
+        if case in expected and len(same) == 1
+    }
+    problems += [file.problem for file in alone.values() if file.problem]
+    return Matching(
+        pairs=tuple(
+            CasePair(case=case, reference=expected[case], prediction=file)
+            for case, file in alone.items()
+            if not file.problem
+        ),
+        problems=tuple(problems),
+    )
+
+
+def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
+    """Everything below a folder that is not a folder to go into, in a fixed order."""
+    for root, folders, names in os.walk(folder, followlinks=follow_links):
+        folders.sort()
+        links = (
+            [] if follow_links else [n for n in folders if Path(root, n).is_symlink()]
+        )
+        yield from (Path(root, name) for name in sorted([*names, *links]))
+
+
+def _is_ignored(relative: Path) -> bool:
+    """Whether somebody else than the participant put this file there."""
+    return (
+        any(part.startswith(".") or part in IGNORED_FOLDERS for part in relative.parts)
+        or relative.name.lower() in IGNORED_NAMES
+    )
+
+
+def _label_map_file(
+    path: Path, relative: Path, *, follow_links: bool
+) -> LabelMapFile | None:
+    """A file that is or should be a label map; None for all other files."""
+    name, problem = relative.as_posix(), None
+    case = case_name(path)
+    if case is None:
+        suffix = next(
+            (end for end in OTHER_SUFFIXES if path.name.lower().endswith(end)), None
+        )
+        if suffix is None:
+            return None
+        case = path.name[: -len(suffix)]
+        problem = FileFormatError(name, f"{suffix} files are not accepted")
+    elif not path.is_file() or (path.is_symlink() and not follow_links):
+        problem = FileFormatError(name, "it is not a regular file")
+    return LabelMapFile(case=case, path=path, name=name, problem=problem)
+
+
+def _by_case(
+    files: Iterable[LabelMapFile],
+) -> Iterator[tuple[str, tuple[LabelMapFile, ...]]]:
+    """The files of each case, in the order of the cases' names."""
+    cases: defaultdict[str, list[LabelMapFile]] = defaultdict(list)
+    for file in files:
+        cases[file.case].append(file)
+    return ((case, tuple(cases[case])) for case in sorted(cases))
+
+
+def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str, str]:
+    """For names that no case has, the missing case that was probably meant.
+
+    Equal but for letter case, punctuation, leading zeros and an ending ``_0000`` comes
+    first; then the most similar names. No case is given to two names.
+    """
+    found: dict[str, str] = {}
+    plain = {_plain(case): case for case in reversed(missing)}
+    for name in unexpected:
+        case = plain.pop(_plain(name), None)
+        if case is not None:
+            found[name] = case
+
+    left = [case for case in missing if case not in found.values()]
+    for name in [name for name in unexpected if name not in found][:COMPARED_NAMES]:
+        likeness = {case: _likeness(name, case) for case in left[:COMPARED_NAMES]}
+        case = max(likeness, key=lambda case: likeness[case], default=name)
+        if likeness.get(case, (0.0, 0.0)) > (0.0, 0.0):
+            found[name] = case
+            left.remove(case)
+    return found
+
+
+def _plain(name: str) -> str:
+    """A name without what people tend to change in it."""
+    words = re.sub(r"[\W_]+", "_", name.casefold().removesuffix("_0000"))
+    return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
+
+
+def _likeness(name: str, case: str) -> tuple[float, float]:
+    """How alike two names are: by their numbers, then by all they consist of."""
+    plain, other = _plain(name), _plain(case)
+    similarity = difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()
+    if re.findall(r"\d+", plain) == re.findall(r"\d+", other):
+        return (
+            (1.0, similarity) if similarity >= SAME_NUMBERS_SIMILARITY else (0.0, 0.0)
+        )
+    return (0.0, similarity) if similarity >= SIMILARITY else (0.0, 0.0)

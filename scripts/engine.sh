@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# Sourced by the scripts that need a container engine: sets ENGINE and IMAGE.
+# FLARE_ENGINE chooses between docker and podman, FLARE_IMAGE names the image.
+
+IMAGE="${FLARE_IMAGE:-flare-eval}"
+ENGINE="${FLARE_ENGINE:-}"
+if [[ -z $ENGINE ]]; then
+  ENGINE=$(command -v docker || command -v podman || true)
+fi
+if [[ -z $ENGINE ]]; then
+  echo "Neither docker nor podman is installed. Install one of them." >&2
+  exit 1
+fi
+if ! "$ENGINE" info >/dev/null 2>&1; then
+  echo "$ENGINE is installed, but its engine does not answer. Start it (Docker Desktop, or: sudo systemctl start docker)." >&2
+  exit 1
+fi
+export ENGINE IMAGE

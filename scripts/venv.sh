@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# Sourced by demo.sh and test.sh: makes a virtual environment, once, and sets PYTHON.
+#
+# FLARE_PYTHON names the interpreter to use (3.11 or newer), FLARE_VENV the folder.
+
+VENV="${FLARE_VENV:-.venv}"
+
+find_python() {
+  local candidate
+  for candidate in "${FLARE_PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
+    if [[ -n $candidate ]] && "$candidate" -c \
+      'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      echo "$candidate"
+      return
+    fi
+  done
+  echo "No Python 3.11 or newer was found. Install it, for example with: sudo apt install python3 python3-venv" >&2
+  return 1
+}
+
+# install_into_venv ARGUMENT...: pip installs these, unless the same was installed before
+install_into_venv() {
+  local stamp
+  stamp="$VENV/installed-$(cat requirements.txt pyproject.toml <(echo "$@") | cksum | tr -d ' ')"
+  if [[ ! -x $VENV/bin/python ]]; then
+    local python
+    python=$(find_python) || return 1
+    if ! "$python" -m venv "$VENV" >/dev/null 2>&1; then
+      rm -rf "$VENV"
+      echo "$python cannot make virtual environments. Install its venv module, for example with: sudo apt install python3-venv" >&2
+      return 1
+    fi
+  fi
+  if [[ ! -e $stamp ]]; then
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    touch "$stamp"
+  fi
+}
+
+export PYTHON="$VENV/bin/python"

@@ -1,0 +1,1 @@
+"""Tests that tell the rules; run them with ./test.sh."""

@@ -1,0 +1,81 @@
+"""Fixtures, and the markers of tests that need what not every computer has."""
+
+from __future__ import annotations
+
+import collections
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.builders import ROOT, case_names, organ_boxes, write_cases
+
+SHARED = ROOT.parent / "shared"
+MARKERS = ("docker", "shared")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--require",
+        action="append",
+        default=[],
+        choices=MARKERS,
+        help="fail, instead of skipping, tests with this marker",
+    )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many tests of each marker really ran."""
+    ran = collections.Counter(
+        marker
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        for marker in MARKERS
+        if report.when == "call" and marker in report.keywords
+    )
+    for marker in MARKERS:
+        terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
+
+
+def _skip_or_fail(request, marker, reason):
+    """Skip a test for a reason, unless its marker is required."""
+    if marker in request.config.getoption("--require"):
+        pytest.fail(f"--require {marker}: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def shared(request) -> Path:
+    """The folder of label maps with official values."""
+    if not (SHARED / "data").is_dir():
+        _skip_or_fail(request, "shared", "the shared label maps are not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def docker(request) -> str:
+    """A container engine that answers."""
+    try:
+        subprocess.run(["docker", "info"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        _skip_or_fail(request, "docker", "no Docker engine answers")
+    return "docker"
+
+
+@pytest.fixture
+def ground_truth(tmp_path):
+    """References of three cases."""
+    return write_cases(tmp_path / "ground-truth", case_names(3))
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    """Predictions of the same three cases, whose liver lies one voxel too far."""
+    folder = tmp_path / "predictions"
+    return write_cases(folder, case_names(3), labels=organ_boxes(shift=1))
+
+
+@pytest.fixture
+def output(tmp_path):
+    """Where metrics.json goes; not made yet."""
+    return tmp_path / "output"

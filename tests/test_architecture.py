@@ -1,0 +1,58 @@
+"""The order of the modules is the order in which data flows."""
+
+import ast
+
+import pytest
+
+from tests.builders import ROOT
+
+MODULES = (
+    "_version",
+    "errors",
+    "schema",
+    "challenge",
+    "gzipstream",
+    "surfels",
+    "metrics",
+    "labelmaps",
+    "submission",
+    "scoring",
+    "results",
+    "resources",
+    "evaluation",
+    "synthetic",
+    "console",
+    "cli",
+    "__main__",
+)
+"""From first to last; a module imports only from those before it."""
+
+PACKAGE = ROOT / "flare"
+
+
+def test_every_module_has_its_place():
+    found = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+
+    assert found == set(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_from_those_before_it(module):
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    imported = {
+        node.module.removeprefix("flare.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("flare.")
+    }
+
+    assert imported <= set(MODULES[: MODULES.index(module)])
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_says_in_its_first_line_what_it_does(module):
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+
+    first = ast.get_docstring(tree).splitlines()[0]
+
+    assert first.endswith((".", ":"))
+    assert f"`flare/{module}.py`" in (ROOT / "README.md").read_text(encoding="utf-8")

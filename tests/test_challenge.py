@@ -1,0 +1,325 @@
+"""Challenge files: what they hold, and how their mistakes are told."""
+
+import hashlib
+
+import pytest
+
+import flare
+from flare.challenge import (
+    AbsentOrgans,
+    Better,
+    GridComparison,
+    GridRules,
+    Organ,
+    RankedMetric,
+    TopSlice,
+    UnknownLabelRules,
+    UnknownLabels,
+    ZRange,
+    challenge_names,
+    read_challenge,
+)
+from flare.errors import ChallengeError
+from tests.builders import ORGANS, ROOT
+
+SMALL = """
+name = "Two organs"
+
+[[organs]]
+label = 7
+name = "lung"
+tolerance_mm = 2
+
+[[organs]]
+label = 200
+name = "heart"
+tolerance_mm = 1.5
+in_mean = false
+"""
+
+FULL = (
+    SMALL.replace(
+        'name = "Two organs"',
+        'name = "Two organs"\nsmallest_dsc_for_nsd = 0.2\ndecimals = 4',
+    )
+    + """
+[absent_organs]
+in_both = 0.5
+in_reference = 0.25
+in_prediction = 0.125
+
+[z_range]
+organs = ["heart"]
+top_slice = "dropped"
+
+[unknown_labels]
+reference = "ignore"
+prediction = "zero"
+
+[grid]
+compare = "size"
+tolerance_mm = 0.5
+
+[[ranking]]
+metric = "dsc"
+better = "higher"
+
+[[ranking]]
+metric = "gpu_area"
+better = "lower"
+weight = 0.5
+tolerance = 2048
+"""
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a challenge from the text of its file."""
+
+    def read_text(text):
+        file = tmp_path / "mine.toml"
+        file.write_text(text, encoding="utf-8")
+        return read_challenge(str(file))
+
+    return read_text
+
+
+def test_flare21_has_the_published_rules():
+    """Labels and tolerance of the official script; the four metrics of the ranking."""
+    challenge = read_challenge("flare21")
+
+    assert {organ.label: organ.name for organ in challenge.organs} == ORGANS
+    assert {organ.tolerance_mm for organ in challenge.organs} == {1.0}
+    assert all(organ.in_mean for organ in challenge.organs)
+    assert challenge.absent_organs == AbsentOrgans(
+        in_both=1.0, in_reference=0.0, in_prediction=0.0
+    )
+    assert (challenge.smallest_dsc_for_nsd, challenge.decimals) == (0.0, None)
+    assert challenge.z_range.organs == ()
+    assert [(rule.metric, rule.better, rule.weight) for rule in challenge.ranking] == [
+        ("dsc", Better.HIGHER, 1.0),
+        ("nsd", Better.HIGHER, 1.0),
+        ("runtime_s", Better.LOWER, 1.0),
+        ("max_gpu_memory_mb", Better.LOWER, 1.0),
+    ]
+    assert challenge.labels_text == (
+        "0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas"
+    )
+
+
+def test_all_bundled_challenges_can_be_read():
+    assert "flare21" in challenge_names()
+    for name in challenge_names():
+        assert read_challenge(name).key == name
+
+
+def test_the_smallest_file_gets_the_rules_of_flare21(read):
+    challenge, flare21 = read(SMALL), read_challenge("flare21")
+
+    assert challenge.key == "mine"
+    assert challenge.name == "Two organs"
+    assert challenge.checksum == hashlib.sha256(SMALL.encode()).hexdigest()
+    assert challenge.organs == (
+        Organ(label=7, name="lung", tolerance_mm=2.0, in_mean=True),
+        Organ(label=200, name="heart", tolerance_mm=1.5, in_mean=False),
+    )
+    for rule in ("absent_organs", "z_range", "unknown_labels", "grid", "decimals"):
+        assert getattr(challenge, rule) == getattr(flare21, rule)
+
+
+def test_every_key_is_read(read):
+    challenge = read(FULL)
+
+    assert challenge.smallest_dsc_for_nsd == 0.2
+    assert challenge.decimals == 4
+    assert challenge.absent_organs == AbsentOrgans(
+        in_both=0.5, in_reference=0.25, in_prediction=0.125
+    )
+    assert challenge.z_range == ZRange(organs=("heart",), top_slice=TopSlice.DROPPED)
+    assert challenge.unknown_labels == UnknownLabelRules(
+        reference=UnknownLabels.IGNORE, prediction=UnknownLabels.ZERO
+    )
+    assert challenge.grid == GridRules(compare=GridComparison.SIZE, tolerance_mm=0.5)
+    assert challenge.ranking == (
+        RankedMetric(metric="dsc", better=Better.HIGHER, weight=1, tolerance=0),
+        RankedMetric(
+            metric="gpu_area", better=Better.LOWER, weight=0.5, tolerance=2048
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "Two organs"', "", "name is missing"),
+        ('"Two organs"', '" "', "name is ' ', expected a name for people"),
+        ('"Two organs"', "5", "name is 5, expected a text in quotes"),
+        ("tolerance_mm = 2\n", "", "organs[1].tolerance_mm is missing"),
+        (
+            "tolerance_mm = 2\n",
+            "tolerence_mm = 2\n",
+            "organs[1].tolerence_mm is an unknown key, expected tolerance_mm",
+        ),
+        ("label = 7", 'label = "7"', "organs[1].label is '7', expected a whole number"),
+        ("label = 7", "label = 0", "organs[1].label is 0, expected 1 to 255"),
+        ("label = 7", "label = 256", "organs[1].label is 256, expected 1 to 255"),
+        (
+            "label = 7",
+            "label = 200",
+            "organs[2].label is 200, expected another value than organs[1].label",
+        ),
+        (
+            '"lung"',
+            '"heart"',
+            "organs[2].name is 'heart', expected another value than organs[1].name",
+        ),
+        (
+            '"lung"',
+            '"Left lung"',
+            "organs[1].name is 'Left lung', expected lower-case letters, digits and"
+            " underscores, a letter first",
+        ),
+        (
+            '"lung"',
+            '"mean"',
+            "organs[1].name is 'mean', expected another name than mean, std, min, max,"
+            " median, which metrics.json uses",
+        ),
+        ("= 1.5", "= 0", "organs[2].tolerance_mm is 0.0, expected a length above 0 mm"),
+        (
+            "= 1.5",
+            "= nan",
+            "organs[2].tolerance_mm is nan, expected a length above 0 mm",
+        ),
+        (
+            "= 1.5",
+            "= inf",
+            "organs[2].tolerance_mm is inf, expected a length above 0 mm",
+        ),
+        (
+            "in_mean = false",
+            "in_mean = 0",
+            "organs[2].in_mean is 0, expected true or false",
+        ),
+        (
+            "tolerance_mm = 2\n",
+            "tolerance_mm = 2\nin_mean = false\n",
+            "organs is 'without any in_mean', expected at least one organ that counts"
+            " in the mean",
+        ),
+        (
+            "= 0.2\n",
+            "= 1.2\n",
+            "smallest_dsc_for_nsd is 1.2, expected a number from 0 to 1",
+        ),
+        ("decimals = 4", "decimals = 16", "decimals is 16, expected 0 to 15"),
+        (
+            "decimals = 4",
+            "decimals = true",
+            "decimals is True, expected a whole number",
+        ),
+        (
+            "in_both = 0.5",
+            "in_both = -1",
+            "absent_organs.in_both is -1.0, expected a number from 0 to 1",
+        ),
+        (
+            '["heart"]',
+            '["hart"]',
+            "z_range.organs is 'hart', expected names of organs: lung, heart",
+        ),
+        ('["heart"]', '"heart"', "z_range.organs is 'heart', expected a list"),
+        (
+            '"dropped"',
+            '"cut"',
+            "z_range.top_slice is 'cut', expected kept or dropped",
+        ),
+        (
+            '"zero"',
+            '"warn"',
+            "unknown_labels.prediction is 'warn', expected refuse, ignore or zero",
+        ),
+        ('"size"', '"none"', "grid.compare is 'none', expected strict or size"),
+        (
+            "= 0.5\n\n[[",
+            "= -1\n\n[[",
+            "grid.tolerance_mm is -1.0, expected a length above 0 mm",
+        ),
+        (
+            "[grid]",
+            "[[grid]]",
+            "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], expected a table",
+        ),
+        (
+            '"gpu_area"',
+            '"dsc"',
+            "ranking[2].metric is 'dsc', expected another value than ranking[1].metric",
+        ),
+        ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
+        (
+            "weight = 0.5",
+            "weight = 0",
+            "ranking[2].weight is 0.0, expected a number above 0",
+        ),
+        (
+            "tolerance = 2048",
+            "tolerance = -1",
+            "ranking[2].tolerance is -1.0, expected a number of at least 0",
+        ),
+    ],
+)
+def test_a_mistake_names_file_key_value_and_what_is_allowed(
+    read, tmp_path, old, new, problem
+):
+    assert FULL.count(old) >= 1
+
+    with pytest.raises(ChallengeError) as caught:
+        read(FULL.replace(old, new, 1))
+
+    assert str(caught.value) == (
+        f"{flare.errors.safe(tmp_path / 'mine.toml')}: {problem}."
+        " Every key is explained in docs/challenge-files.md. [G01]"
+    )
+
+
+def test_a_challenge_without_organs_is_refused(read):
+    with pytest.raises(ChallengeError, match=r"organs is \[\], expected at least one"):
+        read('name = "None"\norgans = []')
+
+
+def test_a_file_that_is_not_toml_is_refused(read):
+    with pytest.raises(ChallengeError, match=r"is not TOML \(.*line 1"):
+        read("organs: 4")
+
+
+def test_a_file_that_is_not_there_is_named():
+    with pytest.raises(ChallengeError) as caught:
+        read_challenge("/nowhere/mine.toml")
+
+    assert caught.value.problem == "cannot be read (no such file or directory)"
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(ChallengeError) as caught:
+        read_challenge("flare20")
+
+    assert str(caught.value).startswith("flare20: no such challenge; there are flare21")
+
+
+def test_every_key_of_the_schema_is_documented():
+    """The documentation has a row for each key that a challenge file can hold."""
+    text = (ROOT / "docs" / "challenge-files.md").read_text(encoding="utf-8")
+    tables = {
+        "": flare.Challenge,
+        "organs.": Organ,
+        "absent_organs.": AbsentOrgans,
+        "z_range.": ZRange,
+        "unknown_labels.": UnknownLabelRules,
+        "grid.": GridRules,
+        "ranking.": RankedMetric,
+    }
+    for table, kind in tables.items():
+        for key in set(kind.__dataclass_fields__) - {"key", "checksum"}:
+            if f"{key}." not in tables:
+                assert f"| `{table}{key}` |" in text

@@ -1,0 +1,704 @@
+"""The program as the platform starts it: files in; exit status, stderr, metrics.json."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import nibabel as nib
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+import flare
+from flare.errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+    InputError,
+    WorkerError,
+)
+from flare.evaluation import source_commit
+from tests.builders import (
+    AFFINE,
+    ORGANS,
+    ROOT,
+    SPACING,
+    case_names,
+    nifti_bytes,
+    organ_boxes,
+    run_evaluate,
+    run_program,
+    write_cases,
+    write_gzip,
+    write_nifti,
+)
+from tests.oracles import brute_force_dsc, brute_force_nsd
+
+HEADER_SPACING = tuple(float(np.float32(size)) for size in SPACING)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """DSC and NSD of `organ_boxes` with a moved liver, by brute force."""
+    reference, prediction = organ_boxes(), organ_boxes(shift=1)
+    return {
+        organ: (
+            brute_force_dsc(reference == label, prediction == label),
+            brute_force_nsd(
+                reference == label, prediction == label, HEADER_SPACING, 1.0
+            ),
+        )
+        for label, organ in ORGANS.items()
+    }
+
+
+def read_metrics(output):
+    return json.loads((output / "metrics.json").read_text(encoding="utf-8"))
+
+
+# --- A good submission ------------------------------------------------------------
+
+
+def test_a_good_submission(predictions, ground_truth, output, expected):
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert [path.name for path in output.iterdir()] == ["metrics.json"]
+    content = read_metrics(output)
+    for organ, (dsc, nsd) in expected.items():
+        for number in ("0", "1", "2"):
+            assert content["case"][f"dsc_{organ}"][number] == dsc
+            found = content["case"][f"nsd_{organ}"][number]
+            assert found == pytest.approx(nsd, abs=1e-12)
+    assert content["case"]["gt_fname"]["2"] == "validation_003.nii.gz"
+    assert content["failed"] == {}
+    evaluation = content["evaluation"]
+    assert evaluation["challenge"] == "flare21"
+    assert evaluation["cases"] == 3
+    assert evaluation["version"] == flare.__version__
+    assert evaluation["libraries"]["numpy"] == np.__version__
+    assert re.fullmatch("[0-9a-f]{64}", evaluation["references_sha256"])
+
+
+def test_stdout_is_a_log_with_a_line_per_case(predictions, ground_truth, output):
+    run = run_evaluate(predictions, ground_truth, output)
+
+    lines = run.stdout.decode().splitlines()
+    cases = [line for line in lines if line.startswith("[")]
+    assert len(cases) == 3
+    for number, line in enumerate(cases, start=1):
+        pattern = rf"\[{number}/3\] validation_00{number} DSC 0\.\d+ NSD \d\.\d+ \S+ s"
+        assert re.fullmatch(pattern, line)
+    assert lines[-1] == f"Wrote {output / 'metrics.json'}"
+
+
+def test_the_same_input_gives_the_same_bytes(predictions, ground_truth, tmp_path):
+    """With one worker and with two, and whatever lay there before."""
+    outputs = [tmp_path / name for name in ("first", "second")]
+    outputs[1].mkdir()
+    (outputs[1] / "metrics.json").write_text("old")
+    for output, workers in zip(outputs, ("1", "2"), strict=True):
+        run = run_program(
+            *("--input", predictions, "--ground-truth", ground_truth),
+            *("--output", output, "--workers", workers),
+        )
+        assert run.returncode == 0
+
+    first, second = ((output / "metrics.json").read_bytes() for output in outputs)
+    assert first == second
+
+
+def test_the_digest_of_the_references_tells_them_apart(
+    predictions, ground_truth, output
+):
+    digests = []
+    for labels in (organ_boxes(), organ_boxes(), organ_boxes(shift=2)):
+        write_cases(ground_truth, ["validation_002"], labels=labels)
+        results = flare.evaluate(predictions, ground_truth)
+        digests.append(results.provenance.references_sha256)
+
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_junk_and_nesting_do_not_matter(predictions, ground_truth, output):
+    (predictions / "inputs.json").write_text("[]")
+    (predictions / "__MACOSX").mkdir()
+    (predictions / "__MACOSX" / "._validation_001.nii.gz").write_text("junk")
+    (predictions / "deep").mkdir()
+    shutil.move(predictions / "validation_002.nii.gz", predictions / "deep")
+
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert (
+        b"Ignored 2 files: __MACOSX/._validation_001.nii.gz, inputs.json" in run.stdout
+    )
+
+
+def test_input_may_be_a_read_only_link(predictions, ground_truth, output, tmp_path):
+    link = tmp_path / "input"
+    link.symlink_to(predictions)
+    for path in (predictions, *predictions.iterdir()):
+        path.chmod(0o555)
+
+    run = run_evaluate(link, ground_truth, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def write_by_nibabel(path, labels):
+    nib.save(nib.Nifti1Image(labels.T, AFFINE), path)
+
+
+def write_by_simpleitk(path, labels):
+    image = sitk.GetImageFromArray(labels)
+    image.SetSpacing(SPACING[::-1])
+    image.SetOrigin((-90.0, -110.0, -300.0))
+    sitk.WriteImage(image, path)
+
+
+def write_in_members(path, labels):
+    content = nifti_bytes(labels)
+    parts = (content[:100], content[100:2000], content[2000:])
+    path.write_bytes(b"".join(gzip.compress(part) for part in parts))
+
+
+VARIANTS = {
+    "uint8": write_nifti,
+    "float32": lambda path, labels: write_nifti(path, labels, dtype="<f4"),
+    "float64": lambda path, labels: write_nifti(path, labels, dtype="<f8"),
+    "int16": lambda path, labels: write_nifti(path, labels, dtype="<i2"),
+    "int64": lambda path, labels: write_nifti(path, labels, dtype="<i8"),
+    "big-endian": lambda path, labels: write_nifti(path, labels, dtype=">i2"),
+    "NIfTI-2": lambda path, labels: write_nifti(path, labels, version=2),
+    "slope 1": lambda path, labels: write_nifti(path, labels, slope=1, intercept=0),
+    "slope 0": lambda path, labels: write_nifti(path, labels, slope=0, intercept=0),
+    "several members": write_in_members,
+    "nibabel": write_by_nibabel,
+    "SimpleITK": write_by_simpleitk,
+}
+
+
+def test_what_is_accepted_scores_equally(tmp_path, output, expected):
+    """Each way of storing the same labels is a case of one submission."""
+    for name, write in VARIANTS.items():
+        write_cases(tmp_path / "ground-truth", [name])
+        (tmp_path / "input").mkdir(exist_ok=True)
+        write(tmp_path / "input" / f"{name}.nii.gz", organ_boxes(shift=1))
+    sheared = AFFINE.copy()
+    sheared[0, 1] = 0.3
+    for folder, shift in (("ground-truth", 0), ("input", 1)):
+        path = tmp_path / folder / "sheared sform.nii.gz"
+        write_nifti(path, organ_boxes(shift=shift), affine=sheared)
+
+    run = run_evaluate(tmp_path / "input", tmp_path / "ground-truth", output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    case = read_metrics(output)["case"]
+    assert len(case["dsc"]) == len(VARIANTS) + 1
+    for organ, (dsc, nsd) in expected.items():
+        assert set(case[f"dsc_{organ}"].values()) == {dsc}
+        for value in case[f"nsd_{organ}"].values():
+            assert value == pytest.approx(nsd, abs=1e-12)
+
+
+def test_the_bundled_submission_of_the_readme(output):
+    run = run_evaluate(ROOT / "examples" / "predictions", None, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert len(read_metrics(output)["case"]["dsc"]) == 5
+
+
+def test_a_challenge_of_ones_own(predictions, ground_truth, output, tmp_path, expected):
+    """Two organs from a TOML file; the other labels are ignored."""
+    file = tmp_path / "two.toml"
+    file.write_text(
+        """
+        name = "Two organs"
+        decimals = 3
+        [[organs]]
+        label = 1
+        name = "liver"
+        tolerance_mm = 1
+        [[organs]]
+        label = 3
+        name = "spleen"
+        tolerance_mm = 1
+        in_mean = false
+        [unknown_labels]
+        reference = "ignore"
+        prediction = "ignore"
+        """
+    )
+
+    run = run_evaluate(predictions, ground_truth, output, "--challenge", file)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(output)
+    assert content["evaluation"]["challenge"] == "two"
+    assert set(content["case"]) == {
+        *("dsc_liver", "nsd_liver", "dsc_spleen", "nsd_spleen"),
+        *("dsc", "nsd", "alg_fname", "gt_fname"),
+    }
+    assert content["case"]["dsc_liver"]["0"] == round(expected["liver"][0], 3)
+    assert content["case"]["dsc"] == content["case"]["dsc_liver"]
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+def damage(change):
+    """A refusal that changes the bytes of the second file."""
+
+    def damage_file(folder):
+        path = folder / "validation_002.nii.gz"
+        path.write_bytes(change(path.read_bytes()))
+
+    return damage_file
+
+
+def rewrite(**changes):
+    """A refusal that writes the second file anew."""
+
+    def rewrite_file(folder):
+        content = {"labels": organ_boxes(), **changes}
+        write_nifti(folder / "validation_002.nii.gz", **content)
+
+    return rewrite_file
+
+
+def flip_bit(content):
+    """Flip a bit in the middle of the compressed data."""
+    damaged = bytearray(content)
+    damaged[len(damaged) // 2] ^= 0x10
+    return bytes(damaged)
+
+
+def copy_to(name):
+    """A refusal that adds a copy of the second file."""
+
+    def copy(folder):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / "validation_002.nii.gz", folder / name)
+
+    return copy
+
+
+def rename_to(name):
+    """A refusal that renames the second file."""
+    return lambda folder: (folder / "validation_002.nii.gz").rename(folder / name)
+
+
+def with_voxel(value):
+    """Labels of which one is replaced."""
+    labels = organ_boxes().astype(np.float64)
+    labels[9, 15, 19] = value
+    return labels
+
+
+MIRRORED = AFFINE @ np.diag([-1.0, 1.0, 1.0, 1.0])
+SHIFTED = AFFINE + np.outer([1, 0, 0, 0], [0, 0, 0, 100])
+
+AGAIN = "Write the file again, and zip and upload it again. [F09]"
+COPY = "Copy origin, spacing and direction of the input CT into the label map. [F08]"
+USE = "Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
+
+REFUSALS = {
+    "missing": (
+        lambda folder: (folder / "validation_002.nii.gz").unlink(),
+        "Missing 1 of 3 cases: validation_002.nii.gz."
+        " Submit one file for every case. [F05]",
+    ),
+    "duplicate": (
+        copy_to("again/validation_002.nii.gz"),
+        "again/validation_002.nii.gz, validation_002.nii.gz: 2 files for case"
+        " validation_002. Keep one file for each case. [F02]",
+    ),
+    "misnamed": (
+        rename_to("validation_2.nii.gz"),
+        "validation_2.nii.gz: no case has this name."
+        " Rename: did you mean validation_002.nii.gz? [F03]",
+    ),
+    "unexpected": (
+        copy_to("liver.nii.gz"),
+        "liver.nii.gz: no case has this name."
+        " Remove, or name like the cases, such as validation_001.nii.gz. [F04]",
+    ),
+    "other format": (
+        rename_to("validation_002.mha"),
+        "validation_002.mha: .mha files are not accepted."
+        " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]",
+    ),
+    "truncated": (
+        damage(lambda content: content[:-20]),
+        f"validation_002.nii.gz: its compressed data end early. {AGAIN}",
+    ),
+    "bit-flipped": (
+        damage(flip_bit),
+        "validation_002.nii.gz: its compressed data do not fit their checksum."
+        f" {AGAIN}",
+    ),
+    "trailing bytes": (
+        damage(lambda content: content + b"more"),
+        "validation_002.nii.gz: there are other data behind its compressed data."
+        f" {AGAIN}",
+    ),
+    "too few voxels": (
+        lambda folder: write_gzip(
+            folder / "validation_002.nii.gz", nifti_bytes(organ_boxes())[:-1]
+        ),
+        "validation_002.nii.gz: it holds fewer voxels than its header says. " + AGAIN,
+    ),
+    "empty": (
+        damage(lambda _: b""),
+        f"validation_002.nii.gz: the file is empty. {AGAIN}",
+    ),
+    "foreign": (
+        damage(lambda _: b"This is a text."),
+        "validation_002.nii.gz: it is not compressed by gzip."
+        " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]",
+    ),
+    "wrongly sized": (
+        rewrite(labels=organ_boxes()[:-1]),
+        "validation_002.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
+        " Write the label map on the grid of the input CT. [F07]",
+    ),
+    "wrongly oriented": (
+        rewrite(affine=MIRRORED),
+        "validation_002.nii.gz: it lies up to 30.4 mm off: axes point to RPS, expected"
+        f" LPS. {COPY}",
+    ),
+    "shifted": (
+        rewrite(affine=SHIFTED),
+        "validation_002.nii.gz: it lies up to 100 mm off: origin is (190, 110, -300)"
+        f" mm, expected (90, 110, -300) mm. {COPY}",
+    ),
+    "out of range": (
+        rewrite(labels=with_voxel(257), dtype="<i2"),
+        f"validation_002.nii.gz: unknown label 257. {USE}",
+    ),
+    "unknown label": (
+        rewrite(labels=with_voxel(5)),
+        f"validation_002.nii.gz: unknown label 5. {USE}",
+    ),
+    "negative": (
+        rewrite(labels=with_voxel(-1), dtype="<i2"),
+        f"validation_002.nii.gz: unknown label -1. {USE}",
+    ),
+    "non-integer": (
+        rewrite(labels=with_voxel(0.5), dtype="<f4"),
+        "validation_002.nii.gz: voxels are not whole numbers (found 0.5). Save labels"
+        " instead of probabilities; resample label maps with nearest-neighbour"
+        " interpolation. [F10]",
+    ),
+    "nothing": (
+        lambda folder: [path.unlink() for path in list(folder.iterdir())],
+        "The submission holds no label map (it is empty). Submit one .nii.gz file for"
+        " each case, such as validation_001.nii.gz. [F01]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), REFUSALS.values(), ids=list(REFUSALS))
+def test_a_refusal_is_one_line_and_no_result(
+    predictions, ground_truth, output, spoil, message
+):
+    """An earlier metrics.json is gone as well."""
+    output.mkdir()
+    (output / "metrics.json").write_text("old")
+    spoil(predictions)
+
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == f"{message}\n"
+    assert list(output.iterdir()) == []
+
+
+def test_all_that_is_wrong_is_said_at_once(predictions, ground_truth, output):
+    """Names, headers and voxels share the line, in the order of the contract."""
+    names = case_names(7)
+    write_cases(ground_truth, names)
+    write_cases(predictions, names)
+    copy_to("twice/validation_002.nii.gz")(predictions)
+    (predictions / "validation_003.nii.gz").unlink()
+    (predictions / "validation_004.nii.gz").rename(predictions / "Validation_4.nii.gz")
+    write_nifti(predictions / "validation_005.nii.gz", organ_boxes(), affine=SHIFTED)
+    for name in ("validation_006", "validation_007"):
+        path = predictions / f"{name}.nii.gz"
+        path.write_bytes(path.read_bytes()[:-9])
+    write_nifti(predictions / "validation_001.nii.gz", with_voxel(9))
+
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert run.returncode == 1
+    line = run.stderr.decode()
+    assert line.count("\n") == 1
+    codes = re.findall(r"\[F\d\d\]", line)
+    assert codes == ["[F02]", "[F03]", "[F05]", "[F08]", "[F09]", "[F11]"]
+    assert "end early, likewise validation_007.nii.gz." in line
+    assert len(line) <= 1024
+
+
+def test_fifty_bad_files_still_fit_the_line(tmp_path, output):
+    names = case_names(50)
+    write_cases(tmp_path / "ground-truth", names)
+    write_cases(tmp_path / "input", names, labels=with_voxel(77))
+
+    run = run_evaluate(tmp_path / "input", tmp_path / "ground-truth", output)
+
+    line = run.stderr.decode()
+    assert line.startswith("validation_001.nii.gz: unknown label 77, likewise ")
+    assert " more. Use 0 background, " in line
+    assert len(line) < 300
+
+
+def test_a_name_cannot_forge_a_line(predictions, ground_truth, output):
+    name = b"x\n[50] fake \xff\x1b[31m.nii.gz"
+    shutil.copy(
+        os.fsencode(predictions / "validation_001.nii.gz"),
+        os.fsencode(predictions) + b"/" + name,
+    )
+
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert run.stderr.decode().startswith(
+        r"x\n[50] fake \udcff\x1b[31m.nii.gz: no case has this name."
+    )
+    assert run.stderr.count(b"\n") == 1
+    assert b"\x1b" not in run.stdout
+
+
+# --- The organisers' and the operator's mistakes ----------------------------------
+
+
+def test_damaged_references_are_never_the_participants_fault(
+    predictions, ground_truth, output
+):
+    path = ground_truth / "validation_002.nii.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+
+    run = run_evaluate(predictions, ground_truth, output)
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "Reference labels: validation_002.nii.gz: its compressed data end early."
+        " The organisers have to repair this; the submission is not at fault. [G02]\n"
+    )
+
+
+def test_no_reference_labels_at_all(predictions, tmp_path):
+    (tmp_path / "none").mkdir()
+
+    with pytest.raises(GroundTruthError, match=r"there is no \.nii\.gz file in"):
+        flare.evaluate(predictions, tmp_path / "none")
+
+
+def test_the_demonstration_set_says_that_the_labels_are_not_there_yet(
+    predictions, output
+):
+    run = run_evaluate(predictions, None, output)
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "The organisers have not supplied their reference labels yet: this evaluation"
+        " holds only its demonstration set."
+        " This is not the submission's fault; please tell the organisers. [G03]\n"
+    )
+
+
+def test_part_of_the_demonstration_set_is_a_submission_like_another(tmp_path):
+    """One of its cases was submitted: then the others are missing."""
+    shutil.copytree(ROOT / "examples" / "predictions", tmp_path / "input")
+    (tmp_path / "input" / "demo_002.nii.gz").unlink()
+    write_cases(tmp_path / "input", ["validation_001"])
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(tmp_path / "input", ROOT / "ground-truth")
+
+    assert not isinstance(caught.value, DemonstrationSetError)
+
+
+def test_a_missing_input_folder(ground_truth, tmp_path):
+    with pytest.raises(InputError, match="there is no such folder"):
+        flare.evaluate(tmp_path / "none", ground_truth)
+
+
+def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
+    (tmp_path / "file").touch()
+
+    run = run_evaluate(predictions, ground_truth, tmp_path / "file")
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        f"{flare.errors.safe(tmp_path / 'file')}: metrics.json cannot be written here"
+        " (file exists). Make the folder writable;"
+        ' with docker run, add --user "$(id -u):$(id -g)". [H02]\n'
+    )
+
+
+def test_a_mistake_in_a_challenge_file(predictions, ground_truth, output, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "Mine"')
+
+    run = run_evaluate(predictions, ground_truth, output, "--challenge", file)
+
+    assert run.returncode == 1
+    assert b"mine.toml: organs is missing. Every key is explained in" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--wokers", "2"], "unrecognized arguments: --wokers 2"),
+        (["--workers", "0"], "argument --workers: '0' is not a whole number above 0"),
+        (
+            ["--workers", "two"],
+            "argument --workers: 'two' is not a whole number above 0",
+        ),
+        (["--input"], "argument --input: expected one argument"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_status_2(arguments, message):
+    run = run_program(*arguments)
+
+    assert run.returncode == 2
+    assert re.fullmatch(
+        rf"flare( evaluate)?: {re.escape(message)}; see flare( evaluate)? --help\n",
+        run.stderr.decode(),
+    )
+
+
+# --- Environment, command line, processes -----------------------------------------
+
+
+def test_environment_variables_stand_in_for_arguments(
+    predictions, ground_truth, output
+):
+    folders = ("--input", predictions, "--output", output)
+
+    for name, value, text in (
+        ("FLARE_CHALLENGE", "nonsense", b"nonsense: no such challenge"),
+        ("FLARE_WORKERS", "many", b"'many' is not a whole number above 0"),
+    ):
+        run = run_program(
+            *folders, "--ground-truth", ground_truth, env={**os.environ, name: value}
+        )
+        assert run.returncode != 0
+        assert text in run.stderr
+
+
+def test_the_program_has_three_names_and_a_version():
+    version = run_program("--version", program=("-m", "flare"))
+
+    assert version.returncode == 0
+    assert version.stdout.decode() == f"flare {flare.__version__} ({source_commit()})\n"
+    for program in (("evaluate.py",), ("-m", "flare", "evaluate")):
+        run = run_program("--help", program=program)
+        assert run.returncode == 0
+        assert b"--ground-truth" in run.stdout
+
+
+def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
+    git = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True
+    )
+    monkeypatch.delenv("FLARE_COMMIT", raising=False)
+    assert source_commit() == (git.stdout.strip() or "unknown")
+    monkeypatch.setenv("FLARE_COMMIT", "abc")
+    assert source_commit() == "abc"
+
+
+def test_nothing_that_libraries_print_reaches_stderr(predictions, ground_truth, output):
+    """Whatever writes to file descriptor 2 while we run writes to the log."""
+    program = f"""
+import os, sys, warnings, flare.cli, flare.evaluation
+check = flare.evaluation.check_headers
+def noisy(*arguments):
+    os.write(2, b"from C++\\n")
+    print("from Python", file=sys.stderr)
+    warnings.warn("a warning")
+    return check(*arguments)
+flare.evaluation.check_headers = noisy
+sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+    {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    for text in (b"from C++", b"from Python", b"a warning"):
+        assert text in run.stdout
+
+
+def test_a_fault_of_ours_is_one_line_with_the_traceback_in_the_log(
+    predictions, ground_truth, output
+):
+    program = f"""
+import sys, flare.cli, flare.evaluation
+def broken(*arguments):
+    raise KeyError("a bug")
+flare.evaluation.check_headers = broken
+sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+    {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "Internal error in the evaluation (KeyError in <string>);"
+        " the organisers have the log. [X01]\n"
+    )
+    assert b"Traceback" in run.stdout
+    assert b"a bug" in run.stdout
+
+
+def test_too_little_memory_is_said(predictions, ground_truth, output):
+    program = f"""
+import sys, flare.cli, flare.scoring
+def hungry(*arguments):
+    raise MemoryError
+flare.scoring.score_case = hungry
+sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+    {str(output)!r}, "--ground-truth", {str(ground_truth)!r}, "--workers", "2"]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == f"{WorkerError('The evaluation ran out of memory')}\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_a_worker_that_is_killed_ends_the_evaluation(
+    monkeypatch, predictions, ground_truth
+):
+    def killed(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("flare.scoring.score_case", killed)
+
+    with pytest.raises(WorkerError, match="A worker process ended early, at case val"):
+        flare.evaluate(predictions, ground_truth, workers=2)
+
+
+def test_a_reader_who_leaves_early_does_no_harm(predictions, ground_truth, output):
+    """As with `evaluate.py | head -1`."""
+    command = [sys.executable, "evaluate.py", "--input", predictions]
+    command += ["--ground-truth", ground_truth, "--output", output]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        run.stdout.close()
+        assert run.stderr.read() == b""
+
+    assert run.returncode == 0
+    assert (output / "metrics.json").exists()

@@ -1,0 +1,280 @@
+"""The image: built by build.sh, run as the platform and README run it, exported."""
+
+import json
+import os
+import subprocess
+import tarfile
+
+import pytest
+
+from tests.builders import (
+    ROOT,
+    case_names,
+    organ_boxes,
+    run_evaluate,
+    write_cases,
+)
+
+pytestmark = pytest.mark.docker
+
+IMAGE = "flare-eval-test"
+
+STRICT = (
+    *("--network", "none", "--read-only", "--cap-drop", "ALL", "--memory", "2g"),
+    *("--security-opt", "no-new-privileges", "--cpus", "2"),
+)
+"""Nothing that a run does not need."""
+
+ANYBODY = 12345
+"""A user whom the image does not know."""
+
+
+def call(*command, image=IMAGE, **options):
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env={**os.environ, "FLARE_IMAGE": image},
+        capture_output=True,
+        check=False,
+        **options,
+    )
+
+
+def text_of(*command):
+    """Stdout of a command that has to succeed."""
+    run = call(*command)
+    assert run.returncode == 0, run.stderr.decode()
+    return run.stdout.decode()
+
+
+@pytest.fixture(scope="session")
+def image(docker):
+    """The image of the bundled demonstration set."""
+    run = call("./build.sh")
+    assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
+    return IMAGE
+
+
+def run_image(image, folder, output, *flags, user=ANYBODY):
+    """Run the image on a folder; its user owns the output folder."""
+    output.mkdir(exist_ok=True)
+    os.chown(output, user, user)
+    return call(
+        *("docker", "run", "--rm", *STRICT, "--user", f"{user}:{user}"),
+        *("-v", f"{folder}:/input:ro", "-v", f"{output}:/output"),
+        *flags,
+        image,
+    )
+
+
+def read_metrics(output):
+    return json.loads((output / "metrics.json").read_bytes())
+
+
+def test_the_image_gives_what_the_checkout_gives(image, tmp_path):
+    """Byte for byte, but for what is said of the machine."""
+    predictions = ROOT / "examples" / "predictions"
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+
+    run = run_image(image, predictions, inside)
+    checkout = run_evaluate(predictions, None, outside)
+
+    assert (run.returncode, run.stderr) == (0, b""), run.stdout.decode()
+    assert checkout.returncode == 0
+    files = [folder / "metrics.json" for folder in (inside, outside)]
+    found, expected = (file.read_bytes() for file in files)
+    machines = [
+        json.dumps(read_metrics(folder)["evaluation"]["machine"], indent=2)
+        .replace("\n", "\n    ")
+        .encode()
+        for folder in (inside, outside)
+    ]
+    assert all(machine in file for machine, file in zip(machines, (found, expected)))
+    assert found.replace(machines[0], b"") == expected.replace(machines[1], b"")
+    assert [path.name for path in inside.iterdir()] == ["metrics.json"]
+
+
+def test_the_image_equals_the_official_values(image, shared, tmp_path):
+    """With the references mounted where the platform unpacks a tarball."""
+    data = shared / "data" / "flare21"
+
+    run = run_image(
+        image,
+        data / "predictions",
+        tmp_path / "out",
+        *("-v", f"{data / 'reference'}:/opt/ml/input/data/ground_truth:ro"),
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    compare = call(
+        *("python3", shared / "checks" / "compare.py"),
+        *(tmp_path / "out" / "metrics.json", data / "official.csv", "1e-12"),
+    )
+    assert compare.returncode == 0, compare.stdout.decode()
+
+
+def test_a_refusal_in_the_image_is_one_line(image, tmp_path):
+    folder = write_cases(tmp_path / "input", ["demo_001", "demo_002"])
+    path = folder / "demo_001.nii.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+
+    run = run_image(image, folder, tmp_path / "out")
+
+    assert run.returncode == 1
+    line = run.stderr.decode()
+    assert line.count("\n") == 1
+    assert line.startswith("Missing 3 of 5 cases: demo_003.nii.gz, ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_somebody_elses_submission_meets_the_demonstration_set(image, tmp_path):
+    folder = write_cases(tmp_path / "input", case_names(2))
+
+    run = run_image(image, folder, tmp_path / "out")
+
+    assert run.returncode == 1
+    assert run.stderr.decode().endswith("please tell the organisers. [G03]\n")
+
+
+def test_an_output_folder_of_another_user_is_one_line_with_the_remedy(image, tmp_path):
+    """As with `docker run` without --user: the folder belongs to the caller."""
+    (tmp_path / "out").mkdir(mode=0o755)
+
+    run = call(
+        *("docker", "run", "--rm", *STRICT),
+        *("-v", f"{ROOT / 'examples' / 'predictions'}:/input:ro"),
+        *("-v", f"{tmp_path / 'out'}:/output", image),
+    )
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "/output: metrics.json cannot be written here (permission denied)."
+        " Make the folder writable;"
+        ' with docker run, add --user "$(id -u):$(id -g)". [H02]\n'
+    )
+
+
+def test_the_image_installs_exactly_the_requirements(image):
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    required = {
+        line.casefold().replace("_", "-")
+        for line in lines
+        if line and not line.startswith("#") and "python_version" not in line
+    }
+
+    freeze = ("docker", "run", "--rm", "--entrypoint", "python", image)
+    found = text_of(*freeze, "-m", "pip", "freeze", "--disable-pip-version-check")
+
+    assert {name.casefold().replace("_", "-") for name in found.split()} == required
+
+
+def test_the_image_holds_only_what_a_run_needs(image):
+    listing = ("docker", "run", "--rm", "--entrypoint", "find", image, "/opt/app")
+
+    top = text_of(*listing, "-mindepth", "1", "-maxdepth", "1").split()
+    assert sorted(top) == [
+        f"/opt/app/{name}"
+        for name in ("evaluate.py", "flare", "ground-truth", "requirements.txt")
+    ]
+    labels = text_of(*listing, "-path", "*/ground-truth/*").split()
+    assert len(labels) == 5
+    assert text_of(*listing, "!", "-perm", "-o=r").split() == []
+
+
+def test_the_image_can_be_imported_by_the_platform(image):
+    """A named user who is not root, with a home; amd64; an exec-form entrypoint."""
+    inspect = json.loads(text_of("docker", "image", "inspect", image))[0]
+
+    assert inspect["Architecture"] == "amd64"
+    assert inspect["Config"]["User"] == "flare"
+    assert inspect["Config"]["Entrypoint"] == ["python", "/opt/app/evaluate.py"]
+    who = ("docker", "run", "--rm", "--entrypoint", "sh", image)
+    name, home = text_of(*who, "-c", "whoami; cd; pwd").split()
+    assert (name, home) == ("flare", "/home/flare")
+
+
+def test_a_challenge_of_ones_own_is_baked_in(docker, tmp_path):
+    challenge = tmp_path / "liver-only.toml"
+    challenge.write_text(
+        """
+        name = "Liver only"
+        [[organs]]
+        label = 1
+        name = "liver"
+        tolerance_mm = 1
+        [unknown_labels]
+        reference = "ignore"
+        prediction = "ignore"
+        """
+    )
+    image = f"{IMAGE}-challenge"
+    try:
+        run = call("./build.sh", "--challenge", challenge, image=image)
+        assert run.returncode == 0, run.stderr.decode()[-2000:]
+
+        predictions = ROOT / "examples" / "predictions"
+        run = run_image(image, predictions, tmp_path / "out")
+
+        assert (run.returncode, run.stderr) == (0, b"")
+        content = read_metrics(tmp_path / "out")
+        assert content["evaluation"]["challenge"] == "liver-only"
+        assert "dsc_spleen" not in content["case"]
+    finally:
+        call("docker", "image", "rm", image)
+    assert not (ROOT / "flare" / "challenges" / challenge.name).exists()
+
+
+def test_a_broken_challenge_fails_the_build(docker, tmp_path):
+    challenge = tmp_path / "broken.toml"
+    challenge.write_text('name = "Broken"')
+
+    run = call("./build.sh", "--challenge", challenge, image=f"{IMAGE}-broken")
+
+    assert run.returncode != 0
+    assert b"organs is missing" in run.stdout + run.stderr
+
+
+def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
+    run = call("./export.sh", tmp_path / "image.tar.gz")
+
+    assert run.returncode == 1
+    assert b"holds only the demonstration set" in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
+    file = tmp_path / "image.tar.gz"
+
+    run = call("./export.sh", "--demonstration", file)
+
+    assert run.returncode == 0, run.stderr.decode()
+    assert list(tmp_path.iterdir()) == [file]
+    with tarfile.open(file) as archive:
+        manifest = json.load(archive.extractfile("manifest.json"))
+    assert [entry["RepoTags"] for entry in manifest] == [[f"{IMAGE}:latest"]]
+
+
+def test_labels_of_ones_own_are_in_the_image(docker, tmp_path):
+    """As README says: put them into ground-truth/, build, run."""
+    checkout = tmp_path / "checkout"
+    sources = ("Dockerfile", ".dockerignore", "requirements.txt", "evaluate.py")
+    checkout.mkdir()
+    for name in (*sources, "build.sh", "scripts", "flare"):
+        call("cp", "-R", ROOT / name, checkout)
+    labels = write_cases(checkout / "ground-truth" / "nested", case_names(2))
+    for path in labels.iterdir():
+        path.chmod(0o600)
+    image = f"{IMAGE}-own"
+    try:
+        run = call(checkout / "build.sh", image=image)
+        assert run.returncode == 0, run.stderr.decode()[-2000:]
+        assert b"2 reference label maps" in run.stdout
+
+        moved = organ_boxes(shift=1)
+        folder = write_cases(tmp_path / "input", case_names(2), labels=moved)
+        run = run_image(image, folder, tmp_path / "out")
+
+        assert (run.returncode, run.stderr) == (0, b"")
+        assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 2
+    finally:
+        call("docker", "image", "rm", image)

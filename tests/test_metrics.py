@@ -1,0 +1,313 @@
+"""DSC and NSD: by hand, by brute force, by other programs, and by their properties."""
+
+import math
+
+import numpy as np
+import pytest
+import surface_distance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flare
+from flare import surfels
+from flare.metrics import compare_labels
+from tests.oracles import brute_force_dsc, brute_force_nsd
+
+EXACT = 1e-12
+
+SPACINGS = (
+    (1.0, 1.0, 1.0),
+    (2.5, 0.8, 0.8),
+    (0.5, 0.5, 2.5),
+    (5.0, 0.7, 0.9),
+    # Distances of exactly 1 mm: 0.6, 0.8, 1; and five times 0.2, which is more than 1
+    # once a header has stored it as a 32-bit number.
+    (2.5, 0.6, 0.8),
+    (0.6, 1.0, 0.8),
+    (1.0, *(float(np.float32(0.2)),) * 2),
+    (1 / 3, 1 / 3, 1.0),
+)
+
+
+def empty(shape=(8, 8, 8)):
+    return np.zeros(shape, dtype=bool)
+
+
+def box(*spans, shape=(8, 8, 8)):
+    mask = empty(shape)
+    mask[tuple(slice(*span) for span in spans)] = True
+    return mask
+
+
+def random_pair(kind, seed, shape=(6, 7, 9)):
+    """Two masks that have something to do with each other."""
+    random = np.random.default_rng(seed)
+    if kind == "noise":
+        return random.random(shape) < 0.5, random.random(shape) < 0.5
+    if kind == "voxels":
+        masks = empty(shape), empty(shape)
+        for mask in masks:
+            mask[tuple(random.integers(0, shape))] = True
+        return masks
+    if kind == "sheets":
+        masks = empty(shape), empty(shape)
+        for mask in masks:
+            axis = random.integers(0, 3)
+            np.moveaxis(mask, axis, 0)[random.integers(0, shape[axis])] = True
+        return masks
+    if kind == "full":
+        return ~empty(shape), random.random(shape) < 0.9
+    centre = random.uniform(1, 5, size=3)
+    grid = np.indices(shape).T - centre
+    blob = ((grid / random.uniform(1.5, 4, size=3)) ** 2).sum(axis=-1).T < 1
+    blob[tuple(np.clip(centre.astype(int), 0, np.array(shape) - 1))] = True
+    return blob, blob ^ (random.random(shape) < 0.03)
+
+
+# --- By hand ----------------------------------------------------------------------
+
+
+def test_dice_of_two_boxes_that_share_a_third():
+    """2 x 2 x 3 voxels each, 2 x 2 x 2 shared: 2 * 8 / (12 + 12)."""
+    first, second = box((2, 4), (2, 4), (2, 5)), box((2, 4), (2, 4), (3, 6))
+
+    assert flare.dice(first, second) == 16 / 24
+
+
+def test_nsd_of_a_cube_that_lost_its_last_slice():
+    """A 4 x 4 x 4 cube against 3 x 4 x 4, 2.5 x 0.8 x 0.8 mm, within 1 mm.
+
+    A surfel within a face is as large as the voxel's face: 0.64 mm2 at top and bottom,
+    2 mm2 at the sides. On an edge it is a chamfer, as long as the voxel and as wide as
+    the diagonal of half voxels. At a corner it is the triangle of half voxels.
+    """
+    top, side = 0.8 * 0.8, 2.5 * 0.8
+    upright, level = 2.5 * math.hypot(0.4, 0.4), 0.8 * math.hypot(0.4, 1.25)
+    corner = math.hypot(0.4 * 0.4, 0.4 * 1.25, 0.4 * 1.25) / 2
+
+    lid = 9 * top + 12 * level + 4 * corner
+    reference = 2 * lid + 36 * side + 12 * upright
+    prediction = 2 * lid + 24 * side + 8 * upright
+    # The reference's lid is 2.5 mm from the prediction's: none of it is within 1 mm.
+    # Of the prediction's lid only the middle surfel is over 1 mm from a side.
+    within = (reference - lid) + (prediction - top)
+
+    cube, shorter = box((2, 6), (2, 6), (2, 6)), box((2, 5), (2, 6), (2, 6))
+    nsd = flare.normalized_surface_dice(cube, shorter, (2.5, 0.8, 0.8), 1.0)
+
+    assert nsd == pytest.approx(within / (reference + prediction), abs=EXACT)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("step", [-1, 1])
+def test_a_distance_equal_to_the_tolerance_counts_as_within(axis, step):
+    """A cube moved by one voxel of 1 mm: every surfel is at most 1 mm away."""
+    cube = box((2, 6), (2, 6), (2, 6))
+    moved = np.roll(cube, step, axis=axis)
+    spacing = tuple(1.0 if a == axis else 3.0 for a in range(3))
+
+    assert flare.normalized_surface_dice(cube, moved, spacing, 1.0) == 1.0
+    below = flare.normalized_surface_dice(cube, moved, spacing, math.nextafter(1, 0))
+    assert below < 1.0
+
+
+def test_a_float32_spacing_just_above_a_fifth_misses_the_tolerance():
+    """Five steps of 0.2 are 1 mm, but of float32(0.2) they are 1.0000000149 mm."""
+    first, second = empty((3, 3, 12)), empty((3, 3, 12))
+    first[1, 1, 2] = second[1, 1, 7] = True
+
+    decimal = flare.normalized_surface_dice(first, second, (1.0, 1.0, 0.2), 1.0)
+    stored = float(np.float32(0.2))
+    header = flare.normalized_surface_dice(first, second, (1.0, 1.0, stored), 1.0)
+
+    # Of two voxels five apart, all surfels are within 1 mm; else the inner half is.
+    assert (decimal, header) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(empty(), empty(), 1.0, id="both empty"),
+        pytest.param(box((2, 4), (2, 4), (2, 4)), empty(), 0.0, id="prediction empty"),
+        pytest.param(empty(), box((2, 4), (2, 4), (2, 4)), 0.0, id="reference empty"),
+        pytest.param(~empty(), ~empty(), 1.0, id="both full"),
+    ],
+)
+def test_empty_and_full_masks(first, second, expected):
+    assert flare.dice(first, second) == expected
+    assert flare.normalized_surface_dice(first, second, (1, 1, 1), 1) == expected
+
+
+# --- By brute force and by other programs -----------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["noise", "voxels", "sheets", "full", "blobs"])
+@pytest.mark.parametrize("spacing", SPACINGS, ids=str)
+@pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0, 7.0])
+def test_both_metrics_equal_brute_force(kind, spacing, tolerance):
+    reference, prediction = random_pair(kind, seed=(len(kind), int(tolerance * 2)))
+
+    expected = brute_force_nsd(reference, prediction, spacing, tolerance)
+    nsd = flare.normalized_surface_dice(reference, prediction, spacing, tolerance)
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+    assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_nsd_equals_the_surface_distance_package(seed):
+    """Larger masks than brute force can do; the package needs both to be filled."""
+    reference, prediction = random_pair("blobs", seed, shape=(24, 30, 33))
+    spacing = SPACINGS[seed % len(SPACINGS)]
+    tolerance = (0.5, 1.0, 2.0, 3.0, 5.0)[seed % 5]
+
+    distances = surface_distance.compute_surface_distances(
+        reference, prediction, spacing
+    )
+    expected = surface_distance.compute_surface_dice_at_tolerance(distances, tolerance)
+    nsd = flare.normalized_surface_dice(reference, prediction, spacing, tolerance)
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 2_000])
+def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
+    """Every cut is made here: between all slices, and with far stray voxels."""
+    reference, prediction = random_pair("blobs", seed=7, shape=(40, 9, 10))
+    prediction[0, 0, 0] = prediction[-1, -1, -1] = True
+    expected = brute_force_nsd(reference, prediction, (1.0, 0.8, 0.7), 3.0)
+
+    monkeypatch.setattr(surfels, "CHUNK_BYTES", chunk)
+    nsd = flare.normalized_surface_dice(reference, prediction, (1.0, 0.8, 0.7), 3.0)
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+    assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
+
+
+def test_many_labels_with_tolerances_of_their_own():
+    """Twelve labels, up to 255; each is as if it were alone."""
+    random = np.random.default_rng(3)
+    labels = [1, 2, 3, 4, 7, 8, 9, 64, 127, 128, 254, 255]
+    reference = random.choice([0, *labels], size=(8, 9, 10)).astype(np.uint8)
+    changed = random.random(reference.shape) < 0.4
+    prediction = np.where(changed, np.roll(reference, 1, axis=1), reference)
+    tolerances = {label: 0.5 + 0.25 * n for n, label in enumerate(labels)}
+
+    found = compare_labels(reference, prediction, (1.0, 0.9, 0.8), tolerances)
+
+    assert list(found) == labels
+    for label, tolerance in tolerances.items():
+        masks = reference == label, prediction == label
+        nsd = brute_force_nsd(*masks, (1.0, 0.9, 0.8), tolerance)
+        assert found[label].nsd == pytest.approx(nsd, abs=EXACT)
+        assert found[label].dsc == brute_force_dsc(*masks)
+        voxels = found[label].reference_voxels, found[label].prediction_voxels
+        assert voxels == tuple(np.count_nonzero(mask) for mask in masks)
+
+
+def test_a_label_in_neither_map():
+    labels = np.ones((3, 3, 3), dtype=np.uint8)
+
+    found = compare_labels(labels, labels, (1, 1, 1), {1: 1.0, 2: 1.0})
+
+    assert (found[2].reference_voxels, found[2].prediction_voxels) == (0, 0)
+    assert (found[2].dsc, found[2].nsd) == (1.0, 1.0)
+
+
+# --- Properties -------------------------------------------------------------------
+
+pairs = st.builds(
+    random_pair,
+    st.sampled_from(["noise", "voxels", "sheets", "blobs"]),
+    st.integers(0, 10**6),
+)
+spacings = st.sampled_from(SPACINGS)
+tolerances = st.floats(0.3, 8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
+def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
+    """Swapped, turned, mirrored or padded, the masks have the same NSD."""
+    expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
+
+    turned = [mask.transpose(order) for mask in pair]
+    turned_spacing = tuple(spacing[axis] for axis in order)
+    for masks, size in (
+        (pair[::-1], spacing),
+        (turned, turned_spacing),
+        ([np.flip(mask, axis) for mask in pair], spacing),
+        ([np.pad(mask, [(3, 0), (0, 2), (1, 4)]) for mask in pair], spacing),
+    ):
+        nsd = flare.normalized_surface_dice(*masks, size, tolerance)
+        assert nsd == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs, spacings, tolerances, tolerances)
+def test_nsd_never_falls_as_the_tolerance_grows(pair, spacing, first, second):
+    low, high = sorted([first, second])
+
+    assert flare.normalized_surface_dice(
+        *pair, spacing, low
+    ) <= flare.normalized_surface_dice(*pair, spacing, high)
+
+
+@settings(max_examples=30, deadline=None)
+@given(pairs, spacings, tolerances)
+def test_equal_masks_are_perfect_and_masks_stay_unchanged(pair, spacing, tolerance):
+    mask, copies = pair[0], [mask.copy() for mask in pair]
+
+    assert flare.normalized_surface_dice(mask, mask, spacing, tolerance) == 1.0
+    assert flare.dice(mask, mask) == 1.0
+    flare.normalized_surface_dice(*pair, spacing, tolerance)
+    assert all(np.array_equal(*masks) for masks in zip(pair, copies, strict=True))
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", [flare.dice, flare.normalized_surface_dice])
+@pytest.mark.parametrize(
+    ("first", "second", "error", "text"),
+    [
+        pytest.param(
+            empty(),
+            empty((8, 8, 9)),
+            ValueError,
+            "expected one 3-D shape, found (8, 8, 8) and (8, 8, 9)",
+            id="shapes",
+        ),
+        pytest.param(
+            empty((8, 8)),
+            empty((8, 8)),
+            ValueError,
+            "expected one 3-D shape, found (8, 8) and (8, 8)",
+            id="two axes",
+        ),
+        pytest.param(
+            empty(),
+            empty().astype(np.uint8),
+            TypeError,
+            "a mask must be boolean, not uint8: use labels == organ",
+            id="labels",
+        ),
+    ],
+)
+def test_what_is_no_pair_of_masks_is_refused(metric, first, second, error, text):
+    more = () if metric is flare.dice else ((1, 1, 1), 1)
+
+    with pytest.raises(error) as caught:
+        metric(first, second, *more)
+
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("where", ["spacing", "tolerance"])
+def test_lengths_must_be_positive_and_finite(where, value):
+    spacing = (1.0, value, 1.0) if where == "spacing" else (1.0, 1.0, 1.0)
+    tolerance = value if where == "tolerance" else 1.0
+
+    with pytest.raises(ValueError, match="must be positive and finite"):
+        flare.normalized_surface_dice(empty(), empty(), spacing, tolerance)

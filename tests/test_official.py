@@ -1,0 +1,58 @@
+"""Equal to the official FLARE21 script on real and synthetic label maps."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import flare
+from tests.builders import ORGANS, ROOT
+
+pytestmark = pytest.mark.shared
+
+
+def test_every_case_equals_the_official_value(shared):
+    data = shared / "data" / "flare21"
+    with (data / "official.csv").open(encoding="utf-8") as file:
+        official = {row["Name"]: row for row in csv.DictReader(file)}
+
+    results = flare.evaluate(data / "predictions", data / "reference")
+
+    assert {case.prediction_file for case in results.cases} == set(official)
+    for case in results.cases:
+        row = official[case.prediction_file]
+        for label, score in zip(ORGANS, case.organs, strict=True):
+            assert score.dsc == float(row[f"DSC_{label}"])
+            nsd = float(row[f"NSD-1mm_{label}"])
+            assert score.nsd == pytest.approx(nsd, abs=1e-12)
+
+
+def test_the_check_of_the_organisers_passes(shared):
+    run = subprocess.run(
+        [shared / "checks" / "official", sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.startswith("7 cases, largest difference ")
+
+
+def test_a_case_with_a_real_mask_that_was_damaged_is_refused(shared, tmp_path):
+    """A bit in the middle of a real mask; SimpleITK reads it without a word."""
+    data = shared / "data" / "flare21"
+    shutil.copytree(data / "predictions", tmp_path / "input")
+    path = tmp_path / "input" / "kits19_00200.nii.gz"
+    os.chmod(path.parent, 0o755)
+    os.chmod(path, 0o644)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(flare.SubmissionError, match="do not fit their checksum"):
+        flare.evaluate(tmp_path / "input", data / "reference")

@@ -1,0 +1,187 @@
+"""metrics.json: its keys, its numbers, and how it is written."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+import flare
+from flare.errors import OutputError
+from flare.results import (
+    Provenance,
+    Results,
+    metrics_json,
+    prepare_output,
+    results_table,
+    statistics,
+    write_metrics,
+)
+from flare.scoring import CaseScore, OrganScore
+from tests.builders import ORGANS
+
+PROVENANCE = Provenance(
+    challenge="flare21",
+    challenge_sha256="ab",
+    version="1",
+    commit="cd",
+    references_sha256="ef",
+    cases=2,
+    options={},
+    libraries={"numpy": "2"},
+    machine={"python": "3"},
+)
+
+
+def case_score(name, dsc, nsd):
+    """A case whose organs all score the same."""
+    organs = tuple(
+        OrganScore(organ=organ, dsc=dsc, nsd=nsd) for organ in ORGANS.values()
+    )
+    return CaseScore(
+        case=name,
+        reference_file=f"{name}.nii.gz",
+        prediction_file=f"{name}.nii.gz",
+        organs=organs,
+        dsc=dsc,
+        nsd=nsd,
+    )
+
+
+def make_results(*cases):
+    return Results(cases=cases, warnings=("a warning",), provenance=PROVENANCE)
+
+
+TWO = make_results(case_score("a", 0.5, 0.25), case_score("b", 1.0, 0.75))
+
+
+def test_the_example_of_the_platforms_documentation():
+    values = [
+        0.6461774875144065,
+        0.7250400040547097,
+        0.6747092236948878,
+        0.6452332692745784,
+        0.6839602948067993,
+        0.6817807628480707,
+        0.4715406247268339,
+        0.5988810496224731,
+        0.5475856316815167,
+        0.32923801642370615,
+    ]
+
+    found = statistics(values)
+
+    assert found["mean"] == 0.6004146364647982
+    assert found["std"] == 0.12096508479974993
+    assert found["min"] == 0.32923801642370615
+    assert found["max"] == 0.7250400040547097
+    assert found["median"] == pytest.approx(pd.Series(values).median(), abs=1e-15)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 99])
+def test_statistics_equal_those_of_pandas(count):
+    values = [math.sin(number) ** 2 for number in range(count)]
+
+    found, series = statistics(values), pd.Series(values)
+
+    for name in ("mean", "min", "max", "median"):
+        assert found[name] == pytest.approx(getattr(series, name)(), abs=1e-15)
+    if count == 1:
+        assert found["std"] is None
+    else:
+        assert found["std"] == pytest.approx(series.std(), abs=1e-15)
+
+
+def test_the_order_of_cases_changes_no_digit():
+    values = [0.1, 1e-9, 0.3333333333333333, 0.7, 1 - 1e-12]
+
+    assert statistics(values) == statistics(values[::-1])
+
+
+def test_metrics_json_has_the_keys_of_the_contract():
+    content = json.loads(metrics_json(TWO))
+
+    metrics = [
+        *(f"{kind}_{organ}" for organ in ORGANS.values() for kind in ("dsc", "nsd")),
+        "dsc",
+        "nsd",
+    ]
+    assert list(content) == ["case", "aggregates", "evaluation", "failed", "warnings"]
+    assert list(content["case"]) == [*metrics, "alg_fname", "gt_fname"]
+    names = ("mean", "std", "min", "max", "median")
+    assert list(content["aggregates"]) == [f"{m}_{n}" for m in metrics for n in names]
+    assert content["case"]["dsc_liver"] == {"0": 0.5, "1": 1.0}
+    assert content["case"]["nsd"] == {"0": 0.25, "1": 0.75}
+    assert content["case"]["alg_fname"] == {"0": "a.nii.gz", "1": "b.nii.gz"}
+    assert content["aggregates"]["nsd_spleen_mean"] == 0.5
+    assert content["aggregates"]["dsc_std"] == math.sqrt(0.125)
+    assert (content["failed"], content["warnings"]) == ({}, ["a warning"])
+    assert content["evaluation"]["references_sha256"] == "ef"
+
+
+def test_with_one_case_only_std_is_null():
+    content = json.loads(metrics_json(make_results(case_score("a", 0.5, 0.25))))
+
+    nulls = {key for key, value in content["aggregates"].items() if value is None}
+    assert nulls == {key for key in content["aggregates"] if key.endswith("_std")}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_not_finite_is_never_written(value):
+    results = make_results(case_score("a", value, 1.0), case_score("b", 1.0, 1.0))
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        metrics_json(results)
+
+
+def test_names_of_files_are_valid_utf_8():
+    results = make_results(case_score("a\udcff", 1.0, 1.0))
+
+    assert json.loads(metrics_json(results).encode())["case"]["alg_fname"] == {
+        "0": "a\\udcff.nii.gz"
+    }
+
+
+def test_metrics_json_is_written_alone_and_whole(tmp_path):
+    prepare_output(tmp_path / "new")
+    file = write_metrics(TWO, tmp_path / "new")
+
+    assert file.read_text(encoding="utf-8") == metrics_json(TWO)
+    assert list((tmp_path / "new").iterdir()) == [file]
+
+
+def test_an_earlier_result_is_removed_first(tmp_path):
+    (tmp_path / "metrics.json").write_text("old")
+
+    prepare_output(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_is_a_file_is_told(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OutputError) as caught:
+        prepare_output(tmp_path / "file")
+
+    assert caught.value.finding == (
+        f"{flare.errors.safe(tmp_path / 'file')}:"
+        " metrics.json cannot be written here (file exists)"
+    )
+
+
+def test_a_folder_that_vanished_is_told(tmp_path):
+    with pytest.raises(OutputError, match="no such file or directory"):
+        write_metrics(TWO, tmp_path / "gone")
+
+
+def test_the_table_shows_means_and_deviations():
+    assert results_table(TWO).splitlines() == [
+        "                   DSC             NSD        ",
+        "                  mean     std    mean     std",
+        "liver           0.7500  0.3536  0.5000  0.3536",
+        "kidney          0.7500  0.3536  0.5000  0.3536",
+        "spleen          0.7500  0.3536  0.5000  0.3536",
+        "pancreas        0.7500  0.3536  0.5000  0.3536",
+        "mean of organs  0.7500  0.3536  0.5000  0.3536",
+    ]

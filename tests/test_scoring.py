@@ -1,0 +1,336 @@
+"""The rules of a challenge, each switched on and worked by hand."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge import (
+    AbsentOrgans,
+    GridComparison,
+    GridRules,
+    TopSlice,
+    UnknownLabelRules,
+    UnknownLabels,
+    ZRange,
+)
+from flare.errors import (
+    DamagedFileError,
+    GridPositionError,
+    GridSizeError,
+    GroundTruthError,
+    LabelError,
+)
+from flare.labelmaps import Grid, LabelMap
+from flare.scoring import check_headers, score_case, score_labels
+from flare.submission import CasePair, LabelMapFile
+from tests.builders import AFFINE, organ_boxes, write_nifti
+
+FLARE21 = flare.read_challenge("flare21")
+ORGAN_NAMES = tuple(organ.name for organ in FLARE21.organs)
+
+
+def label_map(labels, *, unknown=()):
+    grid = Grid(
+        shape=labels.shape,
+        spacing=(1.0, 1.0, 1.0),
+        affine=((1.0, 0, 0, 0), (0, 1.0, 0, 0), (0, 0, 1.0, 0)),
+    )
+    return LabelMap(grid=grid, labels=labels, unknown=unknown)
+
+
+def score(reference, prediction, **rules):
+    """DSC and NSD by organ, under FLARE21's rules but for those given."""
+    challenge = dataclasses.replace(FLARE21, **rules)
+    scores = score_labels(label_map(reference), label_map(prediction), challenge)
+    assert tuple(score.organ for score in scores) == ORGAN_NAMES
+    return {score.organ: (score.dsc, score.nsd) for score in scores}
+
+
+def column(*labels):
+    """A label map of 3 x 3 voxels per slice; its middle column holds the labels."""
+    array = np.zeros((len(labels), 3, 3), dtype=np.uint8)
+    array[:, 1, 1] = labels
+    return array
+
+
+def test_organs_absent_from_either_or_both():
+    """FLARE21: 1 and 1 where both lack the organ, 0 and 0 where one does."""
+    scores = score(column(0, 1, 2, 2, 0), column(0, 1, 3, 3, 0))
+
+    assert scores == {
+        "liver": (1.0, 1.0),
+        "kidney": (0.0, 0.0),
+        "spleen": (0.0, 0.0),
+        "pancreas": (1.0, 1.0),
+    }
+
+
+def test_scores_of_absent_organs_come_from_the_challenge():
+    absent = AbsentOrgans(in_both=0.5, in_reference=0.25, in_prediction=0.125)
+
+    scores = score(column(0, 1, 2, 2), column(0, 1, 3, 3), absent_organs=absent)
+
+    assert scores == {
+        "liver": (1.0, 1.0),
+        "kidney": (0.125, 0.125),
+        "spleen": (0.25, 0.25),
+        "pancreas": (0.5, 0.5),
+    }
+
+
+def test_nsd_counts_only_from_a_dsc_on():
+    """One of 9 voxels is found: DSC 2 / 10 = 0.2; its 8 surfels are 1 mm within."""
+    reference, prediction = column(*[1] * 9), column(1, *[0] * 8)
+
+    dsc, nsd = score(reference, prediction)["liver"]
+    assert (dsc, nsd > 0) == (0.2, True)
+    same = score(reference, prediction, smallest_dsc_for_nsd=0.2)["liver"]
+    assert same == (dsc, nsd)
+    over = score(reference, prediction, smallest_dsc_for_nsd=0.2001)["liver"]
+    assert over == (0.2, 0.0)
+
+
+def test_values_are_rounded_as_numpy_rounds():
+    """Of 7 + 2 voxels, 2 are shared: 4 / 9 = 0.4444..., rounded to 0.44."""
+    reference, prediction = column(*[1] * 7), column(1, 1, *[0] * 5)
+
+    assert score(reference, prediction)["liver"][0] == 4 / 9
+    dsc, nsd = score(reference, prediction, decimals=2)["liver"]
+    assert (dsc, nsd) == (0.44, round(nsd, 2))
+
+
+@pytest.mark.parametrize(
+    ("top_slice", "expected"),
+    [
+        # Three slices against two of them: 4 / 5 with the top slice; without it, the
+        # label maps are equal.
+        pytest.param(TopSlice.KEPT, 0.8, id="kept"),
+        pytest.param(TopSlice.DROPPED, 1.0, id="dropped"),
+    ],
+)
+def test_a_z_range_is_that_of_the_reference(top_slice, expected):
+    """The prediction goes on above and below, which does not count."""
+    reference, prediction = column(0, 1, 1, 1, 0, 0), column(1, 1, 1, 0, 1, 1)
+    liver = ZRange(organs=("liver",), top_slice=top_slice)
+
+    assert score(reference, prediction, z_range=liver)["liver"][0] == expected
+    # Without a z-range: 2 of 3 + 5 voxels are shared.
+    assert score(reference, prediction)["liver"][0] == 4 / 8
+    other = ZRange(organs=("spleen",), top_slice=top_slice)
+    assert score(reference, prediction, z_range=other)["liver"][0] == 4 / 8
+
+
+@pytest.mark.parametrize("top_slice", TopSlice)
+def test_a_z_range_of_a_single_slice_keeps_it(top_slice):
+    """On such an organ the official scripts crash."""
+    liver = ZRange(organs=("liver",), top_slice=top_slice)
+
+    scores = score(column(0, 1, 0), column(1, 1, 1), z_range=liver)
+
+    assert scores["liver"] == (1.0, 1.0)
+
+
+def test_an_organ_without_a_z_range_is_scored_everywhere():
+    """The reference lacks the organ, so every slice counts: a false positive."""
+    liver = ZRange(organs=("liver",))
+
+    assert score(column(0, 0), column(1, 0), z_range=liver)["liver"] == (0.0, 0.0)
+    assert score(column(0, 0), column(0, 0), z_range=liver)["liver"] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("side", ["reference", "prediction"])
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (UnknownLabels.IGNORE, {name: (1.0, 1.0) for name in ORGAN_NAMES}),
+        (UnknownLabels.ZERO, {name: (0.0, 0.0) for name in ORGAN_NAMES}),
+    ],
+)
+def test_unknown_labels_that_do_not_refuse(side, rule, expected):
+    maps = {
+        name: label_map(column(0, 1), unknown=(9,) if name == side else ())
+        for name in ("reference", "prediction")
+    }
+    rules = dataclasses.replace(UnknownLabelRules(), **{side: rule})
+    challenge = dataclasses.replace(FLARE21, unknown_labels=rules)
+
+    scores = score_labels(**maps, challenge=challenge)
+
+    assert {score.organ: (score.dsc, score.nsd) for score in scores} == expected
+
+
+# --- A pair of files --------------------------------------------------------------
+
+
+@pytest.fixture
+def make_pair(tmp_path):
+    """Write a pair of files; keywords ``reference`` and ``prediction`` change them."""
+
+    def make(*, reference=None, prediction=None):
+        files = {}
+        for kind, changes in (("reference", reference), ("prediction", prediction)):
+            content = {"labels": organ_boxes(), **(changes or {})}
+            path = tmp_path / kind / "case_1.nii.gz"
+            write_nifti(path, content.pop("labels"), **content)
+            files[kind] = LabelMapFile(case="case_1", path=path, name=f"a/{path.name}")
+        return CasePair(case="case_1", **files)
+
+    return make
+
+
+def test_the_mean_of_a_case_leaves_out_what_does_not_count(make_pair):
+    """The prediction misses the pancreas; without it, the mean is 1."""
+    labels = organ_boxes()
+    labels[labels == 4] = 0
+    pair = make_pair(prediction={"labels": labels})
+    organs = tuple(
+        dataclasses.replace(organ, in_mean=organ.name != "pancreas")
+        for organ in FLARE21.organs
+    )
+
+    case = score_case(pair, FLARE21)
+    assert (case.dsc, case.nsd) == (0.75, 0.75)
+    case = score_case(pair, dataclasses.replace(FLARE21, organs=organs))
+    assert (case.dsc, case.nsd) == (1.0, 1.0)
+    assert case.organs[3].dsc == 0.0
+    assert (case.reference_file, case.prediction_file) == ("case_1.nii.gz",) * 2
+
+
+def test_the_spacing_of_the_reference_counts(make_pair):
+    """The prediction's voxel size is wrong, but its sform is right."""
+    moved = {"labels": organ_boxes(shift=1)}
+    right = score_case(make_pair(prediction=moved), FLARE21)
+    wrong = score_case(
+        make_pair(prediction={**moved, "spacing": (9.0, 9.0, 9.0)}), FLARE21
+    )
+
+    assert wrong == right
+
+
+def test_another_size_is_refused(make_pair):
+    pair = make_pair(prediction={"labels": organ_boxes()[:9]})
+
+    with pytest.raises(GridSizeError) as caught:
+        check_headers(pair, FLARE21)
+
+    assert str(caught.value) == (
+        "a/case_1.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
+        " Write the label map on the grid of the input CT. [F07]"
+    )
+
+
+@pytest.mark.parametrize("shift", [-100.0, 100.0])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_another_position_is_refused(make_pair, axis, shift):
+    affine = AFFINE.copy()
+    affine[axis, 3] += shift
+
+    with pytest.raises(GridPositionError, match="it lies up to 100 mm off: origin is"):
+        check_headers(make_pair(prediction={"affine": affine}), FLARE21)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_another_direction_is_refused(make_pair, axis):
+    affine = AFFINE.copy()
+    affine[:, axis] *= -1
+
+    with pytest.raises(GridPositionError, match="axes point to"):
+        check_headers(make_pair(prediction={"affine": affine}), FLARE21)
+
+
+@pytest.mark.parametrize(("shift", "is_refused"), [(0.09, False), (0.11, True)])
+def test_a_position_within_the_tolerance_is_accepted(make_pair, shift, is_refused):
+    affine = AFFINE.copy()
+    affine[0, 3] += shift
+    pair = make_pair(prediction={"affine": affine})
+
+    if is_refused:
+        with pytest.raises(GridPositionError):
+            check_headers(pair, FLARE21)
+    else:
+        assert check_headers(pair, FLARE21).warning is None
+
+
+def test_a_challenge_that_compares_sizes_warns(make_pair):
+    affine = AFFINE.copy()
+    affine[0, 3] += 5
+    size = dataclasses.replace(FLARE21, grid=GridRules(compare=GridComparison.SIZE))
+
+    checked = check_headers(make_pair(prediction={"affine": affine}), size)
+
+    assert checked.warning == (
+        "a/case_1.nii.gz: it lies up to 5 mm off:"
+        " origin is (95, 110, -300) mm, expected (90, 110, -300) mm"
+    )
+    with pytest.raises(GridSizeError):
+        check_headers(make_pair(prediction={"labels": organ_boxes()[:9]}), size)
+
+
+def test_a_sheared_orientation_is_accepted(make_pair):
+    """SimpleITK cannot load such a file; FLARE's sources have them."""
+    affine = AFFINE.copy()
+    affine[0, 1] = 0.3
+    pair = make_pair(reference={"affine": affine}, prediction={"affine": affine})
+
+    assert check_headers(pair, FLARE21).warning is None
+    assert score_case(pair, FLARE21).dsc == 1.0
+
+
+def test_unknown_labels_are_refused(make_pair):
+    labels = organ_boxes().astype(np.int16)
+    labels[0, 0, :2] = 257, 5
+    pair = make_pair(prediction={"labels": labels, "dtype": "<i2"})
+
+    with pytest.raises(LabelError) as caught:
+        score_case(pair, FLARE21)
+
+    assert str(caught.value) == (
+        "a/case_1.nii.gz: unknown labels 5 and 257."
+        " Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
+    )
+
+
+def test_a_file_that_changes_between_header_and_voxels(make_pair):
+    pair = make_pair(prediction={"labels": organ_boxes()[:9]})
+
+    with pytest.raises(DamagedFileError, match="it changed while it was evaluated"):
+        score_case(pair, FLARE21)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        pytest.param(
+            {"labels": organ_boxes() * 2}, "unknown labels 6 and 8", id="labels"
+        ),
+        pytest.param(
+            {"labels": organ_boxes() / 2, "dtype": "<f4"},
+            "voxels are not whole numbers (found 0.5)",
+            id="fractions",
+        ),
+    ],
+)
+def test_a_bad_reference_is_the_organisers_fault(make_pair, changes, problem):
+    with pytest.raises(GroundTruthError) as caught:
+        score_case(make_pair(reference=changes), FLARE21)
+
+    assert caught.value.problem == f"a/case_1.nii.gz: {problem}"
+
+
+def test_a_reference_without_a_voxel_size_is_the_organisers_fault(make_pair):
+    pair = make_pair(reference={"spacing": (2.5, 0.0, 0.8)})
+
+    with pytest.raises(GroundTruthError, match="its header has a voxel size of 0"):
+        check_headers(pair, FLARE21)
+
+
+def test_a_reference_that_is_no_nifti_file_is_the_organisers_fault(make_pair):
+    pair = make_pair()
+    pair.reference.path.write_bytes(b"")
+
+    with pytest.raises(GroundTruthError, match="the file is empty"):
+        check_headers(pair, FLARE21)
+    with pytest.raises(GroundTruthError, match="the file is empty"):
+        score_case(pair, FLARE21)

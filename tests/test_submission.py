@@ -1,0 +1,259 @@
+"""Finding and matching files: any nesting, no guessing, everything reported."""
+
+import os
+
+import pytest
+
+from flare.errors import (
+    DuplicateCasesError,
+    FileFormatError,
+    GroundTruthError,
+    MisnamedCasesError,
+    MissingCasesError,
+    NothingToScoreError,
+    UnexpectedCasesError,
+)
+from flare.submission import find_label_maps, find_references, match_cases
+
+
+@pytest.fixture
+def make_folder(tmp_path):
+    """Make a folder of empty files, of which only the names matter here."""
+
+    def make(*names, folder="submission"):
+        for name in names:
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        (tmp_path / folder).mkdir(exist_ok=True)
+        return tmp_path / folder
+
+    return make
+
+
+@pytest.fixture
+def match(make_folder):
+    """Match names of submitted files with names of cases."""
+
+    def match_names(submitted, cases=("case_001", "case_002", "case_003")):
+        references = make_folder(*(f"{c}.nii.gz" for c in cases), folder="references")
+        folder = find_label_maps(make_folder(*submitted))
+        return match_cases(folder, find_references(references))
+
+    return match_names
+
+
+def paired(matching):
+    return {pair.case: pair.prediction.name for pair in matching.pairs}
+
+
+def test_files_are_found_in_any_nesting_and_paired_by_name(match):
+    matching = match(
+        ["a/b/case_002.nii.gz", "case_001.nii.gz", "a/deep/er/case_003.nii.gz"]
+    )
+
+    assert matching.problems == ()
+    assert paired(matching) == {
+        "case_001": "case_001.nii.gz",
+        "case_002": "a/b/case_002.nii.gz",
+        "case_003": "a/deep/er/case_003.nii.gz",
+    }
+    assert all(p.reference.name == f"{p.case}.nii.gz" for p in matching.pairs)
+
+
+def test_what_others_put_there_is_ignored(make_folder):
+    ignored = [
+        "inputs.json",
+        ".hidden.nii.gz",
+        "._case_001.nii.gz",
+        ".hidden/case_001.nii.gz",
+        "__MACOSX/case_001.nii.gz",
+        "a/__MACOSX/._case_001.nii.gz",
+        "desktop.ini",
+        "a/Thumbs.db",
+        ".DS_Store",
+        "readme.txt",
+        "case_001.json",
+        "case_001",
+    ]
+
+    folder = find_label_maps(make_folder("case_001.nii.gz", *ignored))
+
+    assert [file.name for file in folder.files] == ["case_001.nii.gz"]
+    assert folder.ignored == tuple(sorted(ignored))
+
+
+def test_missing_cases_are_named(match):
+    matching = match(["case_002.nii.gz"])
+
+    (problem,) = matching.problems
+    assert isinstance(problem, MissingCasesError)
+    assert problem.missing == ("case_001.nii.gz", "case_003.nii.gz")
+    assert paired(matching) == {"case_002": "case_002.nii.gz"}
+
+
+def test_duplicates_are_named_with_their_folders_and_not_paired(match):
+    matching = match(
+        ["a/case_001.nii.gz", "b/case_001.nii.gz", "case_002.nii.gz", "case_003.nii.gz"]
+    )
+
+    (problem,) = matching.problems
+    assert isinstance(problem, DuplicateCasesError)
+    assert str(problem) == (
+        "a/case_001.nii.gz, b/case_001.nii.gz: 2 files for case case_001."
+        " Keep one file for each case. [F02]"
+    )
+    assert sorted(paired(matching)) == ["case_002", "case_003"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "case_1",
+        "Case_001",
+        "CASE-001",
+        "case_001_0000",
+        "case001",
+        "case_001_seg",
+        "pred_case_001",
+        "cse_001",
+    ],
+)
+def test_a_name_that_nearly_is_a_missing_case_is_reported_once(match, name):
+    matching = match([f"x/{name}.nii.gz", "case_002.nii.gz", "case_003.nii.gz"])
+
+    (problem,) = matching.problems
+    assert isinstance(problem, MisnamedCasesError)
+    assert str(problem) == (
+        f"x/{name}.nii.gz: no case has this name."
+        " Rename: did you mean case_001.nii.gz? [F03]"
+    )
+
+
+def test_all_names_wrong_in_the_same_way_are_matched_by_number(match):
+    """case_1 is case_001, not case_011 or case_010, whose letters are as near."""
+    cases = [f"case_{n:03}" for n in range(1, 13)]
+
+    matching = match([f"case_{n}.nii.gz" for n in range(1, 13)], cases)
+
+    (problem,) = matching.problems
+    assert sorted(problem.renames) == sorted(
+        (f"case_{n}.nii.gz", f"case_{n:03}.nii.gz") for n in range(1, 13)
+    )
+
+
+def test_other_names_are_unexpected_and_their_cases_missing(match):
+    matching = match(["liver.nii.gz", "case_002.nii.gz", "case_003.nii.gz"])
+
+    unexpected, missing = matching.problems
+    assert isinstance(unexpected, UnexpectedCasesError)
+    assert str(unexpected) == (
+        "liver.nii.gz: no case has this name."
+        " Remove, or name like the cases, such as case_001.nii.gz. [F04]"
+    )
+    assert isinstance(missing, MissingCasesError)
+
+
+def test_one_file_too_many_is_unexpected(match):
+    matching = match([f"case_{n:03}.nii.gz" for n in range(1, 5)])
+
+    (problem,) = matching.problems
+    assert isinstance(problem, UnexpectedCasesError)
+    assert problem.files == ("case_004.nii.gz",)
+    assert len(matching.pairs) == 3
+
+
+@pytest.mark.parametrize("found", [(), ("readme.txt", "inputs.json")])
+def test_a_submission_without_label_maps(match, found):
+    matching = match(found)
+
+    (problem,) = matching.problems
+    assert isinstance(problem, NothingToScoreError)
+    shown = "it is empty" if not found else "found inputs.json, readme.txt"
+    assert str(problem) == (
+        f"The submission holds no label map ({shown})."
+        " Submit one .nii.gz file for each case, such as case_001.nii.gz. [F01]"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".mha", ".nii", ".NRRD", ".tif", ".npz", ".img.gz"])
+def test_another_image_format_is_named_and_its_case_not_missing(match, suffix):
+    matching = match([f"case_001{suffix}", "case_002.nii.gz", "case_003.nii.gz"])
+
+    (problem,) = matching.problems
+    assert isinstance(problem, FileFormatError)
+    assert problem.finding == (
+        f"case_001{suffix}: {suffix.lower()} files are not accepted"
+    )
+
+
+def test_links_are_not_followed(match, make_folder, tmp_path):
+    """A link could lead to the references."""
+    make_folder("case_001.nii.gz", folder="references")
+    folder = make_folder("case_002.nii.gz", "case_003.nii.gz")
+    (folder / "case_001.nii.gz").symlink_to(tmp_path / "references/case_001.nii.gz")
+    (folder / "more").symlink_to(tmp_path / "references")
+
+    matching = match([])
+
+    (problem,) = matching.problems
+    assert problem.finding == "case_001.nii.gz: it is not a regular file"
+    assert sorted(paired(matching)) == ["case_002", "case_003"]
+
+
+def test_a_pipe_is_refused_without_opening_it(match, make_folder):
+    folder = make_folder("case_002.nii.gz", "case_003.nii.gz")
+    os.mkfifo(folder / "case_001.nii.gz")
+
+    (problem,) = match([]).problems
+
+    assert problem.finding == "case_001.nii.gz: it is not a regular file"
+
+
+def test_a_submission_that_is_itself_a_link(match, make_folder, tmp_path):
+    """/input is a symbolic link on the platform."""
+    folder = make_folder("case_001.nii.gz", "a/case_002.nii.gz")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+
+    names = [file.name for file in find_label_maps(link).files]
+
+    assert names == ["case_001.nii.gz", "a/case_002.nii.gz"]
+
+
+def test_thousands_of_foreign_names_take_no_time(match):
+    matching = match([f"other{n}.nii.gz" for n in range(3000)])
+
+    assert [type(problem) for problem in matching.problems] == [
+        UnexpectedCasesError,
+        MissingCasesError,
+    ]
+
+
+# --- References -------------------------------------------------------------------
+
+
+def test_references_may_be_links(make_folder, tmp_path):
+    store = make_folder("one.nii.gz", folder="store")
+    folder = make_folder(folder="references")
+    (folder / "case_001.nii.gz").symlink_to(store / "one.nii.gz")
+
+    assert [file.case for file in find_references(folder)] == ["case_001"]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["readme.txt"], "there is no .nii.gz file in "),
+        (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
+        (["a.nii.gz", "b.mha"], "b.mha: .mha files are not accepted"),
+    ],
+)
+def test_bad_references_are_the_organisers_fault(make_folder, names, problem):
+    with pytest.raises(GroundTruthError) as caught:
+        find_references(make_folder(*names))
+
+    assert str(caught.value).startswith(f"Reference labels: {problem}")
+    assert str(caught.value).endswith(
+        ". The organisers have to repair this; the submission is not at fault. [G02]"
+    )
