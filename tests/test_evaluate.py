@@ -1,4 +1,4 @@
-"""The program as the platform starts it: files in; exit status, stderr, metrics.json."""
+"""The program as the platform starts it: exit status, stderr and metrics.json."""
 
 import gzip
 import json

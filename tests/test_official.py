@@ -1,7 +1,6 @@
 """Equal to the official FLARE21 script on real and synthetic label maps."""
 
 import csv
-import os
 import shutil
 import subprocess
 import sys
@@ -48,8 +47,8 @@ def test_a_case_with_a_real_mask_that_was_damaged_is_refused(shared, tmp_path):
     data = shared / "data" / "flare21"
     shutil.copytree(data / "predictions", tmp_path / "input")
     path = tmp_path / "input" / "kits19_00200.nii.gz"
-    os.chmod(path.parent, 0o755)
-    os.chmod(path, 0o644)
+    path.parent.chmod(0o755)
+    path.chmod(0o644)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

@@ -144,8 +144,8 @@ def test_an_organ_without_a_z_range_is_scored_everywhere():
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        (UnknownLabels.IGNORE, {name: (1.0, 1.0) for name in ORGAN_NAMES}),
-        (UnknownLabels.ZERO, {name: (0.0, 0.0) for name in ORGAN_NAMES}),
+        (UnknownLabels.IGNORE, dict.fromkeys(ORGAN_NAMES, (1.0, 1.0))),
+        (UnknownLabels.ZERO, dict.fromkeys(ORGAN_NAMES, (0.0, 0.0))),
     ],
 )
 def test_unknown_labels_that_do_not_refuse(side, rule, expected):

@@ -1,0 +1,125 @@
+"""The files around the code: requirements, scripts, what git and Docker may see."""
+
+import re
+import stat
+import subprocess
+import tomllib
+
+import pytest
+
+from tests.builders import ROOT
+
+SCRIPTS = sorted(path.name for path in ROOT.glob("*.sh"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def requirement_name(line):
+    return re.split(r"[=<>!;\[ ]", line, maxsplit=1)[0].casefold().replace("_", "-")
+
+
+def call(script, *arguments, **environment):
+    """Run a script with hardly any environment."""
+    return subprocess.run(
+        [ROOT / script, *arguments],
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_requirements_are_exact_versions_of_all_dependencies():
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+
+    assert all(re.match(r"[\w.-]+==\d[\w.]*(;|$)", pin) for pin in pins)
+    names = {requirement_name(pin) for pin in pins}
+    assert {requirement_name(d) for d in PYPROJECT["project"]["dependencies"]} <= names
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_explains_itself(script):
+    path = ROOT / script
+    first, *_ = path.read_text(encoding="utf-8").splitlines()
+    assert first == "#!/usr/bin/env bash"
+    assert path.stat().st_mode & stat.S_IXUSR
+
+    run = call(script, "--help")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"Usage: ./{script}" in run.stdout
+
+
+@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
+def test_an_unknown_argument_is_one_line(script):
+    run = call(script, "--nonsense")
+
+    assert run.returncode == 2
+    assert run.stderr == (
+        f"{script}: unknown argument --nonsense; see ./{script} --help\n"
+    )
+
+
+@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
+def test_without_an_engine_scripts_say_what_to_install(script, tmp_path):
+    for tool in ("bash", "env", "dirname", "sed"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+
+    run = call(script, PATH=str(tmp_path))
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "Neither docker nor podman is installed. Install one of them.\n"
+    )
+
+
+@pytest.mark.parametrize("script", ["demo.sh", "test.sh"])
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        pytest.param(
+            "exit 1",
+            "No Python 3.11 or newer was found. Install it, for example with: sudo apt"
+            " install python3 python3-venv\n",
+            id="no python",
+        ),
+        pytest.param(
+            '[ "$1" = -c ]',
+            "python3 cannot make virtual environments. Install its venv module, for"
+            " example with: sudo apt install python3-venv\n",
+            id="no venv",
+        ),
+    ],
+)
+def test_without_python_or_venv_scripts_say_what_to_install(
+    script, python, message, tmp_path
+):
+    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+    (tmp_path / "python3").write_text(f"#!/bin/sh\n{python}\n")
+    (tmp_path / "python3").chmod(0o755)
+
+    run = call(script, PATH=str(tmp_path), FLARE_VENV=str(tmp_path / "venv"))
+
+    assert run.returncode == 1
+    assert run.stderr == message
+    assert not (tmp_path / "venv").exists()
+
+
+def test_git_sees_no_labels_but_the_demonstration_set():
+    """Real labels, submissions and archives are never pushed by accident."""
+    ignored = (
+        *("ground-truth/validation_001.nii.gz", "ground-truth/a/demo_001.nii.gz"),
+        *("labels.tar.gz", "flare-eval.tar.gz", "submission.zip", "results/x.json"),
+    )
+    seen = ("ground-truth/demo_001.nii.gz", "examples/predictions/demo_001.nii.gz")
+
+    run = subprocess.run(
+        ["git", "check-ignore", *ignored, *seen],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.stdout.split() == list(ignored)

@@ -1,0 +1,45 @@
+"""What README says is true."""
+
+import re
+
+import pytest
+
+from tests.builders import ROOT, run_program
+from tests.test_architecture import MODULES
+from tests.test_errors import all_classes
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_code_has_a_section_and_no_other_has():
+    sections = re.findall(r"^### ([A-Z]\d\d): ", README, flags=re.MULTILINE)
+
+    assert sections == [*sorted({kind.code for kind in all_classes()}), "X01"]
+
+
+def test_the_demonstration_prints_what_readme_shows(output):
+    """But for the times."""
+    quoted = re.search(r"```text\n(flare .*?)```", README, flags=re.DOTALL)[1]
+
+    run = run_program(
+        *("--input", "examples/predictions", "--ground-truth", "ground-truth"),
+        *("--output", output, "--workers", "2"),
+    )
+
+    def lines(text):
+        return [re.sub(r"\d\.\d\d s$", "", line).rstrip() for line in text.splitlines()]
+
+    assert lines(run.stdout.decode())[:-1] == lines(quoted)[:-1]
+
+
+def test_the_table_of_modules_is_in_the_order_of_data_flow():
+    assert re.findall(r"^\| `flare/(\w+)\.py` \|", README, flags=re.MULTILINE) == list(
+        MODULES
+    )
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"\]\((?!http)([^)#]+)\)", README)))
+)
+def test_links_lead_somewhere(path):
+    assert (ROOT / path).exists()
