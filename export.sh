@@ -28,15 +28,15 @@ if ! "$ENGINE" image inspect "$IMAGE" >/dev/null 2>&1; then
   exit 1
 fi
 # What the image holds counts, not what lies here now.
-own_labels=$("$ENGINE" run --rm --network none --entrypoint find "$IMAGE" \
-  /opt/app/ground-truth -name '*.nii.gz' ! -name 'demo_*' -print -quit)
-if [[ -z $own_labels && $allowed == false ]]; then
+part=$file.part
+container=$("$ENGINE" create "$IMAGE")
+trap 'rm -f "$part"; "$ENGINE" rm "$container" >/dev/null' EXIT
+labels=$("$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -tf -)
+if [[ $allowed == false ]] && ! grep -qv -e '/$' -e '/demo_[^/]*$' <<<"$labels"; then
   echo "$IMAGE holds only the demonstration set. Put your labels into ground-truth/ and run ./build.sh, or add --demonstration." >&2
   exit 1
 fi
 
-part=$file.part
-trap 'rm -f "$part"' EXIT
 "$ENGINE" save "$IMAGE" | gzip -6 >"$part"
 gzip -t "$part"
 mv "$part" "$file"

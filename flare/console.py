@@ -57,13 +57,21 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
         return INTERRUPTED, "Interrupted."
     except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
         traceback.print_exc(file=sys.stdout)
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{type(error).__name__} in {Path(place.filename).name}"
+        where = f"{type(error).__name__} in {_place(error)}"
         return 1, (
             f"Internal error in the evaluation ({where});"
             " the organisers have the log. [X01]"
         )
     return 0, ""
+
+
+def _place(error: Exception) -> str:
+    """The last file of ours that an error passed, or the file that raised it."""
+    files = [
+        Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    ours = [file for file in files if file.parent == Path(__file__).parent]
+    return (ours or files)[-1].name
 
 
 @contextmanager

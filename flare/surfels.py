@@ -150,14 +150,14 @@ def ball_runs(
         min(math.floor(tolerance / size) + 1, longest)
         for size, longest in zip(spacing, extent, strict=True)
     ]
-    z, y, x = np.ogrid[
-        -reach[0] : reach[0] + 1, -reach[1] : reach[1] + 1, : reach[2] + 1
-    ]
-    squares = ((x * spacing[2]) ** 2 + (y * spacing[1]) ** 2) + (z * spacing[0]) ** 2
-    lengths = np.count_nonzero(np.sqrt(squares) <= tolerance, axis=2)
+    z, y = np.ogrid[-reach[0] : reach[0] + 1, -reach[1] : reach[1] + 1]
+    widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
+    for x in range(reach[2] + 1):
+        in_plane = (x * spacing[2]) ** 2 + (y * spacing[1]) ** 2
+        widths += np.sqrt(in_plane + (z * spacing[0]) ** 2) <= tolerance
     runs = [
-        Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(lengths[z, y]) - 1)
-        for z, y in np.argwhere(lengths)
+        Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(widths[z, y]) - 1)
+        for z, y in np.argwhere(widths)
     ]
     return tuple(sorted(runs, key=lambda run: run.half_width))
 

@@ -653,7 +653,7 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in <string>);"
+        "Internal error in the evaluation (KeyError in evaluation.py);"
         " the organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout

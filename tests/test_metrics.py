@@ -184,6 +184,23 @@ def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
 
 
+@pytest.mark.parametrize("depth", range(1, 14))
+@pytest.mark.parametrize("tolerance", [0.5, 1.0])
+def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance):
+    """The last corner slice may be alone in its window, or have company."""
+    monkeypatch.setattr(surfels, "CHUNK_BYTES", 1)
+    random = np.random.default_rng(depth)
+    reference, prediction = random.random((2, depth, 5, 6)) < 0.5
+
+    expected = brute_force_nsd(reference, prediction, (1.0, 0.8, 0.7), tolerance)
+    nsd = flare.normalized_surface_dice(
+        reference, prediction, (1.0, 0.8, 0.7), tolerance
+    )
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+    assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
+
+
 def test_many_labels_with_tolerances_of_their_own():
     """Twelve labels, up to 255; each is as if it were alone."""
     random = np.random.default_rng(3)

@@ -1,5 +1,6 @@
 """The files around the code: requirements, scripts, what git and Docker may see."""
 
+import gzip
 import re
 import stat
 import subprocess
@@ -104,6 +105,70 @@ def test_without_python_or_venv_scripts_say_what_to_install(
     assert run.returncode == 1
     assert run.stderr == message
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """A stand-in for docker: an image with certain labels, which may fail to be saved.
+
+    The real engine takes most of a minute for an export; test_image.py has one.
+    """
+
+    def make(*labels, save="echo an archive"):
+        for label in labels:
+            path = tmp_path / "app" / "ground-truth" / label
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        script = tmp_path / "engine"
+        script.write_text(
+            f"""#!/bin/bash
+            echo "$@" >> {tmp_path}/calls
+            case $1 in
+              create) echo the-container ;;
+              cp) tar -C {tmp_path}/app -cf - ground-truth ;;
+              save) {save} ;;
+            esac
+            """
+        )
+        script.chmod(0o755)
+        return str(script)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("labels", "arguments", "is_exported"),
+    [
+        (["demo_001.nii.gz", "demo_002.nii.gz"], [], False),
+        (["demo_001.nii.gz", "demo_002.nii.gz"], ["--demonstration"], True),
+        (["demo_001.nii.gz", "case_1.nii.gz"], [], True),
+        (["nested/demo_/case_1.nii.gz"], [], True),
+    ],
+)
+def test_export_knows_the_demonstration_set(
+    engine, tmp_path, labels, arguments, is_exported
+):
+    file = tmp_path / "out.tar.gz"
+
+    run = call("export.sh", *arguments, str(file), FLARE_ENGINE=engine(*labels))
+
+    assert run.returncode == (0 if is_exported else 1)
+    assert file.exists() == is_exported
+    assert not (tmp_path / "out.tar.gz.part").exists()
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[-1] == "rm the-container"
+    if is_exported:
+        assert gzip.decompress(file.read_bytes()) == b"an archive\n"
+        assert run.stdout.startswith(f"Wrote {file} (")
+
+
+def test_an_export_that_fails_leaves_no_archive(engine, tmp_path):
+    failing = engine("case_1.nii.gz", save="echo the first half; exit 1")
+
+    run = call("export.sh", str(tmp_path / "out.tar.gz"), FLARE_ENGINE=failing)
+
+    assert run.returncode != 0
+    assert list(tmp_path.glob("out*")) == []
 
 
 def test_git_sees_no_labels_but_the_demonstration_set():
