@@ -124,6 +124,20 @@ def test_a_float32_spacing_just_above_a_fifth_misses_the_tolerance():
     assert (decimal, header) == (1.0, 0.5)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_tolerance_of_whole_steps_is_not_lost_by_rounding(axis):
+    """Seven steps of 0.301 mm are within, though 7 * 0.301 / 0.301 is below 7."""
+    tolerance = 7 * 0.301
+    assert tolerance / 0.301 < 7
+    shape = tuple(12 if a == axis else 3 for a in range(3))
+    first, second = empty(shape), empty(shape)
+    np.moveaxis(first, axis, 0)[2, 1, 1] = True
+    np.moveaxis(second, axis, 0)[9, 1, 1] = True
+    spacing = tuple(0.301 if a == axis else 3.0 for a in range(3))
+
+    assert flare.normalized_surface_dice(first, second, spacing, tolerance) == 1.0
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -185,12 +199,14 @@ def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
 
 
 @pytest.mark.parametrize("depth", range(1, 14))
-@pytest.mark.parametrize("tolerance", [0.5, 1.0])
-def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance):
+@pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("density", [0.5, 0.02])
+def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance, density):
     """The last corner slice may be alone in its window, or have company."""
     monkeypatch.setattr(surfels, "CHUNK_BYTES", 1)
     random = np.random.default_rng(depth)
-    reference, prediction = random.random((2, depth, 5, 6)) < 0.5
+    reference, prediction = random.random((2, depth, 9, 10)) < density
+    reference[0, 0, 0] = prediction[-1, -1, -1] = True
 
     expected = brute_force_nsd(reference, prediction, (1.0, 0.8, 0.7), tolerance)
     nsd = flare.normalized_surface_dice(
