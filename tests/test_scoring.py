@@ -104,32 +104,38 @@ def test_values_are_rounded_as_numpy_rounds():
 @pytest.mark.parametrize(
     ("top_slice", "expected"),
     [
-        # Three slices against two of them: 4 / 5 with the top slice; without it, the
-        # label maps are equal.
-        pytest.param(TopSlice.KEPT, 0.8, id="kept"),
-        pytest.param(TopSlice.DROPPED, 1.0, id="dropped"),
+        # 2 of 4 slices are found: 2 * 2 / (4 + 2). Without the top one, 2 of 3 are.
+        pytest.param(TopSlice.KEPT, 4 / 6, id="kept"),
+        pytest.param(TopSlice.DROPPED, 4 / 5, id="dropped"),
     ],
 )
 def test_a_z_range_is_that_of_the_reference(top_slice, expected):
     """The prediction goes on above and below, which does not count."""
-    reference, prediction = column(0, 1, 1, 1, 0, 0), column(1, 1, 1, 0, 1, 1)
+    reference, prediction = column(0, 1, 1, 1, 1, 0), column(1, 0, 1, 1, 0, 1)
     liver = ZRange(organs=("liver",), top_slice=top_slice)
 
     assert score(reference, prediction, z_range=liver)["liver"][0] == expected
-    # Without a z-range: 2 of 3 + 5 voxels are shared.
+    # Without a z-range: 2 of 4 + 4 voxels are shared.
     assert score(reference, prediction)["liver"][0] == 4 / 8
     other = ZRange(organs=("spleen",), top_slice=top_slice)
     assert score(reference, prediction, z_range=other)["liver"][0] == 4 / 8
 
 
 @pytest.mark.parametrize("top_slice", TopSlice)
-def test_a_z_range_of_a_single_slice_keeps_it(top_slice):
+@pytest.mark.parametrize(
+    ("prediction", "expected"),
+    [
+        pytest.param(column(1, 1, 1), (1.0, 1.0), id="found, and more around it"),
+        pytest.param(column(1, 0, 1), (0.0, 0.0), id="only around it"),
+    ],
+)
+def test_a_z_range_of_a_single_slice_keeps_it(top_slice, prediction, expected):
     """On such an organ the official scripts crash."""
     liver = ZRange(organs=("liver",), top_slice=top_slice)
 
-    scores = score(column(0, 1, 0), column(1, 1, 1), z_range=liver)
+    scores = score(column(0, 1, 0), prediction, z_range=liver)
 
-    assert scores["liver"] == (1.0, 1.0)
+    assert scores["liver"] == expected
 
 
 def test_an_organ_without_a_z_range_is_scored_everywhere():
