@@ -25,11 +25,14 @@ ARG COMMIT=unknown
 ENV FLARE_CHALLENGE=${CHALLENGE} \
     FLARE_COMMIT=${COMMIT}
 
-# Any user can read everything, whatever the permissions were outside. Then a broken
-# challenge file fails the build, not a participant's evaluation.
+# Any user can read everything, whatever the permissions were outside. A mistake in the
+# challenge file or the labels fails the build, not a participant's evaluation: the
+# labels are evaluated against themselves.
 RUN chmod -R a+rX . \
     && python -m compileall -q flare \
-    && python -c 'import flare, os; flare.read_challenge(os.environ["FLARE_CHALLENGE"])'
+    && python evaluate.py --input ground-truth --ground-truth ground-truth \
+        --output /tmp/self-check >/tmp/log \
+    && rm -r /tmp/self-check /tmp/log
 
 USER flare
 ENTRYPOINT ["python", "/opt/app/evaluate.py"]

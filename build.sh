@@ -1,54 +1,72 @@
 #!/usr/bin/env bash
-# Builds the evaluation image, with the labels in ground-truth/ inside.
+# Builds the evaluation image, with the reference labels inside.
 #
-# Usage: ./build.sh [--challenge NAME|FILE.toml] [--base IMAGE]
+# Usage: ./build.sh [--ground-truth FOLDER] [--challenge NAME|FILE.toml] [--base IMAGE]
 #
-#   --challenge   whose rules apply (default: flare21)
-#   --base        base image, for example with a digest (default: python:3.13-slim)
+#   --ground-truth  folder of your reference labels (default: ground-truth/)
+#   --challenge     whose rules apply (default: flare21)
+#   --base          base image, for example with a digest (default: python:3.13-slim)
 #
-# FLARE_IMAGE names the image (default: flare-eval); FLARE_ENGINE is docker or podman
-# (default: whichever is there). The image is for linux/amd64, also when built on a Mac.
+# The build fails if the challenge file or the labels have a mistake: the labels are
+# evaluated against themselves. FLARE_IMAGE names the image (default: flare-eval);
+# FLARE_ENGINE is docker or podman (default: whichever is there). The image is for
+# linux/amd64, also when built on a Mac.
 set -euo pipefail
-cd_from=$PWD
+called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 
+fail() {
+  echo "build.sh: $1" >&2
+  exit 2
+}
+
+# A path as it was meant where the script was called.
+path_of() {
+  if [[ $1 == /* ]]; then echo "$1"; else echo "$called_from/$1"; fi
+}
+
 challenge=flare21
+ground_truth=$PWD/ground-truth
 base=
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --challenge | --base)
-      [[ $# -ge 2 ]] || { echo "build.sh: $1 needs a value; see ./build.sh --help" >&2; exit 2; }
-      if [[ $1 == --base ]]; then base=$2; else challenge=$2; fi
-      shift 2
-      ;;
-    *) echo "build.sh: unknown argument $1; see ./build.sh --help" >&2; exit 2 ;;
+    --challenge | --ground-truth | --base) [[ $# -ge 2 ]] || fail "$1 needs a value; see ./build.sh --help" ;;
   esac
+  case $1 in
+    --challenge) challenge=$2 ;;
+    --ground-truth) ground_truth=$(path_of "$2") ;;
+    --base) base=$2 ;;
+    *) fail "unknown argument $1; see ./build.sh --help" ;;
+  esac
+  shift 2
 done
+[[ -d $ground_truth ]] || fail "there is no folder $ground_truth"
 source scripts/engine.sh
 
-# An organiser's own challenge file joins the bundled ones, in a copy of the sources.
-context=.
+# The sources, these labels (links become files), and an organiser's own challenge file,
+# which joins the bundled ones.
+context=$(mktemp -d)
+trap 'rm -rf "$context"' EXIT
+cp -R Dockerfile .dockerignore requirements.txt evaluate.py flare "$context"
+cp -RL "$ground_truth" "$context/ground-truth"
 if [[ $challenge == *.toml ]]; then
-  [[ $challenge == /* ]] || challenge=$cd_from/$challenge
-  [[ -f $challenge ]] || { echo "build.sh: there is no file $challenge" >&2; exit 2; }
-  context=$(mktemp -d)
-  trap 'rm -rf "$context"' EXIT
-  cp -R Dockerfile .dockerignore requirements.txt evaluate.py flare ground-truth "$context"
-  cp "$challenge" "$context/flare/challenges/"
-  challenge=$(basename "$challenge" .toml)
+  file=$(path_of "$challenge")
+  [[ -f $file ]] || fail "there is no file $file"
+  cp "$file" "$context/flare/challenges/"
+  challenge=$(basename "$file" .toml)
 fi
 
 commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
-"$ENGINE" build --platform linux/amd64 --tag "$IMAGE" \
+"$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   ${base:+--build-arg "BASE=$base"} \
   --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"
 
-labels=$(find ground-truth -name '*.nii.gz' | wc -l | tr -d ' ')
-demonstration=$(find ground-truth -name 'demo_*.nii.gz' | wc -l | tr -d ' ')
+labels=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' | wc -l | tr -d ' ')
+own=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' ! -name 'demo_*' | wc -l | tr -d ' ')
 echo
 echo "Built $IMAGE: challenge $challenge, $labels reference label maps."
-if [[ $labels == "$demonstration" ]]; then
-  echo "These are the demonstration set. Put your own labels into ground-truth/ before you upload."
+if [[ $own == 0 ]]; then
+  echo "These are the demonstration set. Give your own labels with --ground-truth before you upload."
 fi
 echo "Next: ./export.sh writes the file to upload."

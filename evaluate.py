@@ -2,7 +2,14 @@
 
 import sys
 
-from flare.cli import main
+try:
+    from flare.cli import main
+except ModuleNotFoundError as error:
+    if str(error.name).startswith("flare"):
+        raise
+    line = f"evaluate.py: the Python package {error.name} is not installed."
+    line += " Run ./demo.sh once, then: .venv/bin/python evaluate.py"
+    raise SystemExit(line) from None
 
 if __name__ == "__main__":
     raise SystemExit(main(["evaluate", *sys.argv[1:]]))

@@ -33,7 +33,7 @@ container=$("$ENGINE" create "$IMAGE")
 trap 'rm -f "$part"; "$ENGINE" rm "$container" >/dev/null' EXIT
 labels=$("$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -tf -)
 if [[ $allowed == false ]] && ! grep -qv -e '/$' -e '/demo_[^/]*$' <<<"$labels"; then
-  echo "$IMAGE holds only the demonstration set. Put your labels into ground-truth/ and run ./build.sh, or add --demonstration." >&2
+  echo "$IMAGE holds only the demonstration set. Build with your labels (./build.sh --ground-truth FOLDER), or add --demonstration if the labels are uploaded as a tarball." >&2
   exit 1
 fi
 

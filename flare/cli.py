@@ -51,10 +51,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+def _add_version(parser: argparse.ArgumentParser) -> None:
+    """``evaluate.py`` is a command, and a program of its own."""
+    parser.add_argument("--version", action=_Version, nargs=0, help="and commit")
+
+
 def _parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     parser = _Parser(prog="flare", description=flare.__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action=_Version, nargs=0, help="and commit")
+    _add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser(
@@ -62,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         help="score a folder of predictions; writes metrics.json",
         allow_abbrev=False,
     )
+    _add_version(command)
     command.set_defaults(command=_evaluate)
     command.add_argument(
         "--input",

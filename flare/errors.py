@@ -160,21 +160,24 @@ class GridSizeError(FileError):
     """The prediction has other numbers of voxels than the reference."""
 
     code = "F07"
-    remedy = "Write the label map on the grid of the input CT."
+    remedy = "Write the label map on the grid of the input CT: pad it, or resample it."
 
 
 class GridPositionError(FileError):
     """The prediction lies elsewhere than the reference."""
 
     code = "F08"
-    remedy = "Copy origin, spacing and direction of the input CT into the label map."
+    remedy = (
+        "If the voxels are those of the input CT, copy its header;"
+        " otherwise resample to its grid with nearest neighbours."
+    )
 
 
 class DamagedFileError(FileError):
     """The file is not whole."""
 
     code = "F09"
-    remedy = "Write the file again, and zip and upload it again."
+    remedy = "Write the file anew and submit it again."
 
 
 class FractionError(FileError):
@@ -182,8 +185,8 @@ class FractionError(FileError):
 
     code = "F10"
     remedy = (
-        "Save labels instead of probabilities; resample label maps with"
-        " nearest-neighbour interpolation."
+        "Take the argmax of probabilities, resample with nearest neighbours, and save"
+        " as uint8."
     )
 
 
@@ -296,10 +299,13 @@ class HostError(FlareError):
 
 
 class InputError(HostError):
-    """There is no submission to read."""
+    """Files that should be there cannot be read."""
 
     code = "H01"
-    remedy = "Give the folder of predictions with --input, or mount it at /input."
+    remedy = (
+        "Check --input and --ground-truth, or what is mounted there, and that this"
+        " user may read it (chmod -R a+rX)."
+    )
 
 
 class OutputError(HostError):
@@ -307,7 +313,8 @@ class OutputError(HostError):
 
     code = "H02"
     remedy = (
-        'Make the folder writable; with docker run, add --user "$(id -u):$(id -g)".'
+        "Make the folder writable; with docker run, mount one of yours with"
+        ' -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)".'
     )
 
 

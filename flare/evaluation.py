@@ -25,11 +25,11 @@ from flare.resources import default_workers
 from flare.results import Provenance, Results
 from flare.scoring import Attempt, check_headers, score_cases
 from flare.submission import (
-    DEMONSTRATION_PREFIX,
     Folder,
     LabelMapFile,
     find_label_maps,
     find_references,
+    is_demonstration,
     match_cases,
 )
 
@@ -77,19 +77,24 @@ def evaluate(
     OrganiserError
         If the challenge or the reference labels are at fault.
     HostError
-        If there is no such folder, or a worker process died.
+        If a folder or file cannot be read, or a worker process died.
     """
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     predictions, ground_truth = Path(predictions), Path(ground_truth)
-    if not predictions.is_dir():
-        problem = f"{safe(predictions)}: there is no such folder"
-        raise InputError(problem)
+    for folder in (predictions, ground_truth):
+        if not folder.is_dir():
+            what = (
+                "it is not a folder" if folder.exists() else "there is no such folder"
+            )
+            problem = f"{safe(folder)}: {what}"
+            raise InputError(problem)
     references = find_references(ground_truth)
-    folder = find_label_maps(predictions)
-    _log_folder(folder)
-    matching = match_cases(folder, references)
-    if _belongs_elsewhere(folder, references) and _is_demonstration(references):
+    submitted = find_label_maps(predictions)
+    _log_folder(submitted)
+    matching = match_cases(submitted, references)
+    is_demo = all(is_demonstration(file.case) for file in references)
+    if is_demo and _belongs_elsewhere(submitted, references):
         raise DemonstrationSetError
 
     problems, warnings, pairs = list(matching.problems), [], []
@@ -126,7 +131,7 @@ def evaluate(
 
 def has_label_maps(folder: Path) -> bool:
     """Whether there is any label map in a folder, which need not exist."""
-    return bool(find_label_maps(folder, follow_links=True).files)
+    return folder.is_dir() and bool(find_label_maps(folder, follow_links=True).files)
 
 
 def source_commit() -> str:
@@ -161,11 +166,6 @@ def _belongs_elsewhere(folder: Folder, references: Sequence[LabelMapFile]) -> bo
     """Whether something was submitted, and all of it for other cases."""
     expected = {file.case for file in references}
     return bool(folder.files) and all(f.case not in expected for f in folder.files)
-
-
-def _is_demonstration(references: Sequence[LabelMapFile]) -> bool:
-    """Whether these are the bundled examples instead of an organiser's labels."""
-    return all(file.case.startswith(DEMONSTRATION_PREFIX) for file in references)
 
 
 def _provenance(challenge: Challenge, references: Sequence[LabelMapFile]) -> Provenance:

@@ -23,7 +23,13 @@ import numpy as np
 import numpy.typing as npt
 from nibabel.spatialimages import HeaderDataError
 
-from flare.errors import DamagedFileError, FileFormatError, FractionError
+from flare.errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    InputError,
+    safe,
+)
 from flare.gzipstream import MAGIC, PIECE_BYTES, DamagedGzipError, GzipReader
 from flare.surfels import Labels
 
@@ -85,7 +91,7 @@ class Grid:
             return f"axes point to {axes}, expected {other_axes}"
         found, expected = (_numbers(values, ", ") for values in (origin, other_origin))
         if found != expected:
-            return f"origin is ({found}) mm, expected ({expected}) mm"
+            return f"RAS origin is ({found}) mm, expected ({expected}) mm"
         return "it is rotated"
 
     def _corners(self) -> npt.NDArray[np.float64]:
@@ -161,6 +167,8 @@ def read_grid(path: Path, name: str) -> Grid:
         If it is no NIfTI file, or of a kind that no label map has.
     DamagedFileError
         If it ends within its header.
+    InputError
+        If the file cannot be opened.
     """
     with _opened(path, name) as stream:
         return _read_header(stream, name).grid
@@ -180,7 +188,7 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
 
     Raises
     ------
-    FileFormatError
+    FileFormatError, InputError
         As `read_grid`.
     DamagedFileError
         If the file is truncated, its checksum is wrong, or it holds more or less than
@@ -202,6 +210,8 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
             raise DamagedFileError(name, text)
     if sorter.fraction is not None:
         text = f"voxels are not whole numbers (found {sorter.fraction:.6g})"
+        if header.slope != 1:
+            text += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError(name, text)
     return LabelMap(
         grid=header.grid,
@@ -239,7 +249,8 @@ def _opened(path: Path, name: str) -> Iterator[GzipReader]:
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
-        raise FileFormatError(name, f"it cannot be read ({reason})") from error
+        problem = f"{safe(name)}: it cannot be read ({reason})"
+        raise InputError(problem) from error
 
 
 def _read_header(stream: GzipReader, name: str) -> _Header:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def prepare_output(folder: Path) -> None:
         raise _output_error(folder, error) from error
 
 
-def write_metrics(results: Results, folder: Path) -> Path:
+def write_metrics(results: Results, folder: str | Path) -> Path:
     """Write metrics.json, whole or not at all.
 
     Raises
@@ -142,12 +143,15 @@ def write_metrics(results: Results, folder: Path) -> Path:
     OutputError
         If it cannot be written.
     """
+    folder = Path(folder)
     part, file = folder / _PART_NAME, folder / FILE_NAME
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         part.write_text(metrics_json(results), encoding="utf-8")
         part.replace(file)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise _output_error(folder, error) from error
     return file
 

@@ -34,7 +34,12 @@ from flare.errors import (
     listing,
     safe,
 )
-from flare.labelmaps import LabelMap, read_grid, read_label_map
+from flare.labelmaps import (
+    UNKNOWN_LABELS_LIMIT,
+    LabelMap,
+    read_grid,
+    read_label_map,
+)
 from flare.metrics import Agreement, compare_labels
 from flare.submission import CasePair, LabelMapFile
 
@@ -273,6 +278,10 @@ def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
 
 def _unknown_text(labels: LabelMap) -> str:
     """Name the unknown labels of a label map."""
+    if len(labels.unknown) >= UNKNOWN_LABELS_LIMIT:
+        return (
+            f"{len(labels.unknown)} or more unknown labels, such as {labels.unknown[0]}"
+        )
     word = "label" if len(labels.unknown) == 1 else "labels"
     return f"unknown {word} {listing(map(str, labels.unknown), last=' and ')}"
 

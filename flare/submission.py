@@ -14,6 +14,7 @@ from flare.errors import (
     DuplicateCasesError,
     FileFormatError,
     GroundTruthError,
+    InputError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
@@ -32,11 +33,11 @@ IGNORED_FOLDERS = ("__MACOSX",)
 DEMONSTRATION_PREFIX = "demo_"
 """How the cases of the bundled demonstration set are named, and no others."""
 
-SAME_NUMBERS_SIMILARITY = 0.5
-"""How alike names must be, by difflib's ratio, if all numbers in them are equal."""
-
 SIMILARITY = 0.85
-"""How alike names must be otherwise."""
+"""How alike names must be, by difflib's ratio, for one to be a slip of the other."""
+
+_COPY = re.compile(r"[ _-]*(\(\d+\)|copy|_0000)$")
+"""What people and their computers add to a name: " (1)", " - Copy", "_0000"."""
 
 COMPARED_NAMES = 100
 """Only so many names are compared one by one: the time grows with their square."""
@@ -87,6 +88,11 @@ def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
 
     `follow_links` is for folders of one's own: a link in a submission could lead to
     the references.
+
+    Raises
+    ------
+    InputError
+        If the folder, or one in it, cannot be read.
     """
     files, ignored = [], []
     for path in _walk(folder, follow_links=follow_links):
@@ -110,11 +116,17 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
     Raises
     ------
     GroundTruthError
-        If there is none, a case has two, or one is no .nii.gz file.
+        If there is none, a case has two, one is no .nii.gz file, or the demonstration
+        set was not removed.
     """
     files = find_label_maps(folder, follow_links=True).files
     if not files:
         problem = f"there is no {SUFFIX} file in {safe(folder)}"
+        raise GroundTruthError(problem)
+    demonstration = [file for file in files if is_demonstration(file.case)]
+    if 0 < len(demonstration) < len(files):
+        names = listing(file.name for file in demonstration)
+        problem = f"{names}: the demonstration set lies beside other label maps"
         raise GroundTruthError(problem)
     for case, same in _by_case(files):
         if len(same) > 1:
@@ -125,6 +137,11 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
     if problems:
         raise GroundTruthError(problems[0].finding) from problems[0]
     return files
+
+
+def is_demonstration(case: str) -> bool:
+    """Whether a case belongs to the bundled demonstration set."""
+    return case.startswith(DEMONSTRATION_PREFIX)
 
 
 def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
@@ -152,7 +169,7 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
-        if len(same) > 1
+        if len(same) > 1 and (case in expected or case in renames)
     ]
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
@@ -161,7 +178,12 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
             (submitted[case][0].name, file_name(renames[case])) for case in renames
         ]
         problems.append(MisnamedCasesError(pairs))
-    others = [submitted[case][0].name for case in unexpected if case not in renames]
+    others = [
+        file.name
+        for case in unexpected
+        if case not in renames
+        for file in submitted[case]
+    ]
     if others:
         problems.append(UnexpectedCasesError(others, example))
     missing = [file_name(case) for case in missing if case not in renames.values()]
@@ -185,12 +207,21 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
 
 def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
     """Everything below a folder that is not a folder to go into, in a fixed order."""
-    for root, folders, names in os.walk(folder, followlinks=follow_links):
+    for root, folders, names in os.walk(
+        folder, onerror=_raise_unreadable, followlinks=follow_links
+    ):
         folders.sort()
         links = (
             [] if follow_links else [n for n in folders if Path(root, n).is_symlink()]
         )
         yield from (Path(root, name) for name in sorted([*names, *links]))
+
+
+def _raise_unreadable(error: OSError) -> None:
+    """Turn what `os.walk` would pass over into an error."""
+    reason = (error.strerror or "unknown error").lower()
+    problem = f"{safe(error.filename)}: the folder cannot be read ({reason})"
+    raise InputError(problem) from error
 
 
 def _is_ignored(relative: Path) -> bool:
@@ -233,8 +264,10 @@ def _by_case(
 def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str, str]:
     """For names that no case has, the missing case that was probably meant.
 
-    Equal but for letter case, punctuation, leading zeros and an ending ``_0000`` comes
-    first; then the most similar names. No case is given to two names.
+    Equal but for letter case, punctuation, leading zeros and the marks of a copy comes
+    first; then names that are contained in one another, or hardly differ. The numbers
+    in them must be the same: a number is what tells cases apart, so another number is
+    another case. No case is given to two names.
     """
     found: dict[str, str] = {}
     plain = {_plain(case): case for case in reversed(missing)}
@@ -247,7 +280,7 @@ def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[st
     for name in [name for name in unexpected if name not in found][:COMPARED_NAMES]:
         likeness = {case: _likeness(name, case) for case in left[:COMPARED_NAMES]}
         case = max(likeness, key=lambda case: likeness[case], default=name)
-        if likeness.get(case, (0.0, 0.0)) > (0.0, 0.0):
+        if likeness.get(case, 0) >= SIMILARITY:
             found[name] = case
             left.remove(case)
     return found
@@ -255,16 +288,15 @@ def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[st
 
 def _plain(name: str) -> str:
     """A name without what people tend to change in it."""
-    words = re.sub(r"[\W_]+", "_", name.casefold().removesuffix("_0000"))
+    words = re.sub(r"[\W_]+", "_", _COPY.sub("", name.casefold()))
     return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
 
 
-def _likeness(name: str, case: str) -> tuple[float, float]:
-    """How alike two names are: by their numbers, then by all they consist of."""
+def _likeness(name: str, case: str) -> float:
+    """How alike two names are, from 0 to 1; 0 if their numbers differ."""
     plain, other = _plain(name), _plain(case)
-    similarity = difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()
-    if re.findall(r"\d+", plain) == re.findall(r"\d+", other):
-        return (
-            (1.0, similarity) if similarity >= SAME_NUMBERS_SIMILARITY else (0.0, 0.0)
-        )
-    return (0.0, similarity) if similarity >= SIMILARITY else (0.0, 0.0)
+    if re.findall(r"\d+", plain) != re.findall(r"\d+", other):
+        return 0.0
+    if plain in other or other in plain:
+        return 1.0
+    return difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()

@@ -12,7 +12,7 @@ if [[ -z $ENGINE ]]; then
   exit 1
 fi
 if ! "$ENGINE" info >/dev/null 2>&1; then
-  echo "$ENGINE is installed, but its engine does not answer. Start it (Docker Desktop, or: sudo systemctl start docker)." >&2
+  echo "$ENGINE is installed, but its engine does not answer. Start it (Docker Desktop, or: sudo systemctl start docker), or join its group (sudo usermod -aG docker \$USER, then log in again)." >&2
   exit 1
 fi
 export ENGINE IMAGE

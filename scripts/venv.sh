@@ -25,13 +25,18 @@ install_into_venv() {
   if [[ ! -x $VENV/bin/python ]]; then
     local python
     python=$(find_python) || return 1
-    if ! "$python" -m venv "$VENV" >/dev/null 2>&1; then
+    local problem
+    if ! problem=$("$python" -m venv "$VENV" 2>&1); then
       rm -rf "$VENV"
-      echo "$python cannot make virtual environments. Install its venv module, for example with: sudo apt install python3-venv" >&2
+      if [[ $problem == *ensurepip* || $problem == *"No module named"* ]]; then
+        problem="Install its venv module, for example with: sudo apt install python3-venv"
+      fi
+      echo "$python cannot make a virtual environment in $VENV. ${problem##*$'\n'}" >&2
       return 1
     fi
   fi
   if [[ ! -e $stamp ]]; then
+    echo "Installing what is needed into $VENV, once ..."
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
     touch "$stamp"
   fi

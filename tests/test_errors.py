@@ -106,7 +106,7 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
         "x/d.nii.gz, y/d.nii.gz: 2 files for case d. Keep one file for each case. [F02]"
         " Missing 1 of 4 cases: c.nii.gz. Submit one file for every case. [F05]"
         " b.nii.gz: the file is empty, likewise a.nii.gz."
-        " Write the file again, and zip and upload it again. [F09]"
+        " Write the file anew and submit it again. [F09]"
     )
     assert isinstance(error, errors.SubmissionError)
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -303,8 +304,11 @@ def with_voxel(value):
 MIRRORED = AFFINE @ np.diag([-1.0, 1.0, 1.0, 1.0])
 SHIFTED = AFFINE + np.outer([1, 0, 0, 0], [0, 0, 0, 100])
 
-AGAIN = "Write the file again, and zip and upload it again. [F09]"
-COPY = "Copy origin, spacing and direction of the input CT into the label map. [F08]"
+AGAIN = "Write the file anew and submit it again. [F09]"
+COPY = (
+    "If the voxels are those of the input CT, copy its header; otherwise resample to"
+    " its grid with nearest neighbours. [F08]"
+)
 USE = "Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
 
 REFUSALS = {
@@ -365,7 +369,8 @@ REFUSALS = {
     "wrongly sized": (
         rewrite(labels=organ_boxes()[:-1]),
         "validation_002.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
-        " Write the label map on the grid of the input CT. [F07]",
+        " Write the label map on the grid of the input CT: pad it, or resample it."
+        " [F07]",
     ),
     "wrongly oriented": (
         rewrite(affine=MIRRORED),
@@ -374,8 +379,8 @@ REFUSALS = {
     ),
     "shifted": (
         rewrite(affine=SHIFTED),
-        "validation_002.nii.gz: it lies up to 100 mm off: origin is (190, 110, -300)"
-        f" mm, expected (90, 110, -300) mm. {COPY}",
+        "validation_002.nii.gz: it lies up to 100 mm off: RAS origin is (190, 110,"
+        f" -300) mm, expected (90, 110, -300) mm. {COPY}",
     ),
     "out of range": (
         rewrite(labels=with_voxel(257), dtype="<i2"),
@@ -391,9 +396,9 @@ REFUSALS = {
     ),
     "non-integer": (
         rewrite(labels=with_voxel(0.5), dtype="<f4"),
-        "validation_002.nii.gz: voxels are not whole numbers (found 0.5). Save labels"
-        " instead of probabilities; resample label maps with nearest-neighbour"
-        " interpolation. [F10]",
+        "validation_002.nii.gz: voxels are not whole numbers (found 0.5). Take the"
+        " argmax of probabilities, resample with nearest neighbours, and save as uint8."
+        " [F10]",
     ),
     "nothing": (
         lambda folder: [path.unlink() for path in list(folder.iterdir())],
@@ -523,9 +528,47 @@ def test_part_of_the_demonstration_set_is_a_submission_like_another(tmp_path):
     assert not isinstance(caught.value, DemonstrationSetError)
 
 
-def test_a_missing_input_folder(ground_truth, tmp_path):
-    with pytest.raises(InputError, match="there is no such folder"):
-        flare.evaluate(tmp_path / "none", ground_truth)
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("none", "there is no such folder"), ("a.zip", "it is not a folder")],
+)
+def test_a_folder_that_is_none(predictions, ground_truth, tmp_path, name, problem):
+    (tmp_path / "a.zip").touch()
+
+    for folders in ((tmp_path / name, ground_truth), (predictions, tmp_path / name)):
+        with pytest.raises(InputError, match=f"{name}: {problem}"):
+            flare.evaluate(*folders)
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(
+    predictions, ground_truth, monkeypatch
+):
+    """Also where tests run as root, who may read everything."""
+    open_path = Path.open
+
+    def refuse(path, *arguments, **keywords):
+        if path.name == "validation_002.nii.gz":
+            raise PermissionError(13, "Permission denied")
+        return open_path(path, *arguments, **keywords)
+
+    monkeypatch.setattr(Path, "open", refuse)
+
+    with pytest.raises(
+        InputError, match=r"_002\.nii\.gz: it cannot be read \(permission"
+    ):
+        flare.evaluate(predictions, ground_truth)
+
+
+def test_without_its_packages_the_program_says_how_to_get_them(tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(name='numpy')")
+
+    run = run_program("--help", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "evaluate.py: the Python package numpy is not installed."
+        " Run ./demo.sh once, then: .venv/bin/python evaluate.py\n"
+    )
 
 
 def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
@@ -536,8 +579,8 @@ def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
     assert run.returncode == 1
     assert run.stderr.decode() == (
         f"{flare.errors.safe(tmp_path / 'file')}: metrics.json cannot be written here"
-        " (file exists). Make the folder writable;"
-        ' with docker run, add --user "$(id -u):$(id -g)". [H02]\n'
+        " (file exists). Make the folder writable; with docker run, mount one of yours"
+        ' with -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)". [H02]\n'
     )
 
 
@@ -593,10 +636,11 @@ def test_environment_variables_stand_in_for_arguments(
 
 
 def test_the_program_has_three_names_and_a_version():
-    version = run_program("--version", program=("-m", "flare"))
-
-    assert version.returncode == 0
-    assert version.stdout.decode() == f"flare {flare.__version__} ({source_commit()})\n"
+    for program in (("evaluate.py",), ("-m", "flare")):
+        run = run_program("--version", program=program)
+        assert run.returncode == 0
+        text = f"flare {flare.__version__} ({source_commit()})\n"
+        assert run.stdout.decode() == text
     for program in (("evaluate.py",), ("-m", "flare", "evaluate")):
         run = run_program("--help", program=program)
         assert run.returncode == 0

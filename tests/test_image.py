@@ -149,8 +149,8 @@ def test_an_output_folder_of_another_user_is_one_line_with_the_remedy(image, tmp
     assert run.returncode == 1
     assert run.stderr.decode() == (
         "/output: metrics.json cannot be written here (permission denied)."
-        " Make the folder writable;"
-        ' with docker run, add --user "$(id -u):$(id -g)". [H02]\n'
+        " Make the folder writable; with docker run, mount one of yours with"
+        ' -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)". [H02]\n'
     )
 
 

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import DamagedFileError, FileFormatError, FractionError
+from flare.errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    InputError,
+)
 from flare.labelmaps import (
     PIECE_BYTES,
     Grid,
@@ -240,9 +245,8 @@ def test_fractions_are_refused(tmp_path, dtype, value, text):
         read(path)
 
     assert str(caught.value) == (
-        f"x.nii.gz: voxels are not whole numbers ({text}). Save labels instead of"
-        " probabilities; resample label maps with nearest-neighbour interpolation."
-        " [F10]"
+        f"x.nii.gz: voxels are not whole numbers ({text}). Take the argmax of"
+        " probabilities, resample with nearest neighbours, and save as uint8. [F10]"
     )
 
 
@@ -251,8 +255,12 @@ def test_a_slope_that_makes_fractions_is_refused(tmp_path):
         tmp_path / "x.nii.gz", organ_boxes(), dtype="u1", slope=0.3, intercept=0
     )
 
-    with pytest.raises(FractionError):
+    with pytest.raises(FractionError) as caught:
         read(path)
+
+    assert caught.value.problem == (
+        "voxels are not whole numbers (found 0.3) after scaling by scl_slope 0.3"
+    )
 
 
 # --- Files that are not whole, or no label maps -----------------------------------
@@ -311,7 +319,7 @@ def test_a_truncated_file_is_refused(tmp_path, length):
 
     assert str(caught.value) == (
         "x.nii.gz: its compressed data end early."
-        " Write the file again, and zip and upload it again. [F09]"
+        " Write the file anew and submit it again. [F09]"
     )
 
 
@@ -438,10 +446,14 @@ def test_a_file_that_is_not_compressed_is_refused(tmp_path):
 
 
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
-    with pytest.raises(FileFormatError) as caught:
+    with pytest.raises(InputError) as caught:
         read_grid(tmp_path / "none.nii.gz", "none.nii.gz")
 
-    assert caught.value.problem == "it cannot be read (no such file or directory)"
+    assert str(caught.value) == (
+        "none.nii.gz: it cannot be read (no such file or directory). Check --input and"
+        " --ground-truth, or what is mounted there, and that this user may read it"
+        " (chmod -R a+rX). [H01]"
+    )
 
 
 # --- Grids ------------------------------------------------------------------------
@@ -471,7 +483,10 @@ def test_a_voxel_size_that_is_off_moves_the_far_corners():
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ((0, 3, -90.0), "origin is (-90, 110, -300) mm, expected (90, 110, -300) mm"),
+        (
+            (0, 3, -90.0),
+            "RAS origin is (-90, 110, -300) mm, expected (90, 110, -300) mm",
+        ),
         ((2, 2, 5.0), "voxel size is 0.8 x 0.8 x 5 mm, expected 0.8 x 0.8 x 2.5 mm"),
         ((0, 0, 0.8), "axes point to RPS, expected LPS"),
         ((1, 0, 0.03), "it is rotated"),

@@ -85,10 +85,15 @@ def test_without_an_engine_scripts_say_what_to_install(script, tmp_path):
             id="no python",
         ),
         pytest.param(
-            '[ "$1" = -c ]',
-            "python3 cannot make virtual environments. Install its venv module, for"
-            " example with: sudo apt install python3-venv\n",
+            '[ "$1" = -c ] || { echo "No module named venv"; exit 1; }',
+            "python3 cannot make a virtual environment in {venv}. Install its venv"
+            " module, for example with: sudo apt install python3-venv\n",
             id="no venv",
+        ),
+        pytest.param(
+            '[ "$1" = -c ] || { printf "More\\nNo space left\\n"; exit 1; }',
+            "python3 cannot make a virtual environment in {venv}. No space left\n",
+            id="no space",
         ),
     ],
 )
@@ -103,7 +108,7 @@ def test_without_python_or_venv_scripts_say_what_to_install(
     run = call(script, PATH=str(tmp_path), FLARE_VENV=str(tmp_path / "venv"))
 
     assert run.returncode == 1
-    assert run.stderr == message
+    assert run.stderr == message.format(venv=tmp_path / "venv")
     assert not (tmp_path / "venv").exists()
 
 

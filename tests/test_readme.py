@@ -2,9 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
 
-from tests.builders import ROOT, run_program
+from tests.builders import ROOT, run_program, write_cases
 from tests.test_architecture import MODULES
 from tests.test_errors import all_classes
 
@@ -30,6 +31,18 @@ def test_the_demonstration_prints_what_readme_shows(output):
         return [re.sub(r"\d\.\d\d s$", "", line).rstrip() for line in text.splitlines()]
 
     assert lines(run.stdout.decode())[:-1] == lines(quoted)[:-1]
+
+
+def test_the_example_in_python_runs(tmp_path, monkeypatch):
+    example = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)[1]
+    write_cases(tmp_path / "predictions", ["case_1", "case_2"])
+    write_cases(tmp_path / "labels", ["case_1", "case_2"])
+    monkeypatch.chdir(tmp_path)
+    mask = np.ones((2, 3, 4), dtype=bool)
+
+    exec(example, {"reference": mask, "prediction": mask})
+
+    assert (tmp_path / "results" / "metrics.json").exists()
 
 
 def test_the_table_of_modules_is_in_the_order_of_data_flow():

@@ -170,9 +170,11 @@ def test_an_output_that_is_a_file_is_told(tmp_path):
     )
 
 
-def test_a_folder_that_vanished_is_told(tmp_path):
-    with pytest.raises(OutputError, match="no such file or directory"):
-        write_metrics(TWO, tmp_path / "gone")
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OutputError, match="not a directory"):
+        write_metrics(TWO, str(tmp_path / "file" / "folder"))
 
 
 def test_the_table_shows_means_and_deviations():

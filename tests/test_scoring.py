@@ -223,7 +223,8 @@ def test_another_size_is_refused(make_pair):
 
     assert str(caught.value) == (
         "a/case_1.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
-        " Write the label map on the grid of the input CT. [F07]"
+        " Write the label map on the grid of the input CT: pad it, or resample it."
+        " [F07]"
     )
 
 
@@ -233,7 +234,9 @@ def test_another_position_is_refused(make_pair, axis, shift):
     affine = AFFINE.copy()
     affine[axis, 3] += shift
 
-    with pytest.raises(GridPositionError, match="it lies up to 100 mm off: origin is"):
+    with pytest.raises(
+        GridPositionError, match="it lies up to 100 mm off: RAS origin is"
+    ):
         check_headers(make_pair(prediction={"affine": affine}), FLARE21)
 
 
@@ -268,7 +271,7 @@ def test_a_challenge_that_compares_sizes_warns(make_pair):
 
     assert checked.warning == (
         "a/case_1.nii.gz: it lies up to 5 mm off:"
-        " origin is (95, 110, -300) mm, expected (90, 110, -300) mm"
+        " RAS origin is (95, 110, -300) mm, expected (90, 110, -300) mm"
     )
     with pytest.raises(GridSizeError):
         check_headers(make_pair(prediction={"labels": organ_boxes()[:9]}), size)
@@ -296,6 +299,17 @@ def test_unknown_labels_are_refused(make_pair):
         "a/case_1.nii.gz: unknown labels 5 and 257."
         " Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
     )
+
+
+def test_very_many_unknown_labels_are_not_all_listed(make_pair):
+    """An image was submitted in place of a label map."""
+    labels = np.arange(10 * 16 * 20).reshape(10, 16, 20) - 1024
+    pair = make_pair(prediction={"labels": labels, "dtype": "<i2"})
+
+    with pytest.raises(LabelError) as caught:
+        score_case(pair, FLARE21)
+
+    assert caught.value.problem == "20 or more unknown labels, such as -1024"
 
 
 def test_a_file_that_changes_between_header_and_voxels(make_pair):

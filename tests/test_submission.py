@@ -8,6 +8,7 @@ from flare.errors import (
     DuplicateCasesError,
     FileFormatError,
     GroundTruthError,
+    InputError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
@@ -115,6 +116,8 @@ def test_duplicates_are_named_with_their_folders_and_not_paired(match):
         "case_001_0000",
         "case001",
         "case_001_seg",
+        "case_001 (1)",
+        "case_001 - Copy",
         "pred_case_001",
         "cse_001",
     ],
@@ -140,6 +143,50 @@ def test_all_names_wrong_in_the_same_way_are_matched_by_number(match):
     assert sorted(problem.renames) == sorted(
         (f"case_{n}.nii.gz", f"case_{n:03}.nii.gz") for n in range(1, 13)
     )
+
+
+def test_another_number_is_another_case(match):
+    """Numbered from 0: to rename the first to the missing last would move them all."""
+    matching = match([f"case_{n:03}.nii.gz" for n in range(3)])
+
+    unexpected, missing = matching.problems
+    assert isinstance(unexpected, UnexpectedCasesError)
+    assert unexpected.files == ("case_000.nii.gz",)
+    assert missing.missing == ("case_003.nii.gz",)
+
+
+def test_files_of_another_set_are_not_called_misnamed(match):
+    matching = match(["train_001.nii.gz", "train_002.nii.gz", "train_003.nii.gz"])
+
+    assert [type(problem) for problem in matching.problems] == [
+        UnexpectedCasesError,
+        MissingCasesError,
+    ]
+
+
+def test_the_same_name_in_every_folder_is_unexpected_and_no_duplicate(match):
+    matching = match([f"case_{n:03}/segmentation.nii.gz" for n in range(1, 4)])
+
+    unexpected, missing = matching.problems
+    assert isinstance(unexpected, UnexpectedCasesError)
+    assert len(unexpected.files) == 3
+    assert isinstance(missing, MissingCasesError)
+
+
+def test_a_folder_that_cannot_be_read_is_told(make_folder, monkeypatch):
+    """Also where tests run as root, who may read everything."""
+    folder = make_folder("case_001.nii.gz", "closed/case_002.nii.gz")
+    scandir = os.scandir
+
+    def scan(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", scan)
+
+    with pytest.raises(InputError, match="closed: the folder cannot be read"):
+        find_label_maps(folder)
 
 
 def test_other_names_are_unexpected_and_their_cases_missing(match):
@@ -247,6 +294,11 @@ def test_references_may_be_links(make_folder, tmp_path):
         (["readme.txt"], "there is no .nii.gz file in "),
         (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
         (["a.nii.gz", "b.mha"], "b.mha: .mha files are not accepted"),
+        (
+            ["case_1.nii.gz", "demo_001.nii.gz", "demo_002.nii.gz"],
+            "demo_001.nii.gz, demo_002.nii.gz: the demonstration set lies beside other"
+            " label maps",
+        ),
     ],
 )
 def test_bad_references_are_the_organisers_fault(make_folder, names, problem):
