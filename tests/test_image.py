@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tarfile
+from contextlib import contextmanager
 
 import pytest
 
@@ -47,12 +48,22 @@ def text_of(*command):
     return run.stdout.decode()
 
 
+@contextmanager
+def built(name, *arguments):
+    """An image that build.sh makes, and that is removed afterwards."""
+    run = call("./build.sh", *arguments, image=name)
+    try:
+        assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
+        yield name
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+
 @pytest.fixture(scope="session")
 def image(docker):
     """The image of the bundled demonstration set."""
-    run = call("./build.sh")
-    assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
-    return IMAGE
+    with built(IMAGE) as name:
+        yield name
 
 
 def run_image(image, folder, output, *flags, user=ANYBODY):
@@ -193,7 +204,7 @@ def test_the_image_can_be_imported_by_the_platform(image):
     assert (name, home) == ("flare", "/home/flare")
 
 
-def test_a_challenge_of_ones_own_is_baked_in(docker, tmp_path):
+def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
     challenge = tmp_path / "liver-only.toml"
     challenge.write_text(
         """
@@ -207,31 +218,51 @@ def test_a_challenge_of_ones_own_is_baked_in(docker, tmp_path):
         prediction = "ignore"
         """
     )
-    image = f"{IMAGE}-challenge"
-    try:
-        run = call("./build.sh", "--challenge", challenge, image=image)
-        assert run.returncode == 0, run.stderr.decode()[-2000:]
+    with built(f"{IMAGE}-challenge", "--challenge", challenge) as name:
+        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
 
-        predictions = ROOT / "examples" / "predictions"
-        run = run_image(image, predictions, tmp_path / "out")
-
-        assert (run.returncode, run.stderr) == (0, b"")
-        content = read_metrics(tmp_path / "out")
-        assert content["evaluation"]["challenge"] == "liver-only"
-        assert "dsc_spleen" not in content["case"]
-    finally:
-        call("docker", "image", "rm", image)
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    assert content["evaluation"]["challenge"] == "liver-only"
+    assert "dsc_spleen" not in content["case"]
     assert not (ROOT / "flare" / "challenges" / challenge.name).exists()
 
 
-def test_a_broken_challenge_fails_the_build(docker, tmp_path):
-    challenge = tmp_path / "broken.toml"
-    challenge.write_text('name = "Broken"')
+def test_labels_of_ones_own_are_baked_in(image, tmp_path):
+    """Nested, linked, and readable by their owner alone."""
+    labels = write_cases(tmp_path / "labels" / "nested", case_names(2))
+    (labels / "validation_002.nii.gz").rename(tmp_path / "elsewhere")
+    (labels / "validation_002.nii.gz").symlink_to(tmp_path / "elsewhere")
+    (labels / "validation_001.nii.gz").chmod(0o600)
+    moved = organ_boxes(shift=1)
+    folder = write_cases(tmp_path / "input", case_names(2), labels=moved)
 
-    run = call("./build.sh", "--challenge", challenge, image=f"{IMAGE}-broken")
+    with built(f"{IMAGE}-own", "--ground-truth", tmp_path / "labels") as name:
+        run = run_image(name, folder, tmp_path / "out")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--challenge", "broken: organs is missing. Every key is explained in"),
+        ("--ground-truth", "Reference labels: validation_001.nii.gz: unknown labels"),
+    ],
+)
+def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, message):
+    (tmp_path / "broken.toml").write_text('name = "Broken"')
+    write_cases(tmp_path / "labels", case_names(1), labels=organ_boxes() * 2)
+    values = {
+        "--challenge": tmp_path / "broken.toml",
+        "--ground-truth": tmp_path / "labels",
+    }
+
+    run = call("./build.sh", option, values[option], image=f"{IMAGE}-broken")
 
     assert run.returncode != 0
-    assert b"organs is missing" in run.stdout + run.stderr
+    assert message in (run.stdout + run.stderr).decode()
 
 
 def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
@@ -252,29 +283,3 @@ def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
     with tarfile.open(file) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))
     assert [entry["RepoTags"] for entry in manifest] == [[f"{IMAGE}:latest"]]
-
-
-def test_labels_of_ones_own_are_in_the_image(docker, tmp_path):
-    """As README says: put them into ground-truth/, build, run."""
-    checkout = tmp_path / "checkout"
-    sources = ("Dockerfile", ".dockerignore", "requirements.txt", "evaluate.py")
-    checkout.mkdir()
-    for name in (*sources, "build.sh", "scripts", "flare"):
-        call("cp", "-R", ROOT / name, checkout)
-    labels = write_cases(checkout / "ground-truth" / "nested", case_names(2))
-    for path in labels.iterdir():
-        path.chmod(0o600)
-    image = f"{IMAGE}-own"
-    try:
-        run = call(checkout / "build.sh", image=image)
-        assert run.returncode == 0, run.stderr.decode()[-2000:]
-        assert b"2 reference label maps" in run.stdout
-
-        moved = organ_boxes(shift=1)
-        folder = write_cases(tmp_path / "input", case_names(2), labels=moved)
-        run = run_image(image, folder, tmp_path / "out")
-
-        assert (run.returncode, run.stderr) == (0, b"")
-        assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 2
-    finally:
-        call("docker", "image", "rm", image)
