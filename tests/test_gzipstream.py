@@ -7,7 +7,12 @@ import zlib
 
 import pytest
 
-from flare.gzipstream import COMPRESSED_PIECE_BYTES, DamagedGzipError, GzipReader
+from flare.gzipstream import (
+    COMPRESSED_PIECE_BYTES,
+    PIECE_BYTES,
+    DamagedGzipError,
+    GzipReader,
+)
 
 CONTENT = random.Random(1).randbytes(3 * COMPRESSED_PIECE_BYTES) + bytes(3_000_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -90,6 +95,14 @@ def test_no_more_is_decompressed_than_is_asked_for():
 
     assert reader.read(10) == bytes(10)
     assert reader.skip(10) == 10
+
+
+def test_skipping_more_than_a_piece_stops_where_it_should():
+    size = PIECE_BYTES + 10
+    reader = GzipReader(io.BytesIO(gzip.compress(bytes(size) + b"next" + bytes(size))))
+
+    assert reader.skip(size) == size
+    assert reader.read(4) == b"next"
 
 
 def test_skipping_beyond_the_end_says_how_much_there_was():
