@@ -99,6 +99,12 @@ def test_axes_and_spacing_are_turned_once(tmp_path):
     np.testing.assert_array_equal(grid.affine, AFFINE[:3].astype(np.float32))
 
 
+def test_each_axis_has_its_own_spacing(tmp_path):
+    path = write_nifti(tmp_path / "x.nii.gz", organ_boxes(), spacing=(5.0, 0.5, 0.25))
+
+    assert read_grid(path, path.name).spacing == (5.0, 0.5, 0.25)
+
+
 def test_larger_than_a_piece(tmp_path):
     """Pieces of the stream meet where voxels are several bytes wide."""
     random = np.random.default_rng(5)
@@ -121,7 +127,7 @@ def test_several_gzip_members_are_one_file(tmp_path):
     np.testing.assert_array_equal(read(path).labels, organ_boxes())
 
 
-@pytest.mark.parametrize("shape", [(20, 16, 10, 1), (20, 16, 10, 1, 1)])
+@pytest.mark.parametrize("shape", [(20, 16, 10, 1), (20, 16, 10, 1, 1, 1, 1)])
 def test_further_axes_of_length_one_do_not_count(tmp_path, shape):
     path = write_nifti(tmp_path / "x.nii.gz", organ_boxes(), shape=shape)
 
@@ -368,6 +374,11 @@ def test_a_flipped_bit_in_the_compressed_data_never_changes_a_voxel(tmp_path):
             id="eight axes",
         ),
         pytest.param(
+            patched(40, np.int16([0]).tobytes()),
+            "its header has impossible numbers of voxels",
+            id="no axes",
+        ),
+        pytest.param(
             patched(40, np.int16([4, 20, 16, 5, 2]).tobytes()),
             "it has 4 dimensions (20 x 16 x 5 x 2), expected 3",
             id="four axes",
@@ -498,6 +509,17 @@ def test_a_difference_is_told_in_words(change, text):
     affine[row, column] = value
 
     assert grid(affine).difference(grid()) == text
+
+
+def test_voxel_sizes_are_told_along_the_axes_of_the_file():
+    """Slices run along x here, as in KiTS19; the file's first axis is 5 mm."""
+    affine = np.array([[0, 0, -0.8, 0], [0, -0.7, 0, 0], [-5.0, 0, 0, 0], [0, 0, 0, 1]])
+    other = affine.copy()
+    other[2, 0] = -3.0
+
+    assert grid(other).difference(grid(affine)) == (
+        "voxel size is 3 x 0.7 x 0.8 mm, expected 5 x 0.7 x 0.8 mm"
+    )
 
 
 @pytest.mark.parametrize(
