@@ -1,27 +1,22 @@
 """Reads and writes one label map; what is read is verified down to its checksum.
 
-nibabel explains the header, because SimpleITK refuses some good files (a sheared
-orientation) and rescales others. The voxels are taken from a stream that is
-decompressed once, verified, and bounded by what the header promises; each piece is
-turned into labels while it is in the CPU's cache. This is the only module that knows
-image files, and the one place where the order of axes turns: files are (x, y, z),
+What a file holds decides how it is read, not what it is called. The voxels come from a
+stream that is decompressed once, verified, and bounded by what the header promises;
+each piece is turned into labels while it is in the CPU's cache. Files are (x, y, z),
 everything else in this program is (z, y, x).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import nibabel as nib
 import numpy as np
 import numpy.typing as npt
-from nibabel.spatialimages import HeaderDataError
 
 from flare.errors import (
     DamagedFileError,
@@ -30,85 +25,56 @@ from flare.errors import (
     InputError,
     safe,
 )
-from flare.gzipstream import MAGIC, PIECE_BYTES, DamagedGzipError, GzipReader
+from flare.header import Grid, Header
+from flare.nifti import is_nifti, read_nifti_header
+from flare.streams import (
+    GZIP_MAGIC,
+    PIECE_BYTES,
+    DamagedStreamError,
+    GzipStream,
+    PlainStream,
+    Stream,
+)
 from flare.surfels import Labels
+from flare.textheaders import (
+    is_metaimage,
+    is_nrrd,
+    read_metaimage_header,
+    read_nrrd_header,
+)
 
-SUFFIX = ".nii.gz"
+SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
+"""What names of label maps end in, in any mixture of upper and lower case."""
+
+SUFFIX = SUFFIXES[0]
+"""The one to recommend."""
 
 OTHER_SUFFIXES = (
-    *(".nii", ".hdr", ".img", ".img.gz", ".mha", ".mhd", ".nrrd", ".nhdr"),
-    *(".mgz", ".mgh", ".mnc", ".dcm", ".tif", ".tiff", ".npy", ".npz"),
+    *(
+        ".hdr",
+        ".img",
+        ".hdr.gz",
+        ".img.gz",
+        ".mhd",
+        ".nhdr",
+        ".zraw",
+        ".mgz",
+        ".mgh",
+        ".mnc",
+        ".dcm",
+        ".tif",
+        ".tiff",
+        ".npy",
+        ".npz",
+    ),
 )
 """Image files all the same: they are named in an error instead of being ignored."""
 
-LARGEST_EXTENSION_BYTES = 2**26
-"""More than this between the header and the voxels is no header extension."""
+SNIFFED_BYTES = 512
+"""How much of a file tells of what kind it is."""
 
 UNKNOWN_LABELS_LIMIT = 20
 """So many different unknown labels of a file are kept, for its message."""
-
-_HEADERS: dict[int, tuple[type[Any], bytes]] = {
-    348: (nib.Nifti1Header, b"n+1\0"),
-    540: (nib.Nifti2Header, b"n+2\0"),
-}
-"""Kind of header and magic number of a single-file NIfTI, by the header's size."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """Where voxels are."""
-
-    shape: tuple[int, int, int]
-    """Number of voxels along z, y, x."""
-    spacing: tuple[float, float, float]
-    """Voxel size in mm along z, y, x, as the header's pixdim tells it, not rounded."""
-    affine: tuple[tuple[float, float, float, float], ...]
-    """Three rows that turn voxel (x, y, z, 1) into mm to the right, front and top."""
-
-    @property
-    def size_text(self) -> str:
-        """Numbers of voxels as people write them: along x, y, z."""
-        return " x ".join(str(count) for count in reversed(self.shape))
-
-    def corner_shift(self, other: Grid) -> float:
-        """How far in mm the eight corner voxels lie from those of another grid.
-
-        Grids are compared in this way because a tolerance in mm means the same for
-        every size and orientation: headers of one grid that were written by nibabel
-        and by SimpleITK differ by 1e-4 in their direction, and by 0.03 mm at a corner.
-        """
-        return float(np.linalg.norm(self._corners() - other._corners(), axis=0).max())
-
-    def difference(self, other: Grid) -> str:
-        """Say in words what makes this grid another one than `other`."""
-        (size, axes, origin), (other_size, other_axes, other_origin) = (
-            grid._voxel_size_axes_origin() for grid in (self, other)
-        )
-        if not np.allclose(size, other_size, rtol=1e-3, atol=0):
-            found, expected = (_numbers(values, " x ") for values in (size, other_size))
-            return f"voxel size is {found} mm, expected {expected} mm"
-        if axes != other_axes:
-            return f"axes point to {axes}, expected {other_axes}"
-        found, expected = (_numbers(values, ", ") for values in (origin, other_origin))
-        if found != expected:
-            return f"RAS origin is ({found}) mm, expected ({expected}) mm"
-        return "it is rotated"
-
-    def _corners(self) -> npt.NDArray[np.float64]:
-        """Positions of the eight corner voxels in mm, shape (3, 8)."""
-        ends = [(0, count - 1) for count in reversed(self.shape)]
-        voxels = np.array([(*corner, 1) for corner in itertools.product(*ends)])
-        corners: npt.NDArray[np.float64] = np.array(self.affine) @ voxels.T
-        return corners
-
-    def _voxel_size_axes_origin(
-        self,
-    ) -> tuple[npt.NDArray[np.float64], str, npt.NDArray[np.float64]]:
-        """Voxel size along x, y, z; where the axes point; position of voxel 0."""
-        affine = np.array(self.affine)
-        codes = nib.orientations.aff2axcodes(np.vstack([affine, (0, 0, 0, 1)]))
-        size = np.linalg.norm(affine[:, :3], axis=0)
-        return size, "".join(code or "?" for code in codes), affine[:, 3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,23 +88,6 @@ class LabelMap:
     """Labels in the file that are not known, smallest first; the first few of many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
-    """What a file promises."""
-
-    grid: Grid
-    dtype: np.dtype[Any]
-    """Stored type, in the file's byte order."""
-    slope: float
-    intercept: float
-    voxel_offset: int
-    """Bytes between the end of the header and the first voxel."""
-
-    @property
-    def voxels(self) -> int:
-        return math.prod(self.grid.shape)
-
-
 def case_name(path: Path) -> str | None:
     """The name of the case that a file is for; None if it is no label map.
 
@@ -147,8 +96,10 @@ def case_name(path: Path) -> str | None:
     >>> case_name(Path("team/validation_001.nii.gz"))
     'validation_001'
     """
-    is_label_map = path.name.lower().endswith(SUFFIX)
-    return path.name[: -len(SUFFIX)] if is_label_map else None
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)]
+    return None
 
 
 def read_grid(path: Path, name: str) -> Grid:
@@ -170,8 +121,8 @@ def read_grid(path: Path, name: str) -> Grid:
     InputError
         If the file cannot be opened.
     """
-    with _opened(path, name) as stream:
-        return _read_header(stream, name).grid
+    with _opened(path, name) as (header, _):
+        return header.grid
 
 
 def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
@@ -196,8 +147,7 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
     FractionError
         If a voxel is not a whole number.
     """
-    with _opened(path, name) as stream:
-        header = _read_header(stream, name)
+    with _opened(path, name) as (header, stream):
         labels = np.empty(header.voxels, dtype=np.uint8)
         sorter = _LabelSorter(known)
         found = stream.skip(header.voxel_offset)
@@ -210,7 +160,7 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
             raise DamagedFileError(name, text)
     if sorter.fraction is not None:
         text = f"voxels are not whole numbers (found {sorter.fraction:.6g})"
-        if header.slope != 1:
+        if header.is_scaled:
             text += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError(name, text)
     return LabelMap(
@@ -230,22 +180,21 @@ def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:
     nib.save(image, path)
 
 
-# --- From stream to labels --------------------------------------------------------
+# --- From file to labels ----------------------------------------------------------
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[GzipReader]:
-    """Open a file; turn what is wrong with it into an error that names it."""
+def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
+    """Open a file by what it holds, whatever it is called: its header, then its voxels.
+
+    What is wrong with it, also later, becomes an error that names it.
+    """
     try:
         with path.open("rb") as file:
-            start = file.read(len(MAGIC))
-            if start != MAGIC:
-                if not start:
-                    raise DamagedFileError(name, "the file is empty")
-                raise FileFormatError(name, "it is not compressed by gzip")
+            start = file.read(SNIFFED_BYTES)
             file.seek(0)
-            yield GzipReader(file)
-    except DamagedGzipError as error:
+            yield _read_header(file, start, name)
+    except DamagedStreamError as error:
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
@@ -253,94 +202,29 @@ def _opened(path: Path, name: str) -> Iterator[GzipReader]:
         raise InputError(problem) from error
 
 
-def _read_header(stream: GzipReader, name: str) -> _Header:
-    """Read and check the header; the stream is left at its end."""
-    smallest = min(_HEADERS)
-    content = stream.read(smallest)
-    sizes = {int.from_bytes(content[:4], order) for order in ("little", "big")}
-    size = next(iter(sizes & _HEADERS.keys()), None)
-    if size is None:
-        raise FileFormatError(name, "it is not a NIfTI file")
-    content += stream.read(size - smallest)
-    if len(content) < size:
-        raise DamagedFileError(name, "it ends within its header")
-    kind, magic = _HEADERS[size]
-    header = kind(content, check=False)
-    if not bytes(header["magic"]).ljust(4, b"\0").startswith(magic):
-        raise FileFormatError(name, "it is not a NIfTI file with its voxels inside")
-    slope, intercept = _scaling(header, name)
-    return _Header(
-        grid=_grid(header, name),
-        dtype=_dtype(header, name),
-        slope=slope,
-        intercept=intercept,
-        voxel_offset=_voxel_offset(header, size, name),
-    )
-
-
-def _grid(header: Any, name: str) -> Grid:
-    """Shape, spacing and position."""
-    count, *sizes = (int(size) for size in header["dim"])
-    sizes = [*sizes[: max(0, count)], 1, 1, 1]
-    if not 1 <= count <= 7 or min(sizes) < 1:
-        raise FileFormatError(name, "its header has impossible numbers of voxels")
-    if math.prod(sizes[3:]) > 1:
-        shape = " x ".join(str(size) for size in sizes[:count])
-        raise FileFormatError(name, f"it has {count} dimensions ({shape}), expected 3")
-    try:
-        affine = header.get_best_affine()[:3].astype(np.float64)
-    except (HeaderDataError, ValueError) as error:
-        text = "its header has an impossible orientation"
-        raise FileFormatError(name, text) from error
-    # As the official scripts take it: pixdim alone, and nibabel makes it positive.
-    spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
-    if not (np.isfinite(affine).all() and np.isfinite(spacing).all()):
-        raise FileFormatError(name, "its header has positions that are not finite")
-    width, height, depth = sizes[:3]
-    return Grid(
-        shape=(depth, height, width),
-        spacing=(float(spacing[2]), float(spacing[1]), float(spacing[0])),
-        affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
-    )
-
-
-def _dtype(header: Any, name: str) -> np.dtype[Any]:
-    """The stored type: whole or floating-point numbers of at most eight bytes."""
-    try:
-        dtype: np.dtype[Any] = header.get_data_dtype()
-    except (HeaderDataError, KeyError) as error:
-        text = f"its voxels have the unknown type {int(header['datatype'])}"
-        raise FileFormatError(name, text) from error
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        text = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
-        raise FileFormatError(name, text)
-    return dtype
-
-
-def _scaling(header: Any, name: str) -> tuple[float, float]:
-    """Slope and intercept that turn stored values into labels; mostly 1 and 0."""
-    try:
-        slope, intercept = header.get_slope_inter()
-    except HeaderDataError as error:
-        text = "its header has an impossible scl_inter"
-        raise FileFormatError(name, text) from error
-    return (1.0, 0.0) if slope is None else (float(slope), float(intercept))
-
-
-def _voxel_offset(header: Any, size: int, name: str) -> int:
-    """Bytes to skip after the header; an offset of 0 means none, as for nibabel."""
-    smallest = size + 4
-    offset = float(header["vox_offset"]) or smallest
-    if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
-        raise FileFormatError(name, f"its voxels cannot begin at byte {offset:.0f}")
-    return int(offset) - size
+def _read_header(file: BinaryIO, start: bytes, name: str) -> tuple[Header, Stream]:
+    """Find out what kind of file begins with `start`, and read its header."""
+    if not start:
+        raise DamagedFileError(name, "the file is empty")
+    if is_metaimage(start):
+        return read_metaimage_header(file, name)
+    if is_nrrd(start):
+        return read_nrrd_header(file, name)
+    stream: Stream
+    if start.startswith(GZIP_MAGIC):
+        stream = GzipStream(file)
+    elif is_nifti(start):
+        stream = PlainStream(file)
+    else:
+        raise FileFormatError(name, "it is not a NIfTI, MetaImage or NRRD file")
+    return read_nifti_header(stream, name), stream
 
 
 def _read_voxels(
-    stream: GzipReader, header: _Header, labels: Labels, sorter: _LabelSorter
+    stream: Stream, header: Header, labels: Labels, sorter: _LabelSorter
 ) -> int:
     """Fill `labels`; the number of bytes read is smaller only if the stream ends."""
-    is_plain = header.dtype == np.uint8 and (header.slope, header.intercept) == (1, 0)
+    is_plain = header.dtype == np.uint8 and not header.is_scaled
     step = PIECE_BYTES // header.dtype.itemsize
     scratch = np.empty(step, dtype=header.dtype)
     read = 0
@@ -402,8 +286,3 @@ class _LabelSorter:
     def _remember(self, unknown: npt.NDArray[Any]) -> None:
         room = UNKNOWN_LABELS_LIMIT - len(self.unknown)
         self.unknown.update(int(label) for label in unknown[: max(0, room)])
-
-
-def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
-    """Numbers for a message: two decimals, no needless zeros."""
-    return separator.join(f"{value:.2f}".rstrip("0").rstrip(".") for value in values)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge import read_challenge
-from flare.labelmaps import SUFFIX, Grid, write_label_map
+from flare.header import Grid
+from flare.labelmaps import SUFFIX, write_label_map
 from flare.submission import DEMONSTRATION_PREFIX
 from flare.surfels import Labels, Mask, Spacing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import nibabel as nib
@@ -66,6 +67,77 @@ def nifti_bytes(
     header["scl_slope"], header["scl_inter"] = slope, intercept
     padding = b"\0" * (header.single_vox_offset - len(header.binaryblock))
     return header.binaryblock + padding + labels.astype(dtype).tobytes()
+
+
+METAIMAGE_TYPES = {
+    "i1": "MET_CHAR",
+    "u1": "MET_UCHAR",
+    "i2": "MET_SHORT",
+    "u2": "MET_USHORT",
+    "i4": "MET_INT",
+    "u4": "MET_UINT",
+    "i8": "MET_LONG_LONG",
+    "u8": "MET_ULONG_LONG",
+    "f4": "MET_FLOAT",
+    "f8": "MET_DOUBLE",
+}
+
+NRRD_TYPES = {
+    "i1": "signed char",
+    "u1": "unsigned char",
+    "i2": "short",
+    "u2": "unsigned short",
+    "i4": "int",
+    "u4": "unsigned int",
+    "i8": "long long",
+    "u8": "unsigned long long",
+    "f4": "float",
+    "f8": "double",
+}
+
+
+def metaimage_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
+    """A .mha file on the grid of `AFFINE`; keywords replace lines of its header."""
+    dtype = np.dtype(dtype)
+    content = labels.astype(dtype).tobytes() if voxels is None else voxels
+    fields = {
+        "ObjectType": "Image",
+        "NDims": 3,
+        "BinaryData": "True",
+        "BinaryDataByteOrderMSB": dtype.byteorder == ">",
+        "CompressedData": compressed,
+        "TransformMatrix": "1 0 0 0 1 0 0 0 1",
+        "Offset": "-90 -110 -300",
+        "ElementSpacing": "0.8 0.8 2.5",
+        "DimSize": "{} {} {}".format(*reversed(labels.shape)),
+        "ElementType": METAIMAGE_TYPES[dtype.str[1:]],
+        **changes,
+    }
+    fields.setdefault("ElementDataFile", "LOCAL")
+    header = "".join(f"{key} = {value}\n" for key, value in fields.items())
+    return header.encode() + (zlib.compress(content) if compressed else content)
+
+
+def nrrd_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
+    """A .nrrd file on the grid of `AFFINE`; keywords replace lines of its header."""
+    dtype = np.dtype(dtype)
+    content = labels.astype(dtype).tobytes() if voxels is None else voxels
+    fields = {
+        "type": NRRD_TYPES[dtype.str[1:]],
+        "dimension": 3,
+        "space": "left-posterior-superior",
+        "sizes": "{} {} {}".format(*reversed(labels.shape)),
+        "space directions": "(0.8,0,0) (0,0.8,0) (0,0,2.5)",
+        "kinds": "domain domain domain",
+        "endian": "big" if dtype.byteorder == ">" else "little",
+        "encoding": "gzip" if compressed else "raw",
+        "space origin": "(-90,-110,-300)",
+        **{key.replace("_", " "): value for key, value in changes.items()},
+    }
+    lines = [f"{key}: {value}\n" for key, value in fields.items() if value is not None]
+    header = "NRRD0004\n# a comment\n" + "".join(lines) + "\n"
+    packed = gzip.compress(content, mtime=0) if compressed else content
+    return header.encode() + packed
 
 
 def write_nifti(path, labels, **header):

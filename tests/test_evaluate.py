@@ -333,8 +333,8 @@ REFUSALS = {
         " Remove, or name like the cases, such as validation_001.nii.gz. [F04]",
     ),
     "other format": (
-        rename_to("validation_002.mha"),
-        "validation_002.mha: .mha files are not accepted."
+        rename_to("validation_002.mhd"),
+        "validation_002.mhd: .mhd files are not accepted."
         " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]",
     ),
     "truncated": (
@@ -363,7 +363,7 @@ REFUSALS = {
     ),
     "foreign": (
         damage(lambda _: b"This is a text."),
-        "validation_002.nii.gz: it is not compressed by gzip."
+        "validation_002.nii.gz: it is not a NIfTI, MetaImage or NRRD file."
         " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]",
     ),
     "wrongly sized": (

@@ -15,9 +15,9 @@ from flare.errors import (
     FractionError,
     InputError,
 )
+from flare.header import Grid
 from flare.labelmaps import (
     PIECE_BYTES,
-    Grid,
     case_name,
     read_grid,
     read_label_map,
@@ -446,14 +446,6 @@ def test_what_is_no_label_map_is_refused(tmp_path, content, problem):
         f"x.nii.gz: {problem}."
         " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]"
     )
-
-
-def test_a_file_that_is_not_compressed_is_refused(tmp_path):
-    path = tmp_path / "x.nii.gz"
-    path.write_bytes(GOOD)
-
-    with pytest.raises(FileFormatError, match="it is not compressed by gzip"):
-        read_grid(path, "x")
 
 
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path):

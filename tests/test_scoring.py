@@ -22,7 +22,8 @@ from flare.errors import (
     GroundTruthError,
     LabelError,
 )
-from flare.labelmaps import Grid, LabelMap
+from flare.header import Grid
+from flare.labelmaps import LabelMap
 from flare.scoring import check_headers, score_case, score_labels
 from flare.submission import CasePair, LabelMapFile
 from tests.builders import AFFINE, organ_boxes, write_nifti

@@ -223,7 +223,7 @@ def test_a_submission_without_label_maps(match, found):
     )
 
 
-@pytest.mark.parametrize("suffix", [".mha", ".nii", ".NRRD", ".tif", ".npz", ".img.gz"])
+@pytest.mark.parametrize("suffix", [".mhd", ".nhdr", ".HDR", ".tif", ".npz", ".img.gz"])
 def test_another_image_format_is_named_and_its_case_not_missing(match, suffix):
     matching = match([f"case_001{suffix}", "case_002.nii.gz", "case_003.nii.gz"])
 
@@ -293,7 +293,7 @@ def test_references_may_be_links(make_folder, tmp_path):
     [
         (["readme.txt"], "there is no .nii.gz file in "),
         (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
-        (["a.nii.gz", "b.mha"], "b.mha: .mha files are not accepted"),
+        (["a.nii.gz", "b.mhd"], "b.mhd: .mhd files are not accepted"),
         (
             ["case_1.nii.gz", "demo_001.nii.gz", "demo_002.nii.gz"],
             "demo_001.nii.gz, demo_002.nii.gz: the demonstration set lies beside other"

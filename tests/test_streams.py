@@ -7,11 +7,13 @@ import zlib
 
 import pytest
 
-from flare.gzipstream import (
+from flare.streams import (
     COMPRESSED_PIECE_BYTES,
     PIECE_BYTES,
-    DamagedGzipError,
-    GzipReader,
+    DamagedStreamError,
+    GzipStream,
+    PlainStream,
+    ZlibStream,
 )
 
 CONTENT = random.Random(1).randbytes(3 * COMPRESSED_PIECE_BYTES) + bytes(3_000_000)
@@ -22,7 +24,7 @@ BEHIND = "there are other data behind its compressed data"
 
 
 def read_all(packed):
-    reader = GzipReader(io.BytesIO(packed))
+    reader = GzipStream(io.BytesIO(packed))
     content = reader.read(10_000_000)
     assert reader.read(1) == b""
     return content
@@ -73,7 +75,7 @@ def test_the_content_comes_back(packed, content):
     ],
 )
 def test_damage_is_noticed(packed, problem):
-    with pytest.raises(DamagedGzipError) as caught:
+    with pytest.raises(DamagedStreamError) as caught:
         read_all(packed)
 
     assert str(caught.value) == problem
@@ -84,26 +86,55 @@ def test_a_flipped_bit_in_the_data_is_noticed(position):
     damaged = bytearray(PACKED)
     damaged[position] ^= 1 << (position % 8)
 
-    with pytest.raises(DamagedGzipError):
+    with pytest.raises(DamagedStreamError):
         read_all(bytes(damaged))
 
 
 def test_no_more_is_decompressed_than_is_asked_for():
     """A file of a gigabyte of zeros hands on the ten bytes that are read."""
     bomb = gzip.compress(bytes(2**26), mtime=0) * 16
-    reader = GzipReader(io.BytesIO(bomb))
+    reader = GzipStream(io.BytesIO(bomb))
 
     assert reader.read(10) == bytes(10)
     assert reader.skip(10) == 10
 
 
+@pytest.mark.parametrize(
+    ("packed", "problem"),
+    [
+        pytest.param(zlib.compress(CONTENT), None, id="whole"),
+        pytest.param(b"", EARLY, id="nothing"),
+        pytest.param(zlib.compress(CONTENT)[:-1], EARLY, id="without the last byte"),
+        pytest.param(zlib.compress(CONTENT)[:-4] + bytes(4), WRONG, id="checksum"),
+        pytest.param(zlib.compress(CONTENT) + b"\0", BEHIND, id="a byte behind"),
+        pytest.param(zlib.compress(b"") + bytes(70_000), BEHIND, id="much behind"),
+    ],
+)
+def test_zlib_data_end_with_their_checksum(packed, problem):
+    stream = ZlibStream(io.BytesIO(packed))
+
+    if problem is None:
+        assert stream.read(10_000_000) == CONTENT
+    else:
+        with pytest.raises(DamagedStreamError) as caught:
+            stream.read(10_000_000)
+        assert str(caught.value) == problem
+
+
+def test_a_file_that_is_not_compressed_is_read_as_it_is():
+    stream = PlainStream(io.BytesIO(CONTENT))
+
+    assert stream.read(len(CONTENT) + 1) == CONTENT
+    assert stream.read(1) == b""
+
+
 def test_skipping_more_than_a_piece_stops_where_it_should():
     size = PIECE_BYTES + 10
-    reader = GzipReader(io.BytesIO(gzip.compress(bytes(size) + b"next" + bytes(size))))
+    reader = GzipStream(io.BytesIO(gzip.compress(bytes(size) + b"next" + bytes(size))))
 
     assert reader.skip(size) == size
     assert reader.read(4) == b"next"
 
 
 def test_skipping_beyond_the_end_says_how_much_there_was():
-    assert GzipReader(io.BytesIO(gzip.compress(b"12345"))).skip(9) == 5
+    assert GzipStream(io.BytesIO(gzip.compress(b"12345"))).skip(9) == 5

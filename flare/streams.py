@@ -1,0 +1,163 @@
+"""Reads the content of a file front to back, decompressed, vouching for every byte.
+
+SimpleITK and nibabel do not tell when a label map is truncated or damaged: they ignore
+the checksum and length at the end of compressed data. Here both are checked, by
+zlib-ng, which is also faster, and no more is decompressed than is asked for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import BinaryIO
+
+from zlib_ng import zlib_ng
+
+COMPRESSED_PIECE_BYTES = 2**16
+"""How much is read from a compressed file at once."""
+
+PIECE_BYTES = 2**19
+"""How much content is handed on at once: it stays in the CPU's cache until used."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""How a gzip member begins."""
+
+_GZIP_ONLY = 31
+"""What zlib calls 15 bits of window, and nothing but a gzip header and trailer."""
+
+_ZLIB_ONLY = 15
+"""The same for a zlib header and trailer."""
+
+
+class DamagedStreamError(Exception):
+    """The file is not what was once written; the text says in what way."""
+
+
+class Stream(ABC):
+    """The content of a file, front to back."""
+
+    def __init__(self) -> None:
+        self._piece = memoryview(b"")
+
+    @abstractmethod
+    def _next_piece(self) -> bytes:
+        """Some more of the content; nothing only at its verified end."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end of the content."""
+        content = bytearray(size)
+        return bytes(content[: self.readinto(memoryview(content))])
+
+    def readinto(self, target: memoryview) -> int:
+        """Fill `target`, a buffer of bytes; the number is smaller only at the end."""
+        filled = 0
+        while filled < len(target):
+            if not self._piece:
+                self._piece = memoryview(self._next_piece())
+                if not self._piece:
+                    break
+            part = self._piece[: len(target) - filled]
+            target[filled : filled + len(part)] = part
+            filled += len(part)
+            self._piece = self._piece[len(part) :]
+        return filled
+
+    def skip(self, size: int) -> int:
+        """Read `size` bytes and forget them; the number is smaller only at the end."""
+        skipped = 0
+        scratch = memoryview(bytearray(min(size, PIECE_BYTES)))
+        while skipped < size:
+            count = self.readinto(scratch[: size - skipped])
+            if not count:
+                break
+            skipped += count
+        return skipped
+
+
+class PlainStream(Stream):
+    """A file that is not compressed: it has no checksum, so only its length counts."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+
+    def _next_piece(self) -> bytes:
+        return self._file.read(PIECE_BYTES)
+
+
+class _InflatingStream(Stream):
+    """Compressed content; any damage, and anything behind it, is noticed.
+
+    Raises `DamagedStreamError` while it is read: at an early end, at a checksum or
+    length that does not fit, and at other data behind the content.
+    """
+
+    _window: int
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+        self._inflate = zlib_ng.decompressobj(self._window)
+        self._compressed = b""
+
+    @abstractmethod
+    def _goes_on(self) -> bool:
+        """Whether there is more content behind the data that just ended."""
+
+    def _next_piece(self) -> bytes:
+        while True:
+            if self._inflate.eof and not self._goes_on():
+                return b""
+            if not self._compressed:
+                self._compressed = self._file.read(COMPRESSED_PIECE_BYTES)
+            if not self._compressed:
+                text = "its compressed data end early"
+                raise DamagedStreamError(text)
+            try:
+                content = self._inflate.decompress(self._compressed, PIECE_BYTES)
+            except zlib_ng.error as error:  # type: ignore[misc]
+                text = "its compressed data do not fit their checksum"
+                raise DamagedStreamError(text) from error
+            self._compressed = self._inflate.unconsumed_tail
+            if content:
+                return content
+
+    @staticmethod
+    def _refuse_rest() -> None:
+        text = "there are other data behind its compressed data"
+        raise DamagedStreamError(text)
+
+
+class GzipStream(_InflatingStream):
+    """A gzip file.
+
+    Several members behind one another, as bgzip and parallel compressors write them,
+    are one content; zeros behind the last are padding.
+    """
+
+    _window = _GZIP_ONLY
+
+    def _goes_on(self) -> bool:
+        rest = self._inflate.unused_data.lstrip(b"\0")
+        while len(rest) < len(GZIP_MAGIC):
+            more = self._file.read(COMPRESSED_PIECE_BYTES)
+            if not more:
+                break
+            rest = (rest + more).lstrip(b"\0")
+        if not rest:
+            return False
+        if not rest.startswith(GZIP_MAGIC):
+            self._refuse_rest()
+        self._inflate = zlib_ng.decompressobj(_GZIP_ONLY)
+        self._compressed = rest
+        return True
+
+
+class ZlibStream(_InflatingStream):
+    """Data compressed by zlib, up to the end of a file: what MetaImage files hold."""
+
+    _window = _ZLIB_ONLY
+
+    def _goes_on(self) -> bool:
+        if self._inflate.unused_data or self._file.read(1):
+            self._refuse_rest()
+        return False
