@@ -1,45 +1,61 @@
 #!/usr/bin/env bash
-# Writes the built image to a file for upload to grand-challenge.org.
+# Writes the built image, and its reference labels, to files for upload to
+# grand-challenge.org.
 #
-# Usage: ./export.sh [--demonstration] [FILE.tar.gz]
+# Usage: ./export.sh [--demonstration] [FOLDER]
 #
-#   --demonstration   export although ground-truth/ holds only the demonstration set
+#   --demonstration   export although the image holds only the demonstration set
 #
-# The file (default: IMAGE.tar.gz, here flare-eval.tar.gz) is complete or not there at
-# all. FLARE_IMAGE and FLARE_ENGINE are as in build.sh.
+# FOLDER (default: this one) gets IMAGE.tar.gz, here flare-eval.tar.gz, and
+# IMAGE-ground-truth.tar.gz, which can be uploaded as a phase's ground truth instead.
+# Each file is complete or not there at all. FLARE_IMAGE and FLARE_ENGINE are as in
+# build.sh.
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 
 allowed=false
-file=
+folder=.
 for argument in "$@"; do
   case $argument in
     --demonstration) allowed=true ;;
     -*) echo "export.sh: unknown argument $argument; see ./export.sh --help" >&2; exit 2 ;;
-    *) file=$argument ;;
+    /*) folder=$argument ;;
+    *) folder=$called_from/$argument ;;
   esac
 done
 source scripts/engine.sh
-file=${file:-$(basename "$IMAGE").tar.gz}
+image_file=$folder/$(basename "$IMAGE").tar.gz
+labels_file=$folder/$(basename "$IMAGE")-ground-truth.tar.gz
+if [[ ! -d $folder ]]; then
+  echo "There is no folder $folder." >&2
+  exit 1
+fi
 
 if ! "$ENGINE" image inspect "$IMAGE" >/dev/null 2>&1; then
   echo "There is no image $IMAGE yet. Run ./build.sh first." >&2
   exit 1
 fi
 # What the image holds counts, not what lies here now.
-part=$file.part
 container=$("$ENGINE" create "$IMAGE")
-trap 'rm -f "$part"; "$ENGINE" rm "$container" >/dev/null' EXIT
-labels=$("$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -tf -)
-if [[ $allowed == false ]] && ! grep -qv -e '/$' -e '/demo_[^/]*$' <<<"$labels"; then
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$image_file.part" "$labels_file.part"; "$ENGINE" rm "$container" >/dev/null' EXIT
+"$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -C "$work" -xf -
+own=$(find "$work/ground-truth" -type f ! -name 'demo_*' | head -n 1)
+if [[ -z $own && $allowed == false ]]; then
   echo "$IMAGE holds only the demonstration set. Build with your labels (./build.sh --ground-truth FOLDER), or add --demonstration if the labels are uploaded as a tarball." >&2
   exit 1
 fi
 
-"$ENGINE" save "$IMAGE" | gzip -6 >"$part"
-gzip -t "$part"
-mv "$part" "$file"
+# The platform strips no leading folder from the labels.
+tar -C "$work/ground-truth" -czf "$labels_file.part" .
+gzip -t "$labels_file.part"
+"$ENGINE" save "$IMAGE" | gzip -6 >"$image_file.part"
+gzip -t "$image_file.part"
+mv "$labels_file.part" "$labels_file"
+mv "$image_file.part" "$image_file"
 
-echo "Wrote $file ($(du -h "$file" | cut -f1))."
-echo "Next: upload it on your challenge's page, under Admin - Evaluation Methods - Add."
+echo "Wrote $labels_file ($(du -h "$labels_file" | cut -f1))."
+echo "Wrote $image_file ($(du -h "$image_file" | cut -f1))."
+echo "Next: upload the image on your challenge's page, under Admin - Evaluation Methods - Add."

@@ -104,6 +104,29 @@ def _parser() -> argparse.ArgumentParser:
         help="processes (default: $FLARE_WORKERS, else what CPUs and memory allow)",
     )
 
+    command.add_argument(
+        "--on-bad-case",
+        choices=["refuse", "worst"],
+        default="refuse",
+        help="what a missing or unusable case does: refuse the submission, or score 0",
+    )
+    command.add_argument(
+        "--grid",
+        choices=["strict", "size"],
+        help="whether only the size of a grid must be right (default: the challenge's)",
+    )
+    command.add_argument(
+        "--unknown-labels",
+        choices=["refuse", "ignore"],
+        help="what unknown labels in predictions mean (default: the challenge's)",
+    )
+    command.add_argument(
+        "--decimals",
+        type=_decimals,
+        metavar="N",
+        help="decimals of the numbers in metrics.json (default: all)",
+    )
+
     command = commands.add_parser(
         "demonstration",
         help="write the demonstration set: synthetic references and predictions",
@@ -127,6 +150,14 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _decimals(text: str) -> int:
+    """A number of decimals."""
+    if not text.isdecimal() or int(text) > 15:
+        message = f"{text!r} is not a whole number from 0 to 15"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
 def _evaluate(arguments: argparse.Namespace) -> None:
     """Score a folder of predictions."""
     prepare_output(arguments.output)
@@ -144,6 +175,10 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         arguments.input,
         ground_truth,
         challenge=arguments.challenge,
+        on_bad_case=arguments.on_bad_case,
+        grid=arguments.grid,
+        unknown_labels=arguments.unknown_labels,
+        decimals=arguments.decimals,
         workers=arguments.workers,
         on_case=show_progress,
     )

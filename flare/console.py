@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from flare.errors import MESSAGE_LIMIT, FlareError, WorkerError, safe
 from flare.scoring import Attempt
@@ -26,6 +28,13 @@ BAR_WIDTH = 30
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
+TERMINATED = 143
+"""Exit status after SIGTERM, as shells have it."""
+
+
+class _TerminatedError(BaseException):
+    """Somebody wants us to end: a time limit, or an operator."""
+
 
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and turn what it raises into an exit status and one line.
@@ -33,10 +42,10 @@ def run_command(command: Callable[[], None]) -> int:
     Returns
     -------
     int
-        0, or 1 after an error, or 130 after Ctrl-C. Then stderr has exactly one line,
-        of at most 1,024 characters; else it has none.
+        0, or 1 after an error, 130 after Ctrl-C, 143 after SIGTERM. Then stderr has
+        exactly one line, of at most 1,024 characters; else it has none.
     """
-    with _stderr_to_stdout() as stderr, _log_to_stdout():
+    with _stderr_to_stdout() as stderr, _log_to_stdout(), _sigterm_raises():
         status, line = _outcome(command)
         _flush_stdout()
         if line:
@@ -55,6 +64,8 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
         return 1, str(WorkerError("The evaluation ran out of memory"))
     except KeyboardInterrupt:
         return INTERRUPTED, "Interrupted."
+    except _TerminatedError:
+        return TERMINATED, "Terminated before the evaluation was complete."
     except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
         traceback.print_exc(file=sys.stdout)
         where = f"{type(error).__name__} in {_place(error)}"
@@ -101,6 +112,21 @@ def _log_to_stdout() -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
+
+    def terminate(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _flush_stdout() -> None:

@@ -7,23 +7,42 @@ import logging
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 from flare._version import __version__
-from flare.challenge import Challenge, read_challenge
+from flare.challenge import (
+    Challenge,
+    GridComparison,
+    UnknownLabels,
+    read_challenge,
+)
 from flare.errors import (
     DemonstrationSetError,
+    DuplicateCasesError,
+    FileError,
+    GroundTruthError,
     InputError,
+    MisnamedCasesError,
     SubmissionError,
+    UnexpectedCasesError,
     listing,
     raise_problems,
     safe,
 )
+from flare.labelmaps import case_name
 from flare.resources import default_workers
 from flare.results import Provenance, Results
-from flare.scoring import Attempt, check_headers, score_cases
+from flare.scoring import (
+    Attempt,
+    CaseScore,
+    check_headers,
+    score_cases,
+    worst_score,
+)
 from flare.submission import (
     Folder,
     LabelMapFile,
@@ -47,6 +66,10 @@ def evaluate(
     ground_truth: str | Path,
     *,
     challenge: str | Challenge = "flare21",
+    on_bad_case: Literal["refuse", "worst"] = "refuse",
+    grid: Literal["strict", "size"] | None = None,
+    unknown_labels: Literal["refuse", "ignore"] | None = None,
+    decimals: int | None = None,
     workers: int | None = 1,
     on_case: OnCase | None = None,
 ) -> Results:
@@ -55,10 +78,20 @@ def evaluate(
     Parameters
     ----------
     predictions, ground_truth : str or Path
-        Folders of .nii.gz label maps, nested in any way. Files of one case have the
-        same name. Nothing in them is changed.
+        Folders of label maps, nested in any way. Files of one case have the same name.
+        Nothing in them is changed.
     challenge : str or Challenge
         Name of a bundled challenge, path of a TOML file, or a challenge read before.
+    on_bad_case : {"refuse", "worst"}
+        With "worst", a case that is missing or cannot be used scores 0 for every
+        organ, and the reason stands in the results: for teams that were measured, and
+        cannot submit again.
+    grid : {"strict", "size"}, optional
+        How strictly grids are compared, if not as the challenge says.
+    unknown_labels : {"refuse", "ignore"}, optional
+        What unknown labels in predictions mean, if not what the challenge says.
+    decimals : int, optional
+        Decimals of the numbers in metrics.json; all of them if left out.
     workers : int, optional
         Processes to use; None for as many as CPUs and memory allow. With more than
         one, call this from a program that may fork: before it starts threads.
@@ -68,7 +101,7 @@ def evaluate(
     Returns
     -------
     Results
-        To be written by `flare.results.write_metrics`.
+        To be written by `flare.write_metrics`.
 
     Raises
     ------
@@ -77,56 +110,114 @@ def evaluate(
     OrganiserError
         If the challenge or the reference labels are at fault.
     HostError
-        If a folder or file cannot be read, or a worker process died.
+        If a folder or file cannot be read, or memory does not suffice.
     """
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
-    predictions, ground_truth = Path(predictions), Path(ground_truth)
-    for folder in (predictions, ground_truth):
-        if not folder.is_dir():
-            what = (
-                "it is not a folder" if folder.exists() else "there is no such folder"
+    challenge = _with_options(challenge, grid, unknown_labels)
+    references, submitted = _find_files(Path(predictions), Path(ground_truth))
+    matching = match_cases(submitted, references)
+    problems = list(matching.problems)
+    pairs, headers = [], []
+    for pair in matching.pairs:
+        try:
+            headers.append(check_headers(pair, challenge))
+            pairs.append(pair)
+        except SubmissionError as error:
+            problems.append(error)
+
+    scores: dict[str, CaseScore] = {}
+    attempts = score_cases(
+        pairs,
+        challenge,
+        workers=workers or default_workers(max((h.voxels for h in headers), default=0)),
+        check_only=bool(problems) and on_bad_case == "refuse",
+    )
+    for number, attempt in enumerate(attempts, start=1):
+        if attempt.problem:
+            problems.append(attempt.problem)
+        if attempt.score:
+            scores[attempt.pair.case] = attempt.score
+        if on_case:
+            on_case(number, len(pairs), attempt)
+    if on_bad_case == "refuse":
+        raise_problems(problems)
+
+    reasons = _reasons(problems, submitted)
+    warnings = [header.warning for header in headers if header.warning]
+    warnings += [p.finding for p in problems if isinstance(p, UnexpectedCasesError)]
+    options = {
+        "on_bad_case": on_bad_case if on_bad_case != "refuse" else "",
+        "grid": grid or "",
+        "unknown_labels": unknown_labels or "",
+        "decimals": "" if decimals is None else str(decimals),
+    }
+    return Results(
+        cases=tuple(
+            scores.get(reference.case)
+            or worst_score(
+                reference,
+                challenge,
+                reasons.get(reference.case, "no file was submitted"),
             )
-            problem = f"{safe(folder)}: {what}"
-            raise InputError(problem)
+            for reference in references
+        ),
+        warnings=tuple(warnings),
+        provenance=_provenance(challenge, references, options),
+        decimals=decimals,
+    )
+
+
+def _with_options(
+    challenge: Challenge, grid: str | None, unknown_labels: str | None
+) -> Challenge:
+    """A challenge, some of whose rules were set for this run."""
+    if grid:
+        compare = GridComparison(grid)
+        challenge = replace(challenge, grid=replace(challenge.grid, compare=compare))
+    if unknown_labels:
+        rules = replace(
+            challenge.unknown_labels, prediction=UnknownLabels(unknown_labels)
+        )
+        challenge = replace(challenge, unknown_labels=rules)
+    return challenge
+
+
+def _find_files(
+    predictions: Path, ground_truth: Path
+) -> tuple[tuple[LabelMapFile, ...], Folder]:
+    """The references, and what was submitted."""
+    if not predictions.is_dir():
+        there = "it is not a" if predictions.exists() else "there is no such"
+        problem = f"{safe(predictions)}: {there} folder"
+        raise InputError(problem)
+    if not ground_truth.is_dir():
+        problem = f"there is no folder {safe(ground_truth)}"
+        raise GroundTruthError(problem)
     references = find_references(ground_truth)
     submitted = find_label_maps(predictions)
     _log_folder(submitted)
-    matching = match_cases(submitted, references)
     is_demo = all(is_demonstration(file.case) for file in references)
     if is_demo and _belongs_elsewhere(submitted, references):
         raise DemonstrationSetError
+    return references, submitted
 
-    problems, warnings, pairs = list(matching.problems), [], []
-    largest = 0
-    for pair in matching.pairs:
-        try:
-            checked = check_headers(pair, challenge)
-        except SubmissionError as error:
-            problems.append(error)
-            continue
-        pairs.append(pair)
-        largest = max(largest, checked.voxels)
-        if checked.warning:
-            warnings.append(checked.warning)
 
-    attempts = []
-    for attempt in score_cases(
-        pairs,
-        challenge,
-        workers=workers or default_workers(largest),
-        check_only=bool(problems),
-    ):
-        attempts.append(attempt)
-        if on_case:
-            on_case(len(attempts), len(pairs), attempt)
-    problems += [attempt.problem for attempt in attempts if attempt.problem]
-    raise_problems(problems)
-    return Results(
-        cases=tuple(attempt.score for attempt in attempts if attempt.score),
-        warnings=tuple(warnings),
-        provenance=_provenance(challenge, references),
-    )
+def _reasons(problems: Sequence[SubmissionError], submitted: Folder) -> dict[str, str]:
+    """Why the prediction of a case cannot be used, by case."""
+    cases = {file.name: file.case for file in submitted.files}
+    reasons: dict[str, str] = {}
+    for problem in problems:
+        if isinstance(problem, FileError):
+            reasons[cases[problem.file]] = problem.finding
+        elif isinstance(problem, DuplicateCasesError):
+            for case, files in problem.duplicates:
+                reasons[case] = f"{listing(files)}: {len(files)} files for one case"
+        elif isinstance(problem, MisnamedCasesError):
+            for file, expected in problem.renames:
+                case = case_name(Path(expected)) or expected
+                reasons[case] = f"{safe(file)}: no case has this name"
+    return reasons
 
 
 def has_label_maps(folder: Path) -> bool:
@@ -168,7 +259,11 @@ def _belongs_elsewhere(folder: Folder, references: Sequence[LabelMapFile]) -> bo
     return bool(folder.files) and all(f.case not in expected for f in folder.files)
 
 
-def _provenance(challenge: Challenge, references: Sequence[LabelMapFile]) -> Provenance:
+def _provenance(
+    challenge: Challenge,
+    references: Sequence[LabelMapFile],
+    options: Mapping[str, str],
+) -> Provenance:
     """Describe this run."""
     return Provenance(
         challenge=challenge.key,
@@ -177,7 +272,7 @@ def _provenance(challenge: Challenge, references: Sequence[LabelMapFile]) -> Pro
         commit=source_commit(),
         references_sha256=_digest(references),
         cases=len(references),
-        options={},
+        options={name: value for name, value in options.items() if value},
         libraries={name: metadata.version(name) for name in LIBRARIES},
         machine={
             "python": platform.python_version(),

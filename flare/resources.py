@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,10 +36,13 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
 
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
-    """Memory of this computer, as far as a container's limit allows."""
+    """Memory of this computer, as far as the limits of container and process allow."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
     limits = [number for file in files for number in _numbers(file)]
+    data, _ = resource.getrlimit(resource.RLIMIT_DATA)  # what the platform sets
+    if data != resource.RLIM_INFINITY:
+        limits.append(data)
     return min([memory, *limits])
 
 

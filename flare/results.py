@@ -46,6 +46,8 @@ class Results:
     """In the order of their names."""
     warnings: tuple[str, ...]
     provenance: Provenance
+    decimals: int | None = None
+    """Decimals in metrics.json; None for full precision."""
 
     @property
     def metrics(self) -> dict[str, tuple[float, ...]]:
@@ -95,19 +97,26 @@ def metrics_json(results: Results) -> str:
         If a value is not finite.
     """
     metrics = results.metrics
+
+    def rounded(value: float) -> float:
+        return value if results.decimals is None else round(value, results.decimals)
+
     content: dict[str, Any] = {
         "case": {
-            **{metric: _numbered(values) for metric, values in metrics.items()},
+            **{
+                metric: _numbered([rounded(value) for value in values])
+                for metric, values in metrics.items()
+            },
             "alg_fname": _numbered([safe(c.prediction_file) for c in results.cases]),
             "gt_fname": _numbered([safe(c.reference_file) for c in results.cases]),
         },
         "aggregates": {
-            f"{metric}_{name}": value
+            f"{metric}_{name}": None if value is None else rounded(value)
             for metric, values in metrics.items()
             for name, value in statistics(values).items()
         },
         "evaluation": asdict(results.provenance),
-        "failed": {},
+        "failed": {case.case: case.failure for case in results.cases if case.failure},
         "warnings": list(results.warnings),
     }
     return json.dumps(content, indent=2, allow_nan=False) + "\n"

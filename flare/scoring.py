@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import math
 import multiprocessing
+import os
+import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
@@ -43,6 +48,11 @@ from flare.labelmaps import (
 from flare.metrics import Agreement, compare_labels
 from flare.submission import CasePair, LabelMapFile
 
+_PR_SET_PDEATHSIG = 1
+"""Linux's prctl option: the signal to get when the parent ends."""
+
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganScore:
@@ -68,6 +78,8 @@ class CaseScore:
     """Mean over the organs that count in it."""
     nsd: float
     """Mean over the organs that count in it."""
+    failure: str = ""
+    """Why the case was not scored, and got the worst value instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +250,23 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     )
 
 
+def worst_score(
+    reference: LabelMapFile, challenge: Challenge, failure: str
+) -> CaseScore:
+    """The score of a case that cannot be scored: 0 for everything, and the reason."""
+    return CaseScore(
+        case=reference.case,
+        reference_file=PurePath(reference.name).name,
+        prediction_file="",
+        organs=tuple(
+            OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
+        ),
+        dsc=0.0,
+        nsd=0.0,
+        failure=failure,
+    )
+
+
 def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
@@ -320,26 +349,60 @@ def score_cases(
     GroundTruthError
         If a reference is damaged or breaks the rules of the challenge.
     WorkerError
-        If a worker process came to an end of its own.
+        If a case cannot be scored in a process that has this computer to itself.
     """
     attempt = partial(_attempt, challenge=challenge, check_only=check_only)
     workers = min(workers, len(pairs))
     if workers <= 1:
         yield from map(attempt, pairs)
         return
-    done = 0
+    left = list(pairs)
     try:
-        with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
-            try:
-                for result in pool.map(attempt, pairs):
-                    done += 1
-                    yield result
-            finally:
-                pool.shutdown(cancel_futures=True)
-    except BrokenProcessPool as error:
-        case = pairs[done].case
-        problem = f"A worker process ended early, at case {safe(case)} or near it"
+        with _pool(workers) as pool:
+            for result in pool.map(attempt, pairs):
+                left.pop(0)
+                yield result
+    except (BrokenProcessPool, MemoryError) as error:
+        # Whichever case it was: together with others, it was too much.
+        _log.info("A worker process ended early (%r); going on with one.", error)
+    for pair in left:
+        yield _alone(attempt, pair)
+
+
+def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
+    """Score one case in a process of its own, so that its end is not ours."""
+    try:
+        with _pool(1) as pool:
+            return pool.submit(attempt, pair).result()
+    except (BrokenProcessPool, MemoryError) as error:
+        how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
+        problem = f"{safe(pair.prediction.name)}: the process that scored it {how}"
         raise WorkerError(problem) from error
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with us, whatever ends us."""
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=_context(),
+        initializer=_begin_worker,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    """Leave signals to the parent, and end with it even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before we asked
+            os._exit(1)
 
 
 def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from flare.errors import (
     DemonstrationSetError,
     GroundTruthError,
     InputError,
-    WorkerError,
 )
 from flare.evaluation import source_commit
 from tests.builders import (
@@ -478,6 +476,133 @@ def test_a_name_cannot_forge_a_line(predictions, ground_truth, output):
     assert b"\x1b" not in run.stdout
 
 
+@pytest.mark.parametrize("name", REFUSALS)
+def test_no_word_of_a_refusal_depends_on_the_references_voxels(
+    predictions, ground_truth, name
+):
+    """The references' labels are exchanged, moved and removed; their headers stay."""
+    REFUSALS[name][0](predictions)
+    labels = organ_boxes()
+    messages = set()
+    for voxels in (labels, (5 - labels) % 5, labels[::-1, ::-1], labels * 0):
+        write_cases(ground_truth, case_names(3), labels=np.ascontiguousarray(voxels))
+        with pytest.raises(flare.SubmissionError) as caught:
+            flare.evaluate(predictions, ground_truth)
+        messages.add(str(caught.value))
+
+    assert messages == {REFUSALS[name][1]}
+
+
+# --- Options ----------------------------------------------------------------------
+
+
+def test_on_bad_case_worst_scores_what_there_is(tmp_path, output):
+    """Of nine cases one is good; each other has 0 for everything, and its reason."""
+    names = case_names(9)
+    folder = write_cases(tmp_path / "input", names)
+    write_cases(tmp_path / "labels", names)
+    (folder / "validation_002.nii.gz").unlink()
+    (folder / "validation_003.nii.gz").rename(folder / "Validation-3.nii.gz")
+    (folder / "b").mkdir()
+    shutil.copy(folder / "validation_004.nii.gz", folder / "b")
+    write_nifti(folder / "validation_005.nii.gz", organ_boxes()[:-1])
+    write_nifti(folder / "validation_006.nii.gz", organ_boxes(), affine=SHIFTED)
+    path = folder / "validation_007.nii.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    write_nifti(folder / "validation_008.nii.gz", with_voxel(9))
+    (folder / "validation_009.nii.gz").rename(folder / "validation_009.mhd")
+    write_cases(folder, ["liver"])
+
+    run = run_evaluate(folder, tmp_path / "labels", output, "--on-bad-case", "worst")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(output)
+    assert content["case"]["dsc"] == {"0": 1.0} | {str(n): 0.0 for n in range(1, 9)}
+    assert set(content["case"]["nsd_liver"].values()) == {0.0, 1.0}
+    assert content["case"]["alg_fname"]["1"] == ""
+    assert content["case"]["gt_fname"]["1"] == "validation_002.nii.gz"
+    assert content["aggregates"]["dsc_mean"] == 1 / 9
+    assert content["failed"] == {
+        "validation_002": "no file was submitted",
+        "validation_003": "Validation-3.nii.gz: no case has this name",
+        "validation_004": "b/validation_004.nii.gz, validation_004.nii.gz: 2 files for"
+        " one case",
+        "validation_005": "validation_005.nii.gz: size is 20 x 16 x 9 voxels, expected"
+        " 20 x 16 x 10",
+        "validation_006": "validation_006.nii.gz: it lies up to 100 mm off: RAS origin"
+        " is (190, 110, -300) mm, expected (90, 110, -300) mm",
+        "validation_007": "validation_007.nii.gz: its compressed data end early",
+        "validation_008": "validation_008.nii.gz: unknown label 9",
+        "validation_009": "validation_009.mhd: .mhd files are not accepted",
+    }
+    assert content["warnings"] == ["liver.nii.gz: no case has this name"]
+    assert content["evaluation"]["options"] == {"on_bad_case": "worst"}
+
+
+def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth, output):
+    (tmp_path / "input").mkdir()
+
+    run = run_evaluate(
+        tmp_path / "input", ground_truth, output, "--on-bad-case", "worst"
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert len(read_metrics(output)["failed"]) == 3
+
+
+def test_on_bad_case_worst_does_not_excuse_the_organisers(predictions, ground_truth):
+    (ground_truth / "validation_002.nii.gz").write_bytes(b"")
+
+    with pytest.raises(GroundTruthError):
+        flare.evaluate(predictions, ground_truth, on_bad_case="worst")
+
+
+def test_grid_size_warns_of_another_position(predictions, ground_truth, output):
+    write_nifti(predictions / "validation_002.nii.gz", organ_boxes(), affine=SHIFTED)
+
+    run = run_evaluate(predictions, ground_truth, output, "--grid", "size")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(output)
+    assert content["case"]["dsc"]["1"] == 1.0
+    assert len(content["warnings"]) == 1
+    assert content["warnings"][0].startswith("validation_002.nii.gz: it lies up to 100")
+    assert content["evaluation"]["options"] == {"grid": "size"}
+
+
+def test_unknown_labels_may_be_ignored_in_predictions(predictions, ground_truth):
+    write_nifti(predictions / "validation_002.nii.gz", with_voxel(9))
+
+    results = flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
+
+    assert results.cases[1].dsc == 1.0
+    write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
+    with pytest.raises(GroundTruthError, match="unknown label 9"):
+        flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
+
+
+def test_decimals_round_what_is_written_and_nothing_before(
+    predictions, ground_truth, output, expected
+):
+    run = run_evaluate(predictions, ground_truth, output, "--decimals", "3")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(output)
+    dsc, nsd = expected["liver"]
+    assert content["case"]["dsc_liver"]["0"] == round(dsc, 3)
+    assert content["aggregates"]["nsd_mean"] == round((nsd + 3) / 4, 3)
+    assert content["aggregates"]["dsc_std"] == 0.0
+    assert content["evaluation"]["options"] == {"decimals": "3"}
+
+
+@pytest.mark.parametrize("value", ["-1", "16", "two"])
+def test_impossible_decimals_are_a_usage_error(value):
+    run = run_program("--decimals", value)
+
+    assert run.returncode == 2
+    assert run.stderr.count(b"\n") == 1
+
+
 # --- The organisers' and the operator's mistakes ----------------------------------
 
 
@@ -535,9 +660,10 @@ def test_part_of_the_demonstration_set_is_a_submission_like_another(tmp_path):
 def test_a_folder_that_is_none(predictions, ground_truth, tmp_path, name, problem):
     (tmp_path / "a.zip").touch()
 
-    for folders in ((tmp_path / name, ground_truth), (predictions, tmp_path / name)):
-        with pytest.raises(InputError, match=f"{name}: {problem}"):
-            flare.evaluate(*folders)
+    with pytest.raises(InputError, match=f"{name}: {problem}"):
+        flare.evaluate(tmp_path / name, ground_truth)
+    with pytest.raises(GroundTruthError, match="Reference labels: there is no folder"):
+        flare.evaluate(predictions, tmp_path / name)
 
 
 def test_a_file_that_cannot_be_read_is_not_called_damaged(
@@ -718,20 +844,10 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
     )
 
     assert run.returncode == 1
-    assert run.stderr.decode() == f"{WorkerError('The evaluation ran out of memory')}\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
-def test_a_worker_that_is_killed_ends_the_evaluation(
-    monkeypatch, predictions, ground_truth
-):
-    def killed(*_):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    monkeypatch.setattr("flare.scoring.score_case", killed)
-
-    with pytest.raises(WorkerError, match="A worker process ended early, at case val"):
-        flare.evaluate(predictions, ground_truth, workers=2)
+    assert run.stderr.decode() == (
+        "validation_001.nii.gz: the process that scored it ran out of memory."
+        " Give the evaluation more memory, or set --workers 1. [H03]\n"
+    )
 
 
 def test_a_reader_who_leaves_early_does_no_harm(predictions, ground_truth, output):

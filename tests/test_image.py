@@ -266,7 +266,7 @@ def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, me
 
 
 def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
-    run = call("./export.sh", tmp_path / "image.tar.gz")
+    run = call("./export.sh", tmp_path)
 
     assert run.returncode == 1
     assert b"holds only the demonstration set" in run.stderr
@@ -274,12 +274,13 @@ def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
 
 
 def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
-    file = tmp_path / "image.tar.gz"
-
-    run = call("./export.sh", "--demonstration", file)
+    run = call("./export.sh", "--demonstration", tmp_path)
 
     assert run.returncode == 0, run.stderr.decode()
-    assert list(tmp_path.iterdir()) == [file]
-    with tarfile.open(file) as archive:
+    names = [f"{IMAGE}-ground-truth.tar.gz", f"{IMAGE}.tar.gz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    with tarfile.open(tmp_path / names[0]) as archive:
+        assert sum(member.isfile() for member in archive) == 5
+    with tarfile.open(tmp_path / names[1]) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))
     assert [entry["RepoTags"] for entry in manifest] == [[f"{IMAGE}:latest"]]

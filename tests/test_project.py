@@ -4,6 +4,7 @@ import gzip
 import re
 import stat
 import subprocess
+import tarfile
 import tomllib
 
 import pytest
@@ -153,27 +154,47 @@ def engine(tmp_path):
 def test_export_knows_the_demonstration_set(
     engine, tmp_path, labels, arguments, is_exported
 ):
-    file = tmp_path / "out.tar.gz"
+    folder = tmp_path / "out"
+    folder.mkdir()
+    settings = {"FLARE_ENGINE": engine(*labels), "FLARE_IMAGE": "an/image"}
 
-    run = call("export.sh", *arguments, str(file), FLARE_ENGINE=engine(*labels))
+    run = call("export.sh", *arguments, str(folder), **settings)
 
     assert run.returncode == (0 if is_exported else 1)
-    assert file.exists() == is_exported
-    assert not (tmp_path / "out.tar.gz.part").exists()
+    names = ["image-ground-truth.tar.gz", "image.tar.gz"] if is_exported else []
+    assert sorted(path.name for path in folder.iterdir()) == names
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[-1] == "rm the-container"
     if is_exported:
-        assert gzip.decompress(file.read_bytes()) == b"an archive\n"
-        assert run.stdout.startswith(f"Wrote {file} (")
+        assert gzip.decompress((folder / names[1]).read_bytes()) == b"an archive\n"
+        with tarfile.open(folder / names[0]) as archive:
+            files = [member.name for member in archive if member.isfile()]
+        assert sorted(files) == sorted(f"./{label}" for label in labels)
+        assert run.stdout.count("Wrote ") == 2
+    else:
+        assert "holds only the demonstration set" in run.stderr
 
 
-def test_an_export_that_fails_leaves_no_archive(engine, tmp_path):
-    failing = engine("case_1.nii.gz", save="echo the first half; exit 1")
+@pytest.mark.parametrize(
+    "save", ["echo the first half; exit 1", "echo half; kill -9 $$"], ids=str
+)
+def test_an_export_that_fails_leaves_no_archive(engine, tmp_path, save):
+    folder = tmp_path / "out"
+    folder.mkdir()
 
-    run = call("export.sh", str(tmp_path / "out.tar.gz"), FLARE_ENGINE=failing)
+    run = call(
+        "export.sh", str(folder), FLARE_ENGINE=engine("case_1.nii.gz", save=save)
+    )
 
     assert run.returncode != 0
-    assert list(tmp_path.glob("out*")) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_an_export_needs_a_folder(engine, tmp_path):
+    run = call("export.sh", str(tmp_path / "none"), FLARE_ENGINE=engine())
+
+    assert run.returncode == 1
+    assert run.stderr == f"There is no folder {tmp_path / 'none'}.\n"
 
 
 def test_git_sees_no_labels_but_the_demonstration_set():

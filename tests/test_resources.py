@@ -63,6 +63,13 @@ def test_a_memory_limit(write_group, files):
     assert available_bytes(write_group(files)) == 2**29
 
 
+def test_a_limit_of_the_process(write_group, monkeypatch):
+    """What the platform sets: RLIMIT_DATA."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (2**28, 2**30))
+
+    assert available_bytes(write_group({"memory.max": "536870912\n"})) == 2**28
+
+
 @pytest.mark.parametrize(
     "files",
     [{}, {"memory.max": "max\n"}, {"memory/memory.limit_in_bytes": f"{2**63}\n"}],

@@ -1,0 +1,157 @@
+"""Workers that die: the evaluation goes on or says why not; nothing stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import flare
+from flare.errors import WorkerError
+from tests.builders import ROOT, case_names, write_cases
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="workers are forked on Linux only"
+)
+
+PROGRAM = """
+import os, signal, sys, time
+import flare.cli, flare.scoring
+real = flare.scoring.score_case
+def score_case(pair, challenge):
+    {body}
+    return real(pair, challenge)
+flare.scoring.score_case = score_case
+sys.exit(flare.cli.main(["evaluate", *sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start an evaluation whose workers first do something else; two workers."""
+    runs = []
+
+    def start_program(body, cases=4):
+        names = case_names(cases)
+        folders = [
+            *("--input", write_cases(tmp_path / "input", names)),
+            *("--ground-truth", write_cases(tmp_path / "labels", names)),
+            *("--output", tmp_path / "output", "--workers", "2"),
+        ]
+        run = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(body=body), *map(str, folders)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        runs.append(run)
+        return run
+
+    yield start_program
+    for run in runs:
+        run.kill()
+        run.communicate()
+
+
+def session_of(run):
+    """Processes that belong to an evaluation, without it."""
+    listing = subprocess.run(
+        ["ps", "-o", "pid=,stat=", "--sid", str(run.pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    rows = [line.split() for line in listing.stdout.splitlines()]
+    return [
+        int(pid) for pid, state in rows if int(pid) != run.pid and state[0] not in "ZX"
+    ]
+
+
+def wait_for(condition):
+    """Wait until something is true, for ten seconds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+DEATHS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "crashing in C": "import ctypes; ctypes.string_at(0)",
+    "leaving": "os._exit(0)",
+    "out of memory": "raise MemoryError",
+}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_case_that_kills_its_worker_is_named(start, death, tmp_path):
+    """Also when it is scored alone; the others were not to blame."""
+    run = start(f"if pair.case.endswith('3'): {DEATHS[death]}")
+
+    _, error = run.communicate(timeout=60)
+
+    how = "ran out of memory" if death == "out of memory" else "was killed"
+    assert run.returncode == 1
+    assert error.decode() == (
+        f"validation_003.nii.gz: the process that scored it {how}."
+        " Give the evaluation more memory, or set --workers 1. [H03]\n"
+    )
+    assert session_of(run) == []
+    assert list((tmp_path / "output").iterdir()) == []
+
+
+def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
+    """As the kernel does when memory is short: one of two real workers, by kill -9."""
+    run = start("time.sleep(0.5)", cases=6)
+    wait_for(lambda: len(session_of(run)) == 2)
+    os.kill(session_of(run)[0], signal.SIGKILL)
+
+    output, error = run.communicate(timeout=60)
+
+    assert (run.returncode, error) == (0, b"")
+    assert b"A worker process ended early" in output
+    assert (tmp_path / "output" / "metrics.json").exists()
+    assert session_of(run) == []
+
+
+@pytest.mark.parametrize(
+    ("sign", "status", "line"),
+    [
+        (signal.SIGTERM, 143, "Terminated before the evaluation was complete.\n"),
+        (signal.SIGINT, 130, "Interrupted.\n"),
+    ],
+)
+def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
+    run = start("time.sleep(0.3)", cases=50)
+    wait_for(lambda: len(session_of(run)) == 2)
+    time.sleep(0.2)
+    run.send_signal(sign)
+
+    _, error = run.communicate(timeout=20)
+
+    assert (run.returncode, error.decode()) == (status, line)
+    assert session_of(run) == []
+    assert list((tmp_path / "output").iterdir()) == []
+
+
+def test_workers_end_with_a_parent_that_is_killed(start):
+    run = start("time.sleep(30)")
+    wait_for(lambda: len(session_of(run)) == 2)
+    run.kill()
+
+    wait_for(lambda: session_of(run) == [])
+
+
+def test_in_python_the_error_names_the_case(monkeypatch, predictions, ground_truth):
+    def killed(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("flare.scoring.score_case", killed)
+
+    with pytest.raises(
+        WorkerError, match=r"^validation_001\.nii\.gz: the process that"
+    ):
+        flare.evaluate(predictions, ground_truth, workers=2)
