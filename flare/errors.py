@@ -16,6 +16,7 @@
     │   │   ├── DamagedFileError   F09
     │   │   ├── FractionError      F10
     │   │   └── LabelError         F11
+    │   ├── EmptyError             F12
     │   └── SeveralProblemsError       any of the above together
     ├── OrganiserError                 the organisers of the challenge
     │   ├── ChallengeError         G01
@@ -81,12 +82,17 @@ class NothingToScoreError(SubmissionError):
 
     code = "F01"
 
-    def __init__(self, found: Sequence[str], example: str) -> None:
+    def __init__(self, found: Sequence[str], example: str, what: str = "") -> None:
         self.found = tuple(found)
         self.example = example
-        holds = f"found {listing(found)}" if found else "it is empty"
-        self.finding = f"The submission holds no label map ({holds})"
-        self.remedy = f"Submit one .nii.gz file for each case, such as {safe(example)}."
+        if what:
+            self.finding = f"{listing(found)}: {what}, and there is no label map"
+        else:
+            holds = f"found {listing(found)}" if found else "it is empty"
+            self.finding = f"The submission holds no label map ({holds})"
+        self.remedy = (
+            f"Submit a zip of one .nii.gz file for each case, such as {safe(example)}."
+        )
 
 
 class DuplicateCasesError(SubmissionError):
@@ -98,6 +104,15 @@ class DuplicateCasesError(SubmissionError):
     def __init__(self, duplicates: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         self.duplicates = tuple(duplicates)
         (case, files), *others = duplicates
+        folders = {tuple(str(Path(file).parent) for file in f) for _, f in duplicates}
+        if others and len(folders) == 1:
+            # Not fifty pairs: the same cases in the same folders.
+            names = listing(f"{folder}/" for folder in folders.pop())
+            self.finding = (
+                f"{names}: these folders hold the same {len(duplicates)} cases"
+            )
+            self.remedy = "Keep one of the folders."
+            return
         self.finding = f"{listing(files)}: {len(files)} files for case {safe(case)}"
         if others:
             self.finding += f", likewise for {listing(case for case, _ in others)}"
@@ -108,8 +123,15 @@ class MisnamedCasesError(SubmissionError):
 
     code = "F03"
 
-    def __init__(self, renames: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, renames: Sequence[tuple[str, str]], is_off_by_one: bool = False
+    ) -> None:
         self.renames = tuple(renames)
+        if is_off_by_one:
+            extra, missing = (safe(name) for name in renames[0])
+            self.finding = f"{extra}: no case has this name, and {missing} is missing"
+            self.remedy = "Is the numbering off by one? Name every file like its CT."
+            return
         self.finding = f"{listing(file for file, _ in renames)}: no case has this name"
         expected = listing(expected for _, expected in renames)
         self.remedy = f"Rename: did you mean {expected}?"
@@ -120,11 +142,15 @@ class UnexpectedCasesError(SubmissionError):
 
     code = "F04"
 
-    def __init__(self, files: Sequence[str], example: str) -> None:
+    def __init__(self, files: Sequence[str], example: str, cases: int = 0) -> None:
         self.files = tuple(files)
         self.example = example
-        self.finding = f"{listing(files)}: no case has this name"
-        self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
+        if cases:  # the only file of a submission that should have more
+            self.finding = f"{listing(files)}: one file for {cases} cases"
+            self.remedy = f"Submit a file for each case, such as {safe(example)}."
+        else:
+            self.finding = f"{listing(files)}: no case has this name"
+            self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
 
 
 class MissingCasesError(SubmissionError):
@@ -141,12 +167,14 @@ class MissingCasesError(SubmissionError):
 
 
 class FileError(SubmissionError):
-    """Something is wrong with one file."""
+    """Something is wrong with one file; a remedy of its own replaces the usual one."""
 
-    def __init__(self, file: str, problem: str) -> None:
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
         self.problem = problem
         self.finding = f"{safe(file)}: {problem}"
+        if remedy:
+            self.remedy = remedy
 
 
 class FileFormatError(FileError):
@@ -201,18 +229,30 @@ class LabelError(FileError):
         self.remedy = f"Use {known}."
 
 
+class EmptyError(SubmissionError):
+    """No prediction has any organ: scored, it would use up a submission."""
+
+    code = "F12"
+    remedy = "Look at one of them in a viewer; labels may have been lost while saving."
+
+    def __init__(self, cases: int) -> None:
+        self.cases = cases
+        which = "The only label map is" if cases == 1 else f"All {cases} label maps are"
+        self.finding = f"{which} empty: every voxel is background"
+
+
 class SeveralProblemsError(SubmissionError):
     """More than one thing is wrong with a submission."""
 
     def __init__(self, problems: Sequence[SubmissionError]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda problem: problem.code))
+        self.problems = tuple(sorted(problems, key=_kind))
         self.finding = "; ".join(problem.finding for problem in self.problems)
         self.remedy = "Repair them all."
         self.code = self.problems[0].code  # type: ignore[misc]
 
     def __str__(self) -> str:
         """Return every kind of problem, as far as the platform keeps the line."""
-        groups = itertools.groupby(self.problems, key=lambda problem: problem.code)
+        groups = itertools.groupby(self.problems, key=_kind)
         texts = [_kind_text(tuple(group)) for _, group in groups]
         line = texts[0]
         for shown, text in enumerate(texts[1:], start=1):
@@ -223,8 +263,13 @@ class SeveralProblemsError(SubmissionError):
         return line
 
 
+def _kind(problem: SubmissionError) -> tuple[str, str]:
+    """Problems of one code with one remedy are told together."""
+    return problem.code, problem.remedy
+
+
 def _kind_text(group: tuple[SubmissionError, ...]) -> str:
-    """All problems of one code in one sentence."""
+    """All problems of one kind in one sentence."""
     first, *others = group
     if not others:
         return str(first)

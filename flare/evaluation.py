@@ -23,6 +23,7 @@ from flare.challenge import (
 from flare.errors import (
     DemonstrationSetError,
     DuplicateCasesError,
+    EmptyError,
     FileError,
     GroundTruthError,
     InputError,
@@ -141,6 +142,8 @@ def evaluate(
         if on_case:
             on_case(number, len(pairs), attempt)
     if on_bad_case == "refuse":
+        if not problems and all(score.is_empty for score in scores.values()):
+            problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
     reasons = _reasons(problems, submitted)

@@ -38,38 +38,35 @@ class Grid:
         every size and orientation: headers of one grid that were written by nibabel
         and by SimpleITK differ by 1e-4 in their direction, and by 0.03 mm at a corner.
         """
-        return float(np.linalg.norm(self._corners() - other._corners(), axis=0).max())
+        return float(np.linalg.norm(self.corners() - other.corners(), axis=0).max())
 
-    def difference(self, other: Grid) -> str:
-        """Say in words what makes this grid another one than `other`."""
-        (size, axes, origin), (other_size, other_axes, other_origin) = (
-            grid._voxel_size_axes_origin() for grid in (self, other)
-        )
-        if not np.allclose(size, other_size, rtol=1e-3, atol=0):
-            found, expected = (_numbers(values, " x ") for values in (size, other_size))
-            return f"voxel size is {found} mm, expected {expected} mm"
-        if axes != other_axes:
-            return f"axes point to {axes}, expected {other_axes}"
-        found, expected = (_numbers(values, ", ") for values in (origin, other_origin))
-        if found != expected:
-            return f"RAS origin is ({found}) mm, expected ({expected}) mm"
-        return "it is rotated"
+    def corners(self, reach: float = 0.0) -> npt.NDArray[np.float64]:
+        """Positions in mm of the eight corners, shape (3, 8).
 
-    def _corners(self) -> npt.NDArray[np.float64]:
-        """Positions of the eight corner voxels in mm, shape (3, 8)."""
-        ends = [(0, count - 1) for count in reversed(self.shape)]
+        Of the corner voxels' centres, or `reach` voxels further out.
+        """
+        ends = [(-reach, count - 1 + reach) for count in reversed(self.shape)]
         voxels = np.array([(*corner, 1) for corner in itertools.product(*ends)])
         corners: npt.NDArray[np.float64] = np.array(self.affine) @ voxels.T
         return corners
 
-    def _voxel_size_axes_origin(
-        self,
-    ) -> tuple[npt.NDArray[np.float64], str, npt.NDArray[np.float64]]:
-        """Voxel size along x, y, z; where the axes point; position of voxel 0."""
-        affine = np.array(self.affine)
-        codes = nib.orientations.aff2axcodes(np.vstack([affine, (0, 0, 0, 1)]))
-        size = np.linalg.norm(affine[:, :3], axis=0)
-        return size, "".join(code or "?" for code in codes), affine[:, 3]
+    @property
+    def voxel_size(self) -> npt.NDArray[np.float64]:
+        """Voxel size in mm along x, y, z, as the affine tells it."""
+        steps = np.array(self.affine)[:, :3]
+        size: npt.NDArray[np.float64] = np.linalg.norm(steps, axis=0)
+        return size
+
+    @property
+    def origin(self) -> npt.NDArray[np.float64]:
+        """Position of the first voxel in mm."""
+        return np.array(self.affine)[:, 3]
+
+    @property
+    def axes(self) -> str:
+        """Where the axes x, y, z point to, such as LPS: left, back (posterior), top."""
+        affine = np.vstack([np.array(self.affine), (0, 0, 0, 1)])
+        return "".join(code or "?" for code in nib.orientations.aff2axcodes(affine))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +134,3 @@ def make_grid(
         spacing=(size_z, size_y, size_x),
         affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
     )
-
-
-def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
-    """Numbers for a message: two decimals, no needless zeros."""
-    return separator.join(f"{value:.2f}".rstrip("0").rstrip(".") for value in values)

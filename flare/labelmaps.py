@@ -49,26 +49,37 @@ SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
 SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
-OTHER_SUFFIXES = (
-    *(
-        ".hdr",
-        ".img",
-        ".hdr.gz",
-        ".img.gz",
-        ".mhd",
-        ".nhdr",
-        ".zraw",
-        ".mgz",
-        ".mgh",
-        ".mnc",
-        ".dcm",
-        ".tif",
-        ".tiff",
-        ".npy",
-        ".npz",
+_ONE_FILE = "Save each label map as one .nii.gz or .mha file."
+_WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
+_NO_ARCHIVE = "Submit one zip of the label maps themselves."
+
+OTHER_SUFFIXES = {
+    **dict.fromkeys(
+        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
+        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
     ),
-)
-"""Image files all the same: they are named in an error instead of being ignored."""
+    **dict.fromkeys(
+        (".tif", ".tiff", ".png", ".jpg"),
+        ("its format does not say where the voxels are", _WITH_GRID),
+    ),
+    **dict.fromkeys(
+        (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)
+    ),
+    **dict.fromkeys(
+        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
+        ("its format is not accepted", _ONE_FILE),
+    ),
+}
+"""Image files all the same: they are named in an error, with what to do."""
+
+FOREIGN_SUFFIXES = {
+    **dict.fromkeys(
+        (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz"),
+        ("it is an archive, which is not opened", _NO_ARCHIVE),
+    ),
+    **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
+}
+"""Files that matter only where a label map is missing."""
 
 SNIFFED_BYTES = 512
 """How much of a file tells of what kind it is."""
@@ -86,6 +97,8 @@ class LabelMap:
     """Shape (Z, Y, X); 0 also where the file has an unknown label."""
     unknown: tuple[int, ...]
     """Labels in the file that are not known, smallest first; the first few of many."""
+    has_organs: bool
+    """Whether any voxel has a known label other than 0."""
 
 
 def case_name(path: Path) -> str | None:
@@ -167,6 +180,7 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
         grid=header.grid,
         labels=labels.reshape(header.grid.shape),
         unknown=tuple(sorted(sorter.unknown)),
+        has_organs=sorter.has_organs,
     )
 
 
@@ -247,6 +261,7 @@ class _LabelSorter:
     def __init__(self, known: Collection[int]) -> None:
         self.unknown: set[int] = set()
         self.fraction: float | None = None
+        self.has_organs = False
         self._known = np.zeros(256, dtype=np.uint8)
         labels = [0, *known]
         self._known[labels] = labels
@@ -256,11 +271,14 @@ class _LabelSorter:
 
     def sort_out(self, labels: Labels) -> None:
         """Replace unknown labels by 0."""
-        if int(labels.max()) < self._first_unknown:
+        largest = int(labels.max())
+        if largest < self._first_unknown:
+            self.has_organs |= largest > 0
             return
         present = np.flatnonzero(np.bincount(labels, minlength=256))
         self._remember(present[self._known[present] != present])
         labels[:] = self._known[labels]
+        self.has_organs |= bool(labels.any())
 
     def narrow(
         self, values: npt.NDArray[Any], slope: float, intercept: float

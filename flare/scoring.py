@@ -46,6 +46,7 @@ from flare.labelmaps import (
     read_label_map,
 )
 from flare.metrics import Agreement, compare_labels
+from flare.placement import compare_positions, compare_sizes
 from flare.submission import CasePair, LabelMapFile
 
 _PR_SET_PDEATHSIG = 1
@@ -78,6 +79,8 @@ class CaseScore:
     """Mean over the organs that count in it."""
     nsd: float
     """Mean over the organs that count in it."""
+    is_empty: bool = False
+    """Whether the prediction has no organ at all."""
     failure: str = ""
     """Why the case was not scored, and got the worst value instead."""
 
@@ -206,14 +209,14 @@ def check_headers(pair: CasePair, challenge: Challenge) -> CheckedHeaders:
         text = f"{safe(file.name)}: its header has a voxel size of 0"
         raise GroundTruthError(text)
     found = read_grid(pair.prediction.path, name)
-    if found.shape != expected.shape:
-        text = f"size is {found.size_text} voxels, expected {expected.size_text}"
-        raise GridSizeError(name, text)
-    voxels, shift = math.prod(found.shape), found.corner_shift(expected)
-    if shift <= challenge.grid.tolerance_mm:
+    wrong = compare_sizes(found, expected)
+    if wrong:
+        raise GridSizeError(name, wrong.text, wrong.remedy)
+    voxels = math.prod(found.shape)
+    wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
+    if not wrong:
         return CheckedHeaders(voxels=voxels, warning=None)
-    text = f"it lies up to {shift:.4g} mm off: {found.difference(expected)}"
-    problem = GridPositionError(name, text)
+    problem = GridPositionError(name, wrong.text, wrong.remedy)
     if challenge.grid.compare is GridComparison.SIZE:
         return CheckedHeaders(voxels=voxels, warning=problem.finding)
     raise problem
@@ -244,6 +247,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         case=pair.case,
         reference_file=PurePath(pair.reference.name).name,
         prediction_file=PurePath(pair.prediction.name).name,
+        is_empty=not prediction.has_organs,
         organs=organs,
         dsc=math.fsum(score.dsc for score in counted) / len(counted),
         nsd=math.fsum(score.nsd for score in counted) / len(counted),

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -23,7 +23,7 @@ from flare.errors import (
     listing,
     safe,
 )
-from flare.labelmaps import OTHER_SUFFIXES, SUFFIX, case_name
+from flare.labelmaps import FOREIGN_SUFFIXES, OTHER_SUFFIXES, SUFFIX, case_name
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
@@ -53,6 +53,8 @@ class LabelMapFile:
     """Its path below the folder that was searched, with forward slashes."""
     problem: FileFormatError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
+    is_foreign: bool = False
+    """Whether it is no image: an archive or a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,58 +153,99 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     whose name nearly is that of a missing case is reported as misnamed, and that case
     is not reported as missing too.
     """
-    example = PurePath(references[0].name).name
-    if not folder.files:
-        return Matching(
-            pairs=(), problems=(NothingToScoreError(folder.ignored, example),)
-        )
-    submitted = dict(_by_case(folder.files))
     expected = {reference.case: reference for reference in references}
+    file_names = {case: PurePath(file.name).name for case, file in expected.items()}
+    example = file_names[references[0].case]
+    if all(file.is_foreign for file in folder.files):
+        problem = _nothing_to_score(folder, example)
+        return Matching(pairs=(), problems=(problem,))
+
+    submitted = _submitted(folder.files, expected)
     missing = [case for case in expected if case not in submitted]
     unexpected = [case for case in submitted if case not in expected]
     renames = _nearest_cases(unexpected, missing)
-
-    def file_name(case: str) -> str:
-        return PurePath(expected[case].name).name
-
-    problems: list[SubmissionError] = []
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
         if len(same) > 1 and (case in expected or case in renames)
     ]
+    others = [case for case in unexpected if case not in renames]
+    missing = [case for case in missing if case not in renames.values()]
+    is_off_by_one = not renames and _is_off_by_one(others, missing)
+    if is_off_by_one:
+        renames, others, missing = {others[0]: missing[0]}, [], []
+    names = [file.name for case in others for file in submitted[case]]
+    is_only_file = len(submitted) == len(names) == 1 < len(expected)
+
+    problems: list[SubmissionError] = []
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
     if renames:
         pairs = [
-            (submitted[case][0].name, file_name(renames[case])) for case in renames
+            (submitted[name][0].name, file_names[case])
+            for name, case in renames.items()
         ]
-        problems.append(MisnamedCasesError(pairs))
-    others = [
-        file.name
-        for case in unexpected
-        if case not in renames
-        for file in submitted[case]
-    ]
-    if others:
-        problems.append(UnexpectedCasesError(others, example))
-    missing = [file_name(case) for case in missing if case not in renames.values()]
-    if missing:
-        problems.append(MissingCasesError(missing, len(expected)))
-    alone = {
-        case: same[0]
-        for case, same in submitted.items()
+        problems.append(MisnamedCasesError(pairs, is_off_by_one))
+    if names:
+        cases = len(expected) if is_only_file else 0
+        problems.append(UnexpectedCasesError(names, example, cases))
+    if missing and not is_only_file:
+        absent = [file_names[case] for case in missing]
+        problems.append(MissingCasesError(absent, len(expected)))
+    alone = [
+        (case, same[0])
+        for case, same in sorted(submitted.items())
         if case in expected and len(same) == 1
-    }
-    problems += [file.problem for file in alone.values() if file.problem]
+    ]
+    problems += [file.problem for _, file in alone if file.problem]
     return Matching(
         pairs=tuple(
             CasePair(case=case, reference=expected[case], prediction=file)
-            for case, file in alone.items()
+            for case, file in alone
             if not file.problem
         ),
         problems=tuple(problems),
     )
+
+
+def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
+    """Say what a folder without any image holds instead."""
+    for file in folder.files:
+        if file.problem:
+            names = [file.name for file in folder.files]
+            return NothingToScoreError(names, example, file.problem.problem)
+    return NothingToScoreError(folder.ignored, example)
+
+
+def _submitted(
+    files: Sequence[LabelMapFile], expected: Container[str]
+) -> dict[str, tuple[LabelMapFile, ...]]:
+    """The files of each case: those that can be read, or else one that explains itself.
+
+    An archive or a table counts only in the place of a case.
+    """
+    submitted = {}
+    for case, same in _by_case(files):
+        readable = tuple(file for file in same if not file.problem)
+        images = tuple(file for file in same if not file.is_foreign)
+        if images or case in expected:
+            submitted[case] = readable or images[:1] or same[:1]
+    return submitted
+
+
+def _is_off_by_one(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
+    """Whether one name lies before the first case of a series, or behind the last.
+
+    As when files are numbered from 0 and cases from 1: all names but one are right, and
+    every file is the wrong one.
+    """
+    if len(unexpected) != 1 or len(missing) != 1:
+        return False
+    first, second = (
+        re.split(r"(\d+)", _plain(name)) for name in (*unexpected, *missing)
+    )
+    numbers = list(zip(first[1::2], second[1::2], strict=False))
+    return first[::2] == second[::2] and sum(a != b for a, b in numbers) == 1
 
 
 def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
@@ -236,19 +279,23 @@ def _label_map_file(
     path: Path, relative: Path, *, follow_links: bool
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
-    name, problem = relative.as_posix(), None
+    name, problem, is_foreign = relative.as_posix(), None, False
     case = case_name(path)
     if case is None:
-        suffix = next(
-            (end for end in OTHER_SUFFIXES if path.name.lower().endswith(end)), None
-        )
-        if suffix is None:
+        known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
+        ends = [suffix for suffix in known if path.name.lower().endswith(suffix)]
+        if not ends:
             return None
+        suffix = max(ends, key=len)
         case = path.name[: -len(suffix)]
-        problem = FileFormatError(name, f"{suffix} files are not accepted")
+        problem = FileFormatError(name, *known[suffix])
+        is_foreign = suffix in FOREIGN_SUFFIXES
     elif not path.is_file() or (path.is_symlink() and not follow_links):
-        problem = FileFormatError(name, "it is not a regular file")
-    return LabelMapFile(case=case, path=path, name=name, problem=problem)
+        remedy = "Put the file itself there."
+        problem = FileFormatError(name, "it is a link or no regular file", remedy)
+    return LabelMapFile(
+        case=case, path=path, name=name, problem=problem, is_foreign=is_foreign
+    )
 
 
 def _by_case(

@@ -18,6 +18,7 @@ MODULES = (
     "surfels",
     "metrics",
     "labelmaps",
+    "placement",
     "submission",
     "scoring",
     "results",

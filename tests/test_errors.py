@@ -20,6 +20,7 @@ EXAMPLES = (
     errors.DamagedFileError("case_1.nii.gz", "its compressed data end early"),
     errors.FractionError("case_1.nii.gz", "voxels are not whole numbers (found 0.5)"),
     errors.LabelError("case_1.nii.gz", "unknown label 5", "0 background, 1 liver"),
+    errors.EmptyError(5),
     errors.ChallengeError("my.toml", "name is missing"),
     errors.GroundTruthError("case_1.nii.gz: its compressed data end early"),
     errors.DemonstrationSetError(),

@@ -332,8 +332,8 @@ REFUSALS = {
     ),
     "other format": (
         rename_to("validation_002.mhd"),
-        "validation_002.mhd: .mhd files are not accepted."
-        " Save the label map as .nii.gz with SimpleITK or nibabel. [F06]",
+        "validation_002.mhd: it is half of an image, whose header and voxels are two"
+        " files. Save each label map as one .nii.gz or .mha file. [F06]",
     ),
     "truncated": (
         damage(lambda content: content[:-20]),
@@ -367,8 +367,7 @@ REFUSALS = {
     "wrongly sized": (
         rewrite(labels=organ_boxes()[:-1]),
         "validation_002.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
-        " Write the label map on the grid of the input CT: pad it, or resample it."
-        " [F07]",
+        " If it was cropped, pad it back to the size of the CT. [F07]",
     ),
     "wrongly oriented": (
         rewrite(affine=MIRRORED),
@@ -400,8 +399,15 @@ REFUSALS = {
     ),
     "nothing": (
         lambda folder: [path.unlink() for path in list(folder.iterdir())],
-        "The submission holds no label map (it is empty). Submit one .nii.gz file for"
-        " each case, such as validation_001.nii.gz. [F01]",
+        "The submission holds no label map (it is empty). Submit a zip of one"
+        " .nii.gz file for each case, such as validation_001.nii.gz. [F01]",
+    ),
+    "all empty": (
+        lambda folder: write_cases(
+            folder, case_names(3), labels=np.zeros_like(organ_boxes())
+        ),
+        "All 3 label maps are empty: every voxel is background. Look at one of them in"
+        " a viewer; labels may have been lost while saving. [F12]",
     ),
 }
 
@@ -533,7 +539,8 @@ def test_on_bad_case_worst_scores_what_there_is(tmp_path, output):
         " is (190, 110, -300) mm, expected (90, 110, -300) mm",
         "validation_007": "validation_007.nii.gz: its compressed data end early",
         "validation_008": "validation_008.nii.gz: unknown label 9",
-        "validation_009": "validation_009.mhd: .mhd files are not accepted",
+        "validation_009": "validation_009.mhd: it is half of an image, whose header and"
+        " voxels are two files",
     }
     assert content["warnings"] == ["liver.nii.gz: no case has this name"]
     assert content["evaluation"]["options"] == {"on_bad_case": "worst"}

@@ -38,7 +38,9 @@ def label_map(labels, *, unknown=()):
         spacing=(1.0, 1.0, 1.0),
         affine=((1.0, 0, 0, 0), (0, 1.0, 0, 0), (0, 0, 1.0, 0)),
     )
-    return LabelMap(grid=grid, labels=labels, unknown=unknown)
+    return LabelMap(
+        grid=grid, labels=labels, unknown=unknown, has_organs=bool(labels.any())
+    )
 
 
 def score(reference, prediction, **rules):
@@ -224,8 +226,7 @@ def test_another_size_is_refused(make_pair):
 
     assert str(caught.value) == (
         "a/case_1.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
-        " Write the label map on the grid of the input CT: pad it, or resample it."
-        " [F07]"
+        " If it was cropped, pad it back to the size of the CT. [F07]"
     )
 
 

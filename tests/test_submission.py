@@ -146,13 +146,13 @@ def test_all_names_wrong_in_the_same_way_are_matched_by_number(match):
 
 
 def test_another_number_is_another_case(match):
-    """Numbered from 0: to rename the first to the missing last would move them all."""
-    matching = match([f"case_{n:03}.nii.gz" for n in range(3)])
+    """To call the first a slip of the last would move them all."""
+    matching = match(["case_000.nii.gz", "case_001.nii.gz"])
 
     unexpected, missing = matching.problems
     assert isinstance(unexpected, UnexpectedCasesError)
     assert unexpected.files == ("case_000.nii.gz",)
-    assert missing.missing == ("case_003.nii.gz",)
+    assert missing.missing == ("case_002.nii.gz", "case_003.nii.gz")
 
 
 def test_files_of_another_set_are_not_called_misnamed(match):
@@ -219,18 +219,109 @@ def test_a_submission_without_label_maps(match, found):
     shown = "it is empty" if not found else "found inputs.json, readme.txt"
     assert str(problem) == (
         f"The submission holds no label map ({shown})."
-        " Submit one .nii.gz file for each case, such as case_001.nii.gz. [F01]"
+        " Submit a zip of one .nii.gz file for each case, such as case_001.nii.gz."
+        " [F01]"
     )
 
 
-@pytest.mark.parametrize("suffix", [".mhd", ".nhdr", ".HDR", ".tif", ".npz", ".img.gz"])
-def test_another_image_format_is_named_and_its_case_not_missing(match, suffix):
+PAIR = "it is half of an image, whose header and voxels are two files"
+ARCHIVE = "it is an archive, which is not opened"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "problem"),
+    [
+        (".mhd", PAIR),
+        (".nhdr", PAIR),
+        (".HDR", PAIR),
+        (".img.gz", PAIR),
+        (".tif", "its format does not say where the voxels are"),
+        (".npz", "it is a NumPy file, which has no grid"),
+        (".mgz", "its format is not accepted"),
+        (".zip", ARCHIVE),
+        (".rar", ARCHIVE),
+        (".7z", ARCHIVE),
+        (".tar.gz", ARCHIVE),
+        (".csv", "it is a table, not a label map"),
+    ],
+)
+def test_another_format_is_named_and_its_case_not_missing(match, suffix, problem):
     matching = match([f"case_001{suffix}", "case_002.nii.gz", "case_003.nii.gz"])
 
-    (problem,) = matching.problems
-    assert isinstance(problem, FileFormatError)
-    assert problem.finding == (
-        f"case_001{suffix}: {suffix.lower()} files are not accepted"
+    (found,) = matching.problems
+    assert isinstance(found, FileFormatError)
+    assert found.finding == f"case_001{suffix}: {problem}"
+
+
+@pytest.mark.parametrize("name", ["notes.csv", "code.zip", "more/old.tar.gz"])
+def test_archives_and_tables_beside_the_cases_do_not_matter(match, name):
+    matching = match([name, *(f"case_{n:03}.nii.gz" for n in range(1, 4))])
+
+    assert matching.problems == ()
+
+
+def test_the_two_halves_of_an_image_are_no_duplicates(match):
+    names = ["case_001.hdr", "case_001.img", "case_002.nii.gz", "case_003.nii.gz"]
+
+    (found,) = match(names).problems
+
+    assert found.finding == f"case_001.hdr: {PAIR}"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (
+            ["submission.zip"],
+            "submission.zip: it is an archive, which is not opened, and there is no"
+            " label map. Submit a zip of one .nii.gz file for each case, such as"
+            " case_001.nii.gz. [F01]",
+        ),
+        (
+            ["predictions.csv", "inputs.json"],
+            "predictions.csv: it is a table, not a label map, and there is no label"
+            " map. Submit a zip of one .nii.gz file for each case, such as"
+            " case_001.nii.gz. [F01]",
+        ),
+    ],
+)
+def test_an_archive_or_a_table_alone_is_nothing_to_score(match, names, text):
+    (found,) = match(names).problems
+
+    assert str(found) == text
+
+
+@pytest.mark.parametrize("numbers", [range(3), range(2, 5)])
+def test_numbering_off_by_one(match, numbers):
+    """From 0 instead of 1, or from 2: every file is the wrong one."""
+    matching = match([f"case_{n:03}.nii.gz" for n in numbers])
+
+    (found,) = matching.problems
+    extra, missing = ("000", "003") if 0 in numbers else ("004", "001")
+    assert str(found) == (
+        f"case_{extra}.nii.gz: no case has this name, and case_{missing}.nii.gz is"
+        " missing. Is the numbering off by one? Name every file like its CT. [F03]"
+    )
+
+
+def test_one_file_for_all_cases(match):
+    (found,) = match(["all/predictions.nii.gz"]).problems
+
+    assert str(found) == (
+        "all/predictions.nii.gz: one file for 3 cases."
+        " Submit a file for each case, such as case_001.nii.gz. [F04]"
+    )
+
+
+def test_two_folders_with_the_same_cases_are_named_and_not_their_files(match):
+    names = [f"{a}/case_{n:03}.nii.gz" for a in ("new", "old") for n in range(1, 4)]
+
+    (found,) = match(names).problems
+
+    assert isinstance(found, DuplicateCasesError)
+    assert str(found) == (
+        "new/, old/: these folders hold the same 3 cases."
+        " Keep one of the folders. [F02]"
     )
 
 
@@ -244,7 +335,7 @@ def test_links_are_not_followed(match, make_folder, tmp_path):
     matching = match([])
 
     (problem,) = matching.problems
-    assert problem.finding == "case_001.nii.gz: it is not a regular file"
+    assert problem.finding == "case_001.nii.gz: it is a link or no regular file"
     assert sorted(paired(matching)) == ["case_002", "case_003"]
 
 
@@ -254,7 +345,7 @@ def test_a_pipe_is_refused_without_opening_it(match, make_folder):
 
     (problem,) = match([]).problems
 
-    assert problem.finding == "case_001.nii.gz: it is not a regular file"
+    assert problem.finding == "case_001.nii.gz: it is a link or no regular file"
 
 
 def test_a_submission_that_is_itself_a_link(match, make_folder, tmp_path):
@@ -293,7 +384,7 @@ def test_references_may_be_links(make_folder, tmp_path):
     [
         (["readme.txt"], "there is no .nii.gz file in "),
         (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
-        (["a.nii.gz", "b.mhd"], "b.mhd: .mhd files are not accepted"),
+        (["a.nii.gz", "b.mhd"], "b.mhd: it is half of an image, whose header"),
         (
             ["case_1.nii.gz", "demo_001.nii.gz", "demo_002.nii.gz"],
             "demo_001.nii.gz, demo_002.nii.gz: the demonstration set lies beside other"

@@ -1,0 +1,99 @@
+"""Says how a prediction's grid differs from its reference's, and what to do then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.header import Grid
+
+COPY_HEADER = (
+    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
+    " nibabel.Nifti1Image(array, ct.affine) in nibabel."
+)
+RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
+TURN_BACK = (
+    "Turn the voxels back too: resample it to the CT with nearest neighbours; copying"
+    " the header alone would misplace them."
+)
+TRANSPOSE = (
+    "Transpose the array before saving: SimpleITK takes (z, y, x), nibabel (x, y, z)."
+)
+PAD = "If it was cropped, pad it back to the size of the CT."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misplacement:
+    """How a grid differs from what was expected."""
+
+    text: str
+    remedy: str = ""
+    """What to do in this case; empty for the usual advice."""
+
+
+def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
+    """What is wrong if the numbers of voxels differ; None if they do not."""
+    if found.shape == expected.shape:
+        return None
+    text = f"size is {found.size_text} voxels, expected {expected.size_text}"
+    if _same_place(found, expected):
+        if found.axes != expected.axes:
+            text += f"; axes point to {found.axes}, expected {expected.axes}"
+            return Misplacement(text=text, remedy=TURN_BACK)
+        return Misplacement(text=text, remedy=RESAMPLE)
+    if found.shape == expected.shape[::-1]:
+        return Misplacement(text=f"{text}: its axes are reversed", remedy=TRANSPOSE)
+    is_smaller = all(a <= b for a, b in zip(found.shape, expected.shape, strict=True))
+    if is_smaller and _equal_sizes(found, expected):
+        return Misplacement(text=text, remedy=PAD)
+    return Misplacement(text=text)
+
+
+def compare_positions(
+    found: Grid, expected: Grid, tolerance_mm: float
+) -> Misplacement | None:
+    """What is wrong if a grid of the right size lies elsewhere; None if it does not."""
+    shift = found.corner_shift(expected)
+    if shift <= tolerance_mm:
+        return None
+    difference, remedy = _difference(found, expected)
+    text = f"it lies up to {shift:.4g} mm off: {difference}"
+    return Misplacement(text=text, remedy=remedy)
+
+
+def _difference(found: Grid, expected: Grid) -> tuple[str, str]:
+    """What makes two grids of one size different, in words, and what helps."""
+    if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
+        return "its header was lost (voxel size 1, origin 0)", COPY_HEADER
+    if not _equal_sizes(found, expected):
+        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
+        return f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm", ""
+    if found.axes != expected.axes:
+        text = f"axes point to {found.axes}, expected {expected.axes}"
+        if _same_place(found, expected):
+            return f"it was reoriented, {text}", TURN_BACK
+        return text, ""
+    origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
+    if origins[0] != origins[1]:
+        return f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm", ""
+    return "it is rotated", ""
+
+
+def _equal_sizes(found: Grid, expected: Grid) -> bool:
+    """Whether voxels are equally large."""
+    return np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+
+
+def _same_place(found: Grid, expected: Grid) -> bool:
+    """Whether two grids fill the same box, to a voxel, in whatever order."""
+    first, second = (grid.corners(reach=0.5).T for grid in (found, expected))
+    apart = np.linalg.norm(first[:, np.newaxis] - second, axis=2)
+    largest_voxel = max(found.voxel_size.max(), expected.voxel_size.max())
+    return bool(apart.min(axis=1).max() <= largest_voxel / 2)
+
+
+def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
+    """Numbers for a message: two decimals, no needless zeros."""
+    return separator.join(f"{value:.2f}".rstrip("0").rstrip(".") for value in values)
