@@ -26,13 +26,10 @@ ENV FLARE_CHALLENGE=${CHALLENGE} \
     FLARE_COMMIT=${COMMIT}
 
 # Any user can read everything, whatever the permissions were outside. A mistake in the
-# challenge file or the labels fails the build, not a participant's evaluation: the
-# labels are evaluated against themselves.
+# challenge file or the labels fails the build, not a participant's evaluation.
 RUN chmod -R a+rX . \
     && python -m compileall -q flare \
-    && python evaluate.py --input ground-truth --ground-truth ground-truth \
-        --output /tmp/self-check >/tmp/log \
-    && rm -r /tmp/self-check /tmp/log
+    && python -m flare check-references
 
 USER flare
 ENTRYPOINT ["python", "/opt/app/evaluate.py"]

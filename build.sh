@@ -7,10 +7,9 @@
 #   --challenge     whose rules apply (default: flare21)
 #   --base          base image, for example with a digest (default: python:3.13-slim)
 #
-# The build fails if the challenge file or the labels have a mistake: the labels are
-# evaluated against themselves. FLARE_IMAGE names the image (default: flare-eval);
-# FLARE_ENGINE is docker or podman (default: whichever is there). The image is for
-# linux/amd64, also when built on a Mac.
+# The build fails if the challenge file or the labels have a mistake. FLARE_IMAGE names
+# the image (default: flare-eval); FLARE_ENGINE is docker or podman (default: whichever is
+# there). The image is for linux/amd64, also when built on a Mac.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -58,12 +57,15 @@ if [[ $challenge == *.toml ]]; then
 fi
 
 commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+if [[ -n $(git status --porcelain --untracked-files=no 2>/dev/null) ]]; then
+  commit=$commit-changed
+fi
 "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   ${base:+--build-arg "BASE=$base"} \
   --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"
 
 labels=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' | wc -l | tr -d ' ')
-own=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' ! -name 'demo_*' | wc -l | tr -d ' ')
+own=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' ! -name 'demo_[0-9][0-9][0-9].nii.gz' | wc -l | tr -d ' ')
 echo
 echo "Built $IMAGE: challenge $challenge, $labels reference label maps."
 if [[ $own == 0 ]]; then

@@ -42,7 +42,7 @@ container=$("$ENGINE" create "$IMAGE")
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$image_file.part" "$labels_file.part"; "$ENGINE" rm "$container" >/dev/null' EXIT
 "$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -C "$work" -xf -
-own=$(find "$work/ground-truth" -type f ! -name 'demo_*' | head -n 1)
+own=$(find "$work/ground-truth" -type f ! -name 'demo_[0-9][0-9][0-9].nii.gz' | head -n 1)
 if [[ -z $own && $allowed == false ]]; then
   echo "$IMAGE holds only the demonstration set. Build with your labels (./build.sh --ground-truth FOLDER), or add --demonstration if the labels are uploaded as a tarball." >&2
   exit 1

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from flare.errors import ChallengeError, listing
+from flare.errors import ChallengeError, listing, safe
 from flare.schema import build, check
 
 STATISTICS = ("mean", "std", "min", "max", "median")
@@ -222,9 +222,8 @@ class Challenge:
     def labels_text(self) -> str:
         """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
         organs = sorted(self.organs, key=lambda organ: organ.label)
-        return listing(
-            ["0 background", *(f"{organ.label} {organ.name}" for organ in organs)]
-        )
+        names = [f"{organ.label} {organ.name}" for organ in organs]
+        return ", ".join(["0 background", *names])
 
 
 def challenge_names() -> tuple[str, ...]:
@@ -235,12 +234,12 @@ def challenge_names() -> tuple[str, ...]:
     )
 
 
-def read_challenge(name: str) -> Challenge:
+def read_challenge(name: str | Path) -> Challenge:
     """Read a challenge.
 
     Parameters
     ----------
-    name : str
+    name : str or Path
         One of `challenge_names`, or the path of a TOML file (it ends in ``.toml``).
 
     Raises
@@ -249,6 +248,7 @@ def read_challenge(name: str) -> Challenge:
         If there is no such challenge, or its file breaks a rule; the message names
         the file, the key, the value found and what is allowed.
     """
+    name = str(name)
     if name.endswith(".toml"):
         source = Path(name)
     elif name in challenge_names():
@@ -262,10 +262,10 @@ def read_challenge(name: str) -> Challenge:
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise ChallengeError(name, f"cannot be read ({reason})") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ChallengeError(name, f"is not TOML ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
     given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}
     try:
         return build(Challenge, values, **given)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ChallengeError(name, str(error)) from error

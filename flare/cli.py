@@ -13,8 +13,14 @@ from typing import NoReturn
 
 import flare
 from flare._version import __version__
+from flare.challenge import read_challenge
 from flare.console import run_command, show_progress
-from flare.evaluation import evaluate, has_label_maps, source_commit
+from flare.evaluation import (
+    check_references,
+    evaluate,
+    has_label_maps,
+    source_commit,
+)
 from flare.results import prepare_output, results_table, write_metrics
 from flare.synthetic import SEED, write_demonstration
 
@@ -92,14 +98,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--challenge",
-        default=os.environ.get("FLARE_CHALLENGE", "flare21"),
+        default=os.environ.get("FLARE_CHALLENGE") or "flare21",
         metavar="NAME|FILE.toml",
         help="whose rules apply (default: $FLARE_CHALLENGE, else flare21)",
     )
     command.add_argument(
         "--workers",
         type=_positive,
-        default=os.environ.get("FLARE_WORKERS"),
+        default=os.environ.get("FLARE_WORKERS") or None,
         metavar="N",
         help="processes (default: $FLARE_WORKERS, else what CPUs and memory allow)",
     )
@@ -125,6 +131,21 @@ def _parser() -> argparse.ArgumentParser:
         type=_decimals,
         metavar="N",
         help="decimals of the numbers in metrics.json (default: all)",
+    )
+
+    command = commands.add_parser(
+        "check-references",
+        help="for organisers: read a challenge file and all reference labels",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_check_references)
+    command.add_argument(
+        "--ground-truth", type=Path, default=BUNDLED_GROUND_TRUTH, metavar="DIR"
+    )
+    command.add_argument(
+        "--challenge",
+        default=os.environ.get("FLARE_CHALLENGE") or "flare21",
+        metavar="NAME|FILE.toml",
     )
 
     command = commands.add_parser(
@@ -184,6 +205,13 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     )
     file = write_metrics(results, arguments.output)
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
+
+
+def _check_references(arguments: argparse.Namespace) -> None:
+    """Read a challenge file and all reference labels."""
+    challenge = read_challenge(arguments.challenge)
+    count = check_references(arguments.ground_truth, challenge)
+    _log.info("%s: %d reference label maps can be used", challenge.name, count)
 
 
 def _demonstration(arguments: argparse.Namespace) -> None:

@@ -13,11 +13,17 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from flare.errors import MESSAGE_LIMIT, FlareError, WorkerError, safe
+from flare.errors import (
+    MESSAGE_LIMIT,
+    FlareError,
+    StoppedError,
+    WorkerError,
+    safe,
+)
 from flare.scoring import Attempt
 
 _log = logging.getLogger(__name__)
@@ -45,8 +51,11 @@ def run_command(command: Callable[[], None]) -> int:
         0, or 1 after an error, 130 after Ctrl-C, 143 after SIGTERM. Then stderr has
         exactly one line, of at most 1,024 characters; else it has none.
     """
+    _open_closed_streams()
     with _stderr_to_stdout() as stderr, _log_to_stdout(), _sigterm_raises():
         status, line = _outcome(command)
+        if line and sys.stdout.isatty():
+            sys.stdout.write("\n")  # leave the line of an unfinished progress bar
         _flush_stdout()
         if line:
             os.write(stderr, f"{_fitting(line)}\n".encode())
@@ -60,20 +69,26 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
     except FlareError as error:
         return 1, str(error)
     except MemoryError:
-        traceback.print_exc(file=sys.stdout)
+        _log_traceback()
         return 1, str(WorkerError("The evaluation ran out of memory"))
     except KeyboardInterrupt:
-        return INTERRUPTED, "Interrupted."
+        return INTERRUPTED, str(StoppedError("The evaluation was interrupted"))
     except _TerminatedError:
-        return TERMINATED, "Terminated before the evaluation was complete."
+        return TERMINATED, str(StoppedError("The evaluation was terminated"))
     except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
-        traceback.print_exc(file=sys.stdout)
+        _log_traceback()
         where = f"{type(error).__name__} in {_place(error)}"
         return 1, (
             f"Internal error in the evaluation ({where});"
             " the organisers have the log. [X01]"
         )
     return 0, ""
+
+
+def _log_traceback() -> None:
+    """Write the traceback to the log, if there is one to write to."""
+    with suppress(OSError, ValueError):
+        traceback.print_exc(file=sys.stdout)
 
 
 def _place(error: Exception) -> str:
@@ -83,6 +98,18 @@ def _place(error: Exception) -> str:
     ]
     ours = [file for file in files if file.parent == Path(__file__).parent]
     return (ours or files)[-1].name
+
+
+def _open_closed_streams() -> None:
+    """Let stdout and stderr exist, as they may not under a careless caller."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
 @contextmanager

@@ -25,7 +25,8 @@
     └── HostError                      whoever runs the program
         ├── InputError             H01
         ├── OutputError            H02
-        └── WorkerError            H03
+        ├── WorkerError            H03
+        └── StoppedError           H04
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
@@ -51,6 +52,9 @@ NAMES_LIMIT = 10
 
 NAMES_CHARACTERS = 150
 """Characters that the names of one message may take together."""
+
+FINDINGS_CHARACTERS = 120
+"""When findings of one kind take so many characters, the other files are only named."""
 
 NAME_CHARACTERS = 80
 """Characters of a single name; a longer one is shortened in its middle."""
@@ -132,9 +136,11 @@ class MisnamedCasesError(SubmissionError):
             self.finding = f"{extra}: no case has this name, and {missing} is missing"
             self.remedy = "Is the numbering off by one? Name every file like its CT."
             return
+        (file, expected), *others = renames
         self.finding = f"{listing(file for file, _ in renames)}: no case has this name"
-        expected = listing(expected for _, expected in renames)
-        self.remedy = f"Rename: did you mean {expected}?"
+        self.remedy = f"Rename: did you mean {safe(expected)}?"
+        if others:
+            self.remedy = f"Rename, such as {safe(file)} to {safe(expected)}."
 
 
 class UnexpectedCasesError(SubmissionError):
@@ -251,16 +257,14 @@ class SeveralProblemsError(SubmissionError):
         self.code = self.problems[0].code  # type: ignore[misc]
 
     def __str__(self) -> str:
-        """Return every kind of problem, as far as the platform keeps the line."""
+        """Return every kind of problem; if they are too many, each shortened."""
         groups = itertools.groupby(self.problems, key=_kind)
-        texts = [_kind_text(tuple(group)) for _, group in groups]
-        line = texts[0]
-        for shown, text in enumerate(texts[1:], start=1):
-            left_out = f" And {len(texts) - shown} more kinds of problems."
-            if len(line) + len(text) + len(left_out) >= MESSAGE_LIMIT:
-                return line + left_out
-            line += f" {text}"
-        return line
+        kinds = [tuple(group) for _, group in groups]
+        line = " ".join(_kind_text(group) for group in kinds)
+        if len(line.encode()) < MESSAGE_LIMIT:
+            return line
+        share = (MESSAGE_LIMIT - 1) // len(kinds) - 1
+        return " ".join(_short_kind_text(group, share) for group in kinds)
 
 
 def _kind(problem: SubmissionError) -> tuple[str, str]:
@@ -270,11 +274,35 @@ def _kind(problem: SubmissionError) -> tuple[str, str]:
 
 def _kind_text(group: tuple[SubmissionError, ...]) -> str:
     """All problems of one kind in one sentence."""
-    first, *others = group
-    if not others:
-        return str(first)
-    files = [error.file for error in others if isinstance(error, FileError)]
-    return f"{first.finding}, likewise {listing(files)}. {first.remedy} [{first.code}]"
+    first = group[0]
+    return f"{_kind_finding(group)}. {first.remedy} [{first.code}]"
+
+
+def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
+    """The same in so many bytes of UTF-8, with its code."""
+    text, code = _kind_text(group), f"[{group[0].code}]"
+    if len(text.encode()) <= most:
+        return text
+    end = f"... {code}"
+    return text.encode()[: most - len(end)].decode("utf-8", "ignore") + end
+
+
+def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
+    """What is wrong, once for all files of which the same is wrong."""
+    if not all(isinstance(problem, FileError) for problem in group):
+        return "; ".join(problem.finding for problem in group)
+    files: dict[str, list[str]] = {}
+    for error in group:
+        if isinstance(error, FileError):
+            files.setdefault(error.problem, []).append(error.file)
+    parts: list[str] = []
+    for shown, (problem, (first, *others)) in enumerate(files.items()):
+        if shown and len("; ".join(parts)) > FINDINGS_CHARACTERS:
+            left = [name for names in list(files.values())[shown:] for name in names]
+            return f"{'; '.join(parts)}; similar problems in {listing(left)}"
+        likewise = f", likewise {listing(others)}" if others else ""
+        parts.append(f"{safe(first)}: {problem}{likewise}")
+    return "; ".join(parts)
 
 
 def raise_problems(problems: Sequence[SubmissionError]) -> None:
@@ -370,6 +398,13 @@ class WorkerError(HostError):
     remedy = "Give the evaluation more memory, or set --workers 1."
 
 
+class StoppedError(HostError):
+    """Somebody ended the program before it was done."""
+
+    code = "H04"
+    remedy = "Run it again."
+
+
 # --- Names in messages ------------------------------------------------------------
 
 
@@ -403,12 +438,17 @@ def safe(name: str | Path) -> str:
     >>> safe("two\nlines")
     'two\\nlines'
     """
-    text = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
-    text = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
+    text = printable(name)
     if len(text) > NAME_CHARACTERS:
         half = (NAME_CHARACTERS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
     return text
+
+
+def printable(name: str | Path) -> str:
+    r"""Return a name, whole, with everything escaped that is not to be printed."""
+    text = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )

@@ -41,6 +41,7 @@ from flare.scoring import (
     Attempt,
     CaseScore,
     check_headers,
+    read_reference,
     score_cases,
     worst_score,
 )
@@ -195,13 +196,14 @@ def _find_files(
         problem = f"{safe(predictions)}: {there} folder"
         raise InputError(problem)
     if not ground_truth.is_dir():
-        problem = f"there is no folder {safe(ground_truth)}"
+        problem = "there is no such folder"
         raise GroundTruthError(problem)
     references = find_references(ground_truth)
     submitted = find_label_maps(predictions)
     _log_folder(submitted)
     is_demo = all(is_demonstration(file.case) for file in references)
-    if is_demo and _belongs_elsewhere(submitted, references):
+    expected = {file.case for file in references}
+    if is_demo and not any(file.case in expected for file in submitted.files):
         raise DemonstrationSetError
     return references, submitted
 
@@ -228,21 +230,53 @@ def has_label_maps(folder: Path) -> bool:
     return folder.is_dir() and bool(find_label_maps(folder, follow_links=True).files)
 
 
+def check_references(ground_truth: Path, challenge: Challenge) -> int:
+    """Read all references of a challenge, so that no mistake waits for a submission.
+
+    Returns
+    -------
+    int
+        How many there are. The demonstration set is not read: it need not fit.
+
+    Raises
+    ------
+    GroundTruthError
+        If one is missing, damaged, there twice, or breaks the challenge's rules.
+    """
+    if not ground_truth.is_dir():
+        problem = "there is no such folder"
+        raise GroundTruthError(problem)
+    references = find_references(ground_truth)
+    for file in references:
+        if not is_demonstration(file.case):
+            read_reference(file, challenge)
+    return len(references)
+
+
 def source_commit() -> str:
     """Commit of the program's source, or "unknown".
 
-    The image has it in FLARE_COMMIT; a checkout is asked through git.
+    The image has it in FLARE_COMMIT; a checkout is asked through git, and says so if
+    it has been changed since.
     """
     commit = os.environ.get("FLARE_COMMIT", "")
     root = Path(__file__).parents[1]
-    if not commit and (root / ".git").exists():
-        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
-        try:
-            run = subprocess.run(command, capture_output=True, text=True, check=False)
-            commit = run.stdout.strip() if run.returncode == 0 else ""
-        except OSError:
-            pass
-    return commit or "unknown"
+    if commit or not (root / ".git").exists():
+        return commit or "unknown"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        )
+        return run.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("-changed" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def _log_folder(folder: Folder) -> None:
@@ -254,12 +288,6 @@ def _log_folder(folder: Folder) -> None:
     )
     if folder.ignored:
         _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
-
-
-def _belongs_elsewhere(folder: Folder, references: Sequence[LabelMapFile]) -> bool:
-    """Whether something was submitted, and all of it for other cases."""
-    expected = {file.case for file in references}
-    return bool(folder.files) and all(f.case not in expected for f in folder.files)
 
 
 def _provenance(

@@ -59,11 +59,7 @@ OTHER_SUFFIXES = {
         ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
     ),
     **dict.fromkeys(
-        (".tif", ".tiff", ".png", ".jpg"),
-        ("its format does not say where the voxels are", _WITH_GRID),
-    ),
-    **dict.fromkeys(
-        (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)
+        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
     ),
     **dict.fromkeys(
         (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
@@ -76,6 +72,9 @@ FOREIGN_SUFFIXES = {
     **dict.fromkeys(
         (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz"),
         ("it is an archive, which is not opened", _NO_ARCHIVE),
+    ),
+    **dict.fromkeys(
+        (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)
     ),
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }

@@ -155,6 +155,8 @@ def compare_labels(
         tolerance is not positive and finite.
     """
     _check_shapes(reference, prediction)
+    size_z, size_y, size_x = (float(length) for length in spacing)
+    spacing = (size_z, size_y, size_x)
     for length in (*spacing, *tolerances.values()):
         if not (0 < length < math.inf):
             text = f"spacing and tolerance must be positive and finite: {length}"
@@ -215,5 +217,5 @@ def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
         reference_voxels=voxels[0],
         prediction_voxels=voxels[1],
         dsc=_dice(*voxels, tally.shared_voxels),
-        nsd=within / total if total else 1.0,
+        nsd=within / total if all(voxels) else float(voxels == (0, 0)),
     )

@@ -107,9 +107,9 @@ def _scaling(header: Any, name: str) -> tuple[float, float]:
 
 
 def _voxel_offset(header: Any, size: int, name: str) -> int:
-    """Bytes to skip after the header; an offset of 0 means none, as for nibabel."""
+    """Bytes to skip after the header."""
     smallest = size + 4
-    offset = float(header["vox_offset"]) or smallest
+    offset = float(header["vox_offset"])
     if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
         raise FileFormatError(name, f"its voxels cannot begin at byte {offset:.0f}")
     return int(offset) - size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,16 +68,21 @@ def _difference(found: Grid, expected: Grid) -> tuple[str, str]:
     """What makes two grids of one size different, in words, and what helps."""
     if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
         return "its header was lost (voxel size 1, origin 0)", COPY_HEADER
-    if not _equal_sizes(found, expected):
-        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
-        return f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm", ""
     if found.axes != expected.axes:
         text = f"axes point to {found.axes}, expected {expected.axes}"
         if _same_place(found, expected):
             return f"it was reoriented, {text}", TURN_BACK
         return text, ""
-    origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
-    if origins[0] != origins[1]:
+    # What moves the corners most is told.
+    shift = found.corner_shift(expected)
+    steps = np.array(found.shape[::-1]) - 1
+    by_size = math.hypot(*((found.voxel_size - expected.voxel_size) * steps))
+    by_origin = math.hypot(*(found.origin - expected.origin))
+    if by_size >= max(by_origin, shift / 3):
+        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
+        return f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm", ""
+    if by_origin >= shift / 3:
+        origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
         return f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm", ""
     return "it is rotated", ""
 
@@ -95,5 +101,5 @@ def _same_place(found: Grid, expected: Grid) -> bool:
 
 
 def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
-    """Numbers for a message: two decimals, no needless zeros."""
-    return separator.join(f"{value:.2f}".rstrip("0").rstrip(".") for value in values)
+    """Numbers for a message, to six digits."""
+    return separator.join(f"{value:.6g}" for value in values)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge import STATISTICS
-from flare.errors import OutputError, safe
+from flare.errors import OutputError, printable, safe
 from flare.scoring import CaseScore
 
 FILE_NAME = "metrics.json"
@@ -89,7 +89,7 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def metrics_json(results: Results) -> str:
-    """The content of metrics.json; docs/contract says what its keys mean.
+    """The content of metrics.json; README says what its keys mean.
 
     Raises
     ------
@@ -107,8 +107,10 @@ def metrics_json(results: Results) -> str:
                 metric: _numbered([rounded(value) for value in values])
                 for metric, values in metrics.items()
             },
-            "alg_fname": _numbered([safe(c.prediction_file) for c in results.cases]),
-            "gt_fname": _numbered([safe(c.reference_file) for c in results.cases]),
+            "alg_fname": _numbered(
+                [printable(c.prediction_file) for c in results.cases]
+            ),
+            "gt_fname": _numbered([printable(c.reference_file) for c in results.cases]),
         },
         "aggregates": {
             f"{metric}_{name}": None if value is None else rounded(value)

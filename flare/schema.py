@@ -14,7 +14,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from flare.errors import listing
+from flare.errors import listing, safe
 
 _Built = TypeVar("_Built")
 
@@ -33,7 +33,7 @@ class RuleError(ValueError):
 def check(holds: bool, key: str, value: object, expected: str) -> None:
     """Raise unless a rule holds; the text names key, value and what is allowed."""
     if not holds:
-        text = f"{key} is {value!r}, expected {expected}"
+        text = f"{key} is {safe(repr(value))}, expected {expected}"
         raise RuleError(text)
 
 
@@ -71,7 +71,7 @@ def build(
     for key in values:
         if key not in fields:
             expected = f"expected {_nearest(key, fields)}"
-            text = f"{where}{key} is an unknown key, {expected}"
+            text = f"{where}{safe(key)} is an unknown key, {expected}"
             raise ValueError(text)
     hints = get_type_hints(kind)
     arguments: dict[str, Any] = dict(given)

@@ -232,7 +232,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     GroundTruthError
         If that is so for the reference.
     """
-    reference = _read_reference(pair, challenge)
+    reference = read_reference(pair.reference, challenge)
     prediction = check_prediction(pair, challenge)
     if reference.grid.shape != prediction.grid.shape:
         text = "it changed while it was evaluated"
@@ -290,15 +290,21 @@ def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
     return prediction
 
 
-def _read_reference(pair: CasePair, challenge: Challenge) -> LabelMap:
-    """Read the reference of a case; what is wrong with it is the organiser's."""
-    file = pair.reference
+def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
+    """Read the reference of a case; what is wrong with it is the organisers'.
+
+    Raises
+    ------
+    GroundTruthError
+        If it is damaged, or holds fractions or labels that are not allowed.
+    """
     try:
         reference = _read(file, challenge)
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
-        problem = f"{file.name}: {_unknown_text(reference)}"
+        _log.info("Reference %s has %s", safe(file.name), _unknown_text(reference))
+        problem = f"{safe(file.name)}: it has labels that the challenge does not know"
         raise GroundTruthError(problem)
     return reference
 
@@ -429,6 +435,6 @@ def _context() -> multiprocessing.context.BaseContext:
     """How workers begin: forked on Linux, where that costs no second start-up.
 
     Forked workers need no helper process, which could write to stderr after us. The
-    command line forks before it has any thread.
+    command line forks before it has any thread of Python's.
     """
     return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

@@ -23,15 +23,15 @@ from flare.errors import (
     listing,
     safe,
 )
-from flare.labelmaps import FOREIGN_SUFFIXES, OTHER_SUFFIXES, SUFFIX, case_name
+from flare.labelmaps import FOREIGN_SUFFIXES, OTHER_SUFFIXES, case_name
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
 
 IGNORED_FOLDERS = ("__MACOSX",)
 
-DEMONSTRATION_PREFIX = "demo_"
-"""How the cases of the bundled demonstration set are named, and no others."""
+DEMONSTRATION_CASE = "demo_{:03}"
+"""How the cases of the bundled demonstration set are named, and no others are."""
 
 SIMILARITY = 0.85
 """How alike names must be, by difflib's ratio, for one to be a slip of the other."""
@@ -54,7 +54,7 @@ class LabelMapFile:
     problem: FileFormatError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
     is_foreign: bool = False
-    """Whether it is no image: an archive or a table."""
+    """Whether it is no image: an archive, an array or a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
     """
     files = find_label_maps(folder, follow_links=True).files
     if not files:
-        problem = f"there is no {SUFFIX} file in {safe(folder)}"
+        problem = "there is no label map in their folder"
         raise GroundTruthError(problem)
     demonstration = [file for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
@@ -143,7 +143,7 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
 
 def is_demonstration(case: str) -> bool:
     """Whether a case belongs to the bundled demonstration set."""
-    return case.startswith(DEMONSTRATION_PREFIX)
+    return re.fullmatch(r"demo_\d{3}", case) is not None
 
 
 def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
@@ -167,7 +167,7 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
-        if len(same) > 1 and (case in expected or case in renames)
+        if len(same) > 1 and case in expected
     ]
     others = [case for case in unexpected if case not in renames]
     missing = [case for case in missing if case not in renames.values()]
@@ -182,8 +182,9 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
         problems.append(DuplicateCasesError(duplicates))
     if renames:
         pairs = [
-            (submitted[name][0].name, file_names[case])
+            (file.name, file_names[case])
             for name, case in renames.items()
+            for file in submitted[name]
         ]
         problems.append(MisnamedCasesError(pairs, is_off_by_one))
     if names:
@@ -222,7 +223,7 @@ def _submitted(
 ) -> dict[str, tuple[LabelMapFile, ...]]:
     """The files of each case: those that can be read, or else one that explains itself.
 
-    An archive or a table counts only in the place of a case.
+    An archive, an array or a table counts only in the place of a case.
     """
     submitted = {}
     for case, same in _by_case(files):

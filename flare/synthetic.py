@@ -15,7 +15,7 @@ import numpy.typing as npt
 from flare.challenge import read_challenge
 from flare.header import Grid
 from flare.labelmaps import SUFFIX, write_label_map
-from flare.submission import DEMONSTRATION_PREFIX
+from flare.submission import DEMONSTRATION_CASE
 from flare.surfels import Labels, Mask, Spacing
 
 SEED = 2021
@@ -88,7 +88,7 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
     for number, case in enumerate(CASES, start=1):
         reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))
         for kind, labels in (("ground-truth", reference), ("predictions", prediction)):
-            file = folder / kind / f"{DEMONSTRATION_PREFIX}{number:03}{SUFFIX}"
+            file = folder / kind / f"{DEMONSTRATION_CASE.format(number)}{SUFFIX}"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_label_map(file, labels, _grid(case.spacing))
             yield file

@@ -22,7 +22,8 @@ find_python() {
 install_into_venv() {
   local stamp
   stamp="$VENV/installed-$(cat requirements.txt pyproject.toml <(echo "$@") | cksum | tr -d ' ')"
-  if [[ ! -x $VENV/bin/python ]]; then
+  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$VENV"
     local python
     python=$(find_python) || return 1
     local problem

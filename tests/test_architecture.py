@@ -43,11 +43,15 @@ def test_every_module_has_its_place():
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_only_from_those_before_it(module):
     tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
-    imported = {
-        node.module.removeprefix("flare.")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("flare.")
-    }
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            assert node.module != "flare", "import from the module that has it"
+            if str(node.module).startswith("flare."):
+                imported.add(str(node.module).removeprefix("flare."))
+        if isinstance(node, ast.Import) and module != "cli":
+            assert not any(alias.name.startswith("flare") for alias in node.names)
 
     assert imported <= set(MODULES[: MODULES.index(module)])
 

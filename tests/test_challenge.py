@@ -283,6 +283,46 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("decimals = 4", "decimals = 0"), ("decimals = 4", "decimals = 15")],
+)
+def test_values_at_the_bound_are_allowed(read, old, new):
+    assert read(FULL.replace(old, new)).decimals == int(new.split()[-1])
+    assert read(FULL.replace("label = 200", "label = 255")).organs[1].label == 255
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FULL.replace("= 1.5", "= 1" + "0" * 400),
+        FULL.replace("= 1.5", "= 1" + "0" * 5000),
+        "x = " + "[" * 5000,
+        FULL.replace('"lung"', '"' + "x" * 3000 + '"'),
+        FULL.replace("decimals", '"\\u001b[31m"'),
+    ],
+    ids=["400 digits", "5000 digits", "nested", "long", "escape sequence"],
+)
+def test_hostile_challenge_files_are_one_safe_line(read, text):
+    with pytest.raises(ChallengeError) as caught:
+        read(text)
+
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+def test_all_labels_are_told(read):
+    """However many: a participant has to know them all."""
+    organs = "".join(
+        f'[[organs]]\nlabel = {n}\nname = "organ_{n}"\ntolerance_mm = 1\n'
+        for n in range(1, 14)
+    )
+
+    assert read('name = "Many"\n' + organs).labels_text.endswith(
+        "12 organ_12, 13 organ_13"
+    )
+
+
 def test_a_challenge_without_organs_is_refused(read):
     with pytest.raises(ChallengeError, match=r"organs is \[\], expected at least one"):
         read('name = "None"\norgans = []')

@@ -77,7 +77,12 @@ def raising(error):
             "Missing 1 of 2 cases: a.nii.gz. Submit one file for every case. [F05]\n",
             id="an error of ours",
         ),
-        pytest.param(raising(KeyboardInterrupt), 130, "Interrupted.\n", id="Ctrl-C"),
+        pytest.param(
+            raising(KeyboardInterrupt),
+            130,
+            "The evaluation was interrupted. Run it again. [H04]\n",
+            id="Ctrl-C",
+        ),
         pytest.param(
             raising(ValueError("x\ny")),
             1,

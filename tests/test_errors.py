@@ -1,6 +1,7 @@
 """Messages: what they say, in which order, and that nothing can break their line."""
 
 import pickle
+import re
 
 import pytest
 
@@ -27,6 +28,7 @@ EXAMPLES = (
     errors.InputError("/input: there is no such folder"),
     errors.OutputError("/output: metrics.json cannot be written here (read-only)"),
     errors.WorkerError("The evaluation ran out of memory"),
+    errors.StoppedError("The evaluation was interrupted"),
 )
 
 
@@ -106,23 +108,59 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
     assert str(error) == (
         "x/d.nii.gz, y/d.nii.gz: 2 files for case d. Keep one file for each case. [F02]"
         " Missing 1 of 4 cases: c.nii.gz. Submit one file for every case. [F05]"
-        " b.nii.gz: the file is empty, likewise a.nii.gz."
+        " b.nii.gz: the file is empty; a.nii.gz: its compressed data end early."
         " Write the file anew and submit it again. [F09]"
     )
     assert isinstance(error, errors.SubmissionError)
 
 
-def test_a_line_that_grows_too_long_counts_the_rest():
+def test_only_the_same_finding_is_shared():
+    """Not "unknown label 77, likewise" a file that has another one."""
+    known = "0 background, 1 liver"
+    findings = [("a", "unknown label 77"), ("b", "unknown label 5")]
+    findings += [("c", "unknown label 77"), ("d", "unknown label 5")]
+    error = errors.SeveralProblemsError(
+        [errors.LabelError(file, problem, known) for file, problem in findings]
+    )
+
+    assert str(error) == (
+        "a: unknown label 77, likewise c; b: unknown label 5, likewise d."
+        " Use 0 background, 1 liver. [F11]"
+    )
+
+
+def test_very_many_findings_are_not_all_told():
+    known = "0 background, 1 liver"
+    error = errors.SeveralProblemsError(
+        [
+            errors.LabelError(f"case_{n}.nii.gz", f"unknown label {n + 9}", known)
+            for n in range(50)
+        ]
+    )
+
+    text = str(error)
+    assert text.startswith("case_0.nii.gz: unknown label 9; case_1.nii.gz: unknown")
+    assert "; similar problems in case_" in text
+    assert text.endswith("more. Use 0 background, 1 liver. [F11]")
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00fc", "\u808c"])
+def test_a_line_that_grows_too_long_keeps_every_code(letter):
+    """The limit is one of bytes: letters may have two or three."""
     problems = [e for e in EXAMPLES if isinstance(e, errors.SubmissionError)]
-    many = [f"{'long' * 15}_{n}.nii.gz" for n in range(99)]
+    many = [f"{letter * 70}_{n}.nii.gz" for n in range(99)]
     problems += [errors.MissingCasesError(many, 99)]
-    problems += [errors.UnexpectedCasesError(many, "validation_001.nii.gz")]
+    problems += [errors.UnexpectedCasesError(many, many[0])]
     problems += [errors.MisnamedCasesError([(name, name) for name in many])]
+    problems += [errors.DamagedFileError(name, f"it is {name}") for name in many]
 
     text = str(errors.SeveralProblemsError(problems))
 
-    assert len(text) <= errors.MESSAGE_LIMIT
-    assert text.endswith(" more kinds of problems.")
+    assert len(text.encode()) < errors.MESSAGE_LIMIT
+    codes = {f"[{problem.code}]" for problem in problems}
+    assert set(re.findall(r"\[F\d\d\]", text)) == codes
+    assert text.endswith(("... [F12]", ". [F12]"))
 
 
 def test_nothing_wrong_raises_nothing():
@@ -151,3 +189,7 @@ def test_a_single_problem_is_raised_as_it_is():
 )
 def test_names_are_made_safe(name, text):
     assert errors.safe(name) == text
+
+
+def test_a_name_that_is_only_made_printable_stays_whole():
+    assert errors.printable("\n" + "x" * 200) == "\\n" + "x" * 200

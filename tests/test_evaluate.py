@@ -584,7 +584,7 @@ def test_unknown_labels_may_be_ignored_in_predictions(predictions, ground_truth)
 
     assert results.cases[1].dsc == 1.0
     write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
-    with pytest.raises(GroundTruthError, match="unknown label 9"):
+    with pytest.raises(GroundTruthError, match="labels that the challenge does not"):
         flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
 
 
@@ -631,7 +631,7 @@ def test_damaged_references_are_never_the_participants_fault(
 def test_no_reference_labels_at_all(predictions, tmp_path):
     (tmp_path / "none").mkdir()
 
-    with pytest.raises(GroundTruthError, match=r"there is no \.nii\.gz file in"):
+    with pytest.raises(GroundTruthError, match="there is no label map"):
         flare.evaluate(predictions, tmp_path / "none")
 
 
@@ -646,6 +646,18 @@ def test_the_demonstration_set_says_that_the_labels_are_not_there_yet(
         " holds only its demonstration set."
         " This is not the submission's fault; please tell the organisers. [G03]\n"
     )
+
+
+@pytest.mark.parametrize("names", [[], ["submission.zip"], ["readme.txt"]])
+def test_nothing_of_the_demonstration_set_is_not_the_participants_fault(
+    tmp_path, names
+):
+    """Whatever was submitted: as long as there are no labels, it cannot be right."""
+    for name in names:
+        (tmp_path / name).touch()
+
+    with pytest.raises(DemonstrationSetError):
+        flare.evaluate(tmp_path, ROOT / "ground-truth")
 
 
 def test_part_of_the_demonstration_set_is_a_submission_like_another(tmp_path):
@@ -669,7 +681,9 @@ def test_a_folder_that_is_none(predictions, ground_truth, tmp_path, name, proble
 
     with pytest.raises(InputError, match=f"{name}: {problem}"):
         flare.evaluate(tmp_path / name, ground_truth)
-    with pytest.raises(GroundTruthError, match="Reference labels: there is no folder"):
+    with pytest.raises(
+        GroundTruthError, match="Reference labels: there is no such folder"
+    ):
         flare.evaluate(predictions, tmp_path / name)
 
 
@@ -785,7 +799,8 @@ def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
         ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True
     )
     monkeypatch.delenv("FLARE_COMMIT", raising=False)
-    assert source_commit() == (git.stdout.strip() or "unknown")
+    monkeypatch.setenv("GIT_DIR", "/somewhere/else/.git")
+    assert source_commit().removesuffix("-changed") == git.stdout.strip()
     monkeypatch.setenv("FLARE_COMMIT", "abc")
     assert source_commit() == "abc"
 
@@ -855,6 +870,65 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
         "validation_001.nii.gz: the process that scored it ran out of memory."
         " Give the evaluation more memory, or set --workers 1. [H03]\n"
     )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("is_good", [True, False])
+def test_closed_and_full_streams_do_no_harm(
+    predictions, ground_truth, output, closed, is_good
+):
+    if not is_good:
+        (predictions / "validation_002.nii.gz").unlink()
+    command = f"{sys.executable} evaluate.py --input {predictions} --workers 2"
+    command += f" --ground-truth {ground_truth} --output {output} {closed}"
+
+    run = subprocess.run(
+        ["sh", "-c", command], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert run.returncode == (0 if is_good else 1)
+    assert (output / "metrics.json").exists() == is_good
+    lines = 0 if is_good or "2>&-" in closed else 1
+    assert run.stderr.count(b"\n") == lines
+
+
+def test_empty_environment_variables_are_none(predictions, ground_truth, output):
+    run = run_program(
+        *("--input", predictions, "--ground-truth", ground_truth, "--output", output),
+        env={**os.environ, "FLARE_WORKERS": "", "FLARE_CHALLENGE": ""},
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_organisers_can_check_their_labels(ground_truth, tmp_path):
+    command = ("check-references", "--ground-truth", ground_truth)
+
+    run = run_program(*command, program=("-m", "flare"))
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"FLARE 2021: 3 reference label maps can be used" in run.stdout
+
+    write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
+    run = run_program(*command, program=("-m", "flare"))
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "Reference labels: validation_002.nii.gz: it has labels that the challenge does"
+        " not know. The organisers have to repair this; the submission is not at fault."
+        " [G02]\n"
+    )
+    assert b"Reference validation_002.nii.gz has unknown label 9" in run.stdout
+
+
+def test_the_demonstration_set_need_not_fit_a_challenge_of_ones_own(tmp_path):
+    """An image without labels, for which a tarball will be uploaded."""
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "M"\n[[organs]]\nlabel = 1\nname = "liver"\ntolerance_mm = 1\n'
+    )
+
+    run = run_program("check-references", "--challenge", file, program=("-m", "flare"))
+
+    assert (run.returncode, run.stderr) == (0, b"")
 
 
 def test_a_reader_who_leaves_early_does_no_harm(predictions, ground_truth, output):

@@ -67,9 +67,9 @@ def image(docker):
 
 
 def run_image(image, folder, output, *flags, user=ANYBODY):
-    """Run the image on a folder; its user owns the output folder."""
+    """Run the image on a folder; its user may write to the output folder."""
     output.mkdir(exist_ok=True)
-    os.chown(output, user, user)
+    output.chmod(0o777)
     return call(
         *("docker", "run", "--rm", *STRICT, "--user", f"{user}:{user}"),
         *("-v", f"{folder}:/input:ro", "-v", f"{output}:/output"),
@@ -248,7 +248,10 @@ def test_labels_of_ones_own_are_baked_in(image, tmp_path):
     ("option", "message"),
     [
         ("--challenge", "broken: organs is missing. Every key is explained in"),
-        ("--ground-truth", "Reference labels: validation_001.nii.gz: unknown labels"),
+        (
+            "--ground-truth",
+            "Reference labels: validation_001.nii.gz: it has labels that",
+        ),
     ],
 )
 def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, message):

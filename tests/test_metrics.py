@@ -297,6 +297,19 @@ def test_equal_masks_are_perfect_and_masks_stay_unchanged(pair, spacing, toleran
     assert all(np.array_equal(*masks) for masks in zip(pair, copies, strict=True))
 
 
+@pytest.mark.parametrize("kind", [list, np.array, tuple])
+def test_a_spacing_may_be_any_sequence(kind):
+    mask = box((2, 4), (2, 4), (2, 4))
+
+    assert flare.normalized_surface_dice(mask, mask, kind([2.5, 0.8, 0.8]), 1) == 1.0
+
+
+def test_however_small_voxels_are_a_missing_mask_scores_0():
+    mask, none = box((2, 4), (2, 4), (2, 4)), empty()
+
+    assert flare.normalized_surface_dice(mask, none, (1e-170,) * 3, 1e-170) == 0.0
+
+
 # --- Refusals ---------------------------------------------------------------------
 
 

@@ -149,10 +149,16 @@ def test_the_same_size_is_right_wherever_it_is():
             id="moved",
         ),
         pytest.param(changed(1, 0, 0.03), "it is rotated", "", id="rotated"),
+        pytest.param(
+            changed(0, 0, -0.8006),
+            "voxel size is 0.8006 x 0.8 x 2.5 mm, expected 0.8 x 0.8 x 2.5 mm",
+            "",
+            id="voxel size in the last digit",
+        ),
     ],
 )
 def test_another_position(found, text, remedy):
-    wrong = compare_positions(found, grid(), 0.1)
+    wrong = compare_positions(found, grid(), 0.01)
 
     shift = found.corner_shift(grid())
     assert wrong.text == f"it lies up to {shift:.4g} mm off: {text}"

@@ -197,10 +197,30 @@ def test_an_export_needs_a_folder(engine, tmp_path):
     assert run.stderr == f"There is no folder {tmp_path / 'none'}.\n"
 
 
+def test_a_broken_virtual_environment_is_made_anew(tmp_path):
+    """Its Python is gone, or pip is; the stamp of what was installed is not trusted."""
+    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm", "touch"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+    (tmp_path / "python3").write_text(
+        '#!/bin/sh\n[ "$1" = -c ] || { echo "made anew"; exit 1; }\n'
+    )
+    (tmp_path / "python3").chmod(0o755)
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "installed-123").touch()
+
+    run = call("demo.sh", PATH=str(tmp_path), FLARE_VENV=str(venv))
+
+    assert run.returncode == 1
+    assert "made anew" in run.stderr
+    assert not venv.exists()
+
+
 def test_git_sees_no_labels_but_the_demonstration_set():
     """Real labels, submissions and archives are never pushed by accident."""
     ignored = (
         *("ground-truth/validation_001.nii.gz", "ground-truth/a/demo_001.nii.gz"),
+        *("LABELS/a.nii.gz", "a.nii", "a.mha", "examples/predictions/a.nii.gz"),
         *("labels.tar.gz", "flare-eval.tar.gz", "submission.zip", "results/x.json"),
     )
     seen = ("ground-truth/demo_001.nii.gz", "examples/predictions/demo_001.nii.gz")

@@ -134,6 +134,13 @@ def test_what_is_not_finite_is_never_written(value):
         metrics_json(results)
 
 
+def test_names_of_files_are_whole():
+    results = make_results(case_score("a" * 200, 1.0, 1.0))
+
+    name = json.loads(metrics_json(results))["case"]["gt_fname"]["0"]
+    assert name == "a" * 200 + ".nii.gz"
+
+
 def test_names_of_files_are_valid_utf_8():
     results = make_results(case_score("a\udcff", 1.0, 1.0))
 

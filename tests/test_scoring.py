@@ -325,7 +325,9 @@ def test_a_file_that_changes_between_header_and_voxels(make_pair):
     ("changes", "problem"),
     [
         pytest.param(
-            {"labels": organ_boxes() * 2}, "unknown labels 6 and 8", id="labels"
+            {"labels": organ_boxes() * 2},
+            "it has labels that the challenge does not know",
+            id="labels",
         ),
         pytest.param(
             {"labels": organ_boxes() / 2, "dtype": "<f4"},

@@ -14,7 +14,12 @@ from flare.errors import (
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.submission import find_label_maps, find_references, match_cases
+from flare.submission import (
+    find_label_maps,
+    find_references,
+    is_demonstration,
+    match_cases,
+)
 
 
 @pytest.fixture
@@ -189,6 +194,31 @@ def test_a_folder_that_cannot_be_read_is_told(make_folder, monkeypatch):
         find_label_maps(folder)
 
 
+def test_several_files_with_a_nearly_right_name_are_misnamed_all(match):
+    """And no duplicates of a case that does not exist."""
+    names = ["a/case_1.nii.gz", "b/case_1.nii.gz", "case_002.nii.gz", "case_003.nii.gz"]
+
+    (found,) = match(names).problems
+
+    assert str(found) == (
+        "a/case_1.nii.gz, b/case_1.nii.gz: no case has this name."
+        " Rename, such as a/case_1.nii.gz to case_001.nii.gz. [F03]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("demo_001", True),
+        ("demo_case1", False),
+        ("demo_1", False),
+        ("demo_0001", False),
+    ],
+)
+def test_only_the_bundled_names_are_the_demonstration_set(case, expected):
+    assert is_demonstration(case) == expected
+
+
 def test_other_names_are_unexpected_and_their_cases_missing(match):
     matching = match(["liver.nii.gz", "case_002.nii.gz", "case_003.nii.gz"])
 
@@ -253,8 +283,10 @@ def test_another_format_is_named_and_its_case_not_missing(match, suffix, problem
     assert found.finding == f"case_001{suffix}: {problem}"
 
 
-@pytest.mark.parametrize("name", ["notes.csv", "code.zip", "more/old.tar.gz"])
-def test_archives_and_tables_beside_the_cases_do_not_matter(match, name):
+@pytest.mark.parametrize(
+    "name", ["notes.csv", "code.zip", "more/old.tar.gz", "plans.npy", "case_001.npz"]
+)
+def test_archives_arrays_and_tables_beside_the_cases_do_not_matter(match, name):
     matching = match([name, *(f"case_{n:03}.nii.gz" for n in range(1, 4))])
 
     assert matching.problems == ()
@@ -382,7 +414,7 @@ def test_references_may_be_links(make_folder, tmp_path):
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (["readme.txt"], "there is no .nii.gz file in "),
+        (["readme.txt"], "there is no label map in their folder"),
         (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
         (["a.nii.gz", "b.mhd"], "b.mhd: it is half of an image, whose header"),
         (

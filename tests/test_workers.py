@@ -120,8 +120,8 @@ def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
 @pytest.mark.parametrize(
     ("sign", "status", "line"),
     [
-        (signal.SIGTERM, 143, "Terminated before the evaluation was complete.\n"),
-        (signal.SIGINT, 130, "Interrupted.\n"),
+        (signal.SIGTERM, 143, "The evaluation was terminated. Run it again. [H04]\n"),
+        (signal.SIGINT, 130, "The evaluation was interrupted. Run it again. [H04]\n"),
     ],
 )
 def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
