@@ -1,4 +1,4 @@
-"""What the header of a label map says: its grid, and how its voxels are stored."""
+"""What the header of a label map says: its grid, and how voxels are stored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.errors import FileFormatError
+
+ONE_VOLUME = (
+    "Take the argmax over the classes if these are probabilities, and save one 3-D"
+    " label map for each case."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +113,7 @@ def check_sizes(sizes: Sequence[int], name: str) -> tuple[int, int, int]:
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
-        raise FileFormatError(name, problem)
+        raise FileFormatError(name, problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
     return depth, height, width
 

@@ -26,6 +26,8 @@ from flare.challenge import (
     Organ,
     TopSlice,
     UnknownLabels,
+    challenge_names,
+    read_challenge,
 )
 from flare.errors import (
     DamagedFileError,
@@ -285,7 +287,7 @@ def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
         prediction.unknown
         and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
     ):
-        text = _unknown_text(prediction)
+        text = _unknown_text(prediction) + _other_edition(prediction, challenge)
         raise LabelError(file.name, text, challenge.labels_text)
     return prediction
 
@@ -313,6 +315,17 @@ def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]
     return read_label_map(file.path, file.name, known)
+
+
+def _other_edition(labels: LabelMap, challenge: Challenge) -> str:
+    """A hint, if unknown labels are those of another challenge that comes with us."""
+    if len(labels.unknown) > 1:
+        for name in challenge_names():
+            other = read_challenge(name)
+            known = {organ.label for organ in other.organs}
+            if other.key != challenge.key and known.issuperset(labels.unknown):
+                return f", as in {other.name}"
+    return ""
 
 
 def _unknown_text(labels: LabelMap) -> str:

@@ -299,6 +299,94 @@ def with_voxel(value):
     return labels
 
 
+def move_all(folder, names):
+    """Rename all files; names of folders are made."""
+    for path, name in zip(sorted(folder.iterdir()), names, strict=True):
+        (folder / name).parent.mkdir(exist_ok=True)
+        path.rename(folder / name)
+
+
+def link_to(target):
+    """A refusal that puts a link in the place of the second file."""
+
+    def link(folder):
+        path = folder / "validation_002.nii.gz"
+        path.unlink()
+        path.symlink_to(target(folder))
+
+    return link
+
+
+def link_folder(folder):
+    """The second file lies behind a link to a folder."""
+    (folder.parent / "elsewhere").mkdir()
+    shutil.move(folder / "validation_002.nii.gz", folder.parent / "elsewhere")
+    (folder / "more").symlink_to(folder.parent / "elsewhere")
+
+
+def make_pipe(folder):
+    """A pipe in the place of the second file; to open it would wait for ever."""
+    (folder / "validation_002.nii.gz").unlink()
+    os.mkfifo(folder / "validation_002.nii.gz")
+
+
+def make_folder(folder):
+    """A folder named like the second file."""
+    (folder / "validation_002.nii.gz").unlink()
+    (folder / "validation_002.nii.gz").mkdir()
+
+
+def zip_again(folder):
+    """The participant zipped a zip."""
+    for path in list(folder.iterdir()):
+        path.unlink()
+    (folder / "submission.zip").write_bytes(b"PK")
+
+
+def keep_one(folder):
+    """One file for all cases."""
+    for path in sorted(folder.iterdir())[1:]:
+        path.unlink()
+    (folder / "validation_001.nii.gz").rename(folder / "predictions.nii.gz")
+
+
+def copy_folder(folder):
+    """The same cases, once more in another folder."""
+    shutil.copytree(folder, folder.parent / "copy")
+    for path in list(folder.iterdir()):
+        (folder / "new").mkdir(exist_ok=True)
+        path.rename(folder / "new" / path.name)
+    shutil.move(folder.parent / "copy", folder / "old")
+
+
+def reorient(folder):
+    """Turned to RAS by nibabel, header and voxels."""
+    path = folder / "validation_002.nii.gz"
+    nib.save(nib.as_closest_canonical(nib.load(path)), path)
+
+
+def halve(folder):
+    """Resampled to voxels twice as large in plane."""
+    affine = AFFINE @ np.diag([2, 2, 1, 1])
+    affine[:2, 3] -= 0.4
+    labels = np.ascontiguousarray(organ_boxes()[:, ::2, ::2])
+    write_nifti(folder / "validation_002.nii.gz", labels, affine=affine)
+
+
+def many_labels():
+    """Labels 1 to 13."""
+    labels = organ_boxes()
+    labels[0, 0, :9] = range(5, 14)
+    return labels
+
+
+LINK = (
+    "validation_002.nii.gz: it is a link or no regular file."
+    " Put the file itself there. [F06]"
+)
+MISSING = (
+    "Missing 1 of 3 cases: validation_002.nii.gz. Submit one file for every case. [F05]"
+)
 MIRRORED = AFFINE @ np.diag([-1.0, 1.0, 1.0, 1.0])
 SHIFTED = AFFINE + np.outer([1, 0, 0, 0], [0, 0, 0, 100])
 
@@ -402,6 +490,73 @@ REFUSALS = {
         "The submission holds no label map (it is empty). Submit a zip of one"
         " .nii.gz file for each case, such as validation_001.nii.gz. [F01]",
     ),
+    "axes reversed": (
+        rewrite(labels=np.ascontiguousarray(organ_boxes().T)),
+        "validation_002.nii.gz: size is 10 x 16 x 20 voxels, expected 20 x 16 x 10: its"
+        " axes are reversed. Transpose the array before saving: SimpleITK takes"
+        " (z, y, x), nibabel (x, y, z). [F07]",
+    ),
+    "resampled": (
+        halve,
+        "validation_002.nii.gz: size is 10 x 8 x 10 voxels, expected 20 x 16 x 10."
+        " Resample it to the CT's grid with nearest neighbours. [F07]",
+    ),
+    "header lost": (
+        rewrite(affine=np.eye(4)),
+        "validation_002.nii.gz: it lies up to 332 mm off: its header was lost (voxel"
+        " size 1, origin 0). Copy the CT's header: mask.CopyInformation(ct) in"
+        " SimpleITK, nibabel.Nifti1Image(array, ct.affine) in nibabel. [F08]",
+    ),
+    "reoriented": (
+        reorient,
+        "validation_002.nii.gz: it lies up to 19.37 mm off: it was reoriented, axes"
+        " point to RAS, expected LPS. Turn the voxels back too: resample it to the CT"
+        " with nearest neighbours; copying the header alone would misplace them. [F08]",
+    ),
+    "probabilities": (
+        rewrite(labels=np.zeros((5, 10, 16, 20)), dtype="<f4"),
+        "validation_002.nii.gz: it has 4 dimensions (20 x 16 x 10 x 5), expected 3."
+        " Take the argmax over the classes if these are probabilities, and save one"
+        " 3-D label map for each case. [F06]",
+    ),
+    "another edition": (
+        rewrite(labels=many_labels()),
+        "validation_002.nii.gz: unknown labels 5, 6, 7, 8, 9, 10, 11, 12 and 13, as in"
+        f" FLARE 2022. {USE}",
+    ),
+    "a zip in the zip": (
+        zip_again,
+        "submission.zip: it is an archive, which is not opened, and there is no label"
+        " map. Submit a zip of one .nii.gz file for each case, such as"
+        " validation_001.nii.gz. [F01]",
+    ),
+    "two folders": (
+        copy_folder,
+        "new/, old/: these folders hold the same 3 cases."
+        " Keep one of the folders. [F02]",
+    ),
+    "numbering": (
+        lambda folder: move_all(
+            folder, [f"validation_{n:03}.nii.gz" for n in range(3)]
+        ),
+        "validation_000.nii.gz: no case has this name, and validation_003.nii.gz is"
+        " missing. Is the numbering off by one? Name every file like its CT. [F03]",
+    ),
+    "one file for all": (
+        keep_one,
+        "predictions.nii.gz: one file for 3 cases. Submit a file for each case, such as"
+        " validation_001.nii.gz. [F04]",
+    ),
+    "a link to the references": (
+        link_to(lambda folder: folder.parent / "ground-truth/validation_002.nii.gz"),
+        LINK,
+    ),
+    "a link out of the submission": (link_to(lambda _: "/etc/passwd"), LINK),
+    "a dangling link": (link_to(lambda _: "/nowhere"), LINK),
+    "a link to itself": (link_to(lambda _: "validation_002.nii.gz"), LINK),
+    "a link to a folder": (link_folder, MISSING),
+    "a pipe": (make_pipe, LINK),
+    "a folder named like a file": (make_folder, MISSING),
     "all empty": (
         lambda folder: write_cases(
             folder, case_names(3), labels=np.zeros_like(organ_boxes())

@@ -370,11 +370,6 @@ def test_a_flipped_bit_in_the_compressed_data_never_changes_a_voxel(tmp_path):
             id="no axes",
         ),
         pytest.param(
-            patched(40, np.int16([4, 20, 16, 5, 2]).tobytes()),
-            "it has 4 dimensions (20 x 16 x 5 x 2), expected 3",
-            id="four axes",
-        ),
-        pytest.param(
             patched(70, np.int16([128, 24]).tobytes()),
             "its voxels are of type [('R', 'u1'), ('G', 'u1'), ('B', 'u1')], expected"
             " numbers",
