@@ -90,12 +90,13 @@ class NothingToScoreError(SubmissionError):
         self.found = tuple(found)
         self.example = example
         if what:
-            self.finding = f"{listing(found)}: {what}, and there is no label map"
+            self.finding = f"{listing(found)}: {what}, and no label map is beside it"
         else:
             holds = f"found {listing(found)}" if found else "it is empty"
             self.finding = f"The submission holds no label map ({holds})"
         self.remedy = (
-            f"Submit a zip of one .nii.gz file for each case, such as {safe(example)}."
+            "Zip the .nii.gz files themselves, one for each case, such as"
+            f" {safe(example)}."
         )
 
 
@@ -134,7 +135,10 @@ class MisnamedCasesError(SubmissionError):
         if is_off_by_one:
             extra, missing = (safe(name) for name in renames[0])
             self.finding = f"{extra}: no case has this name, and {missing} is missing"
-            self.remedy = "Is the numbering off by one? Name every file like its CT."
+            self.remedy = (
+                "If the numbering is off by one, rename every file, not only this one:"
+                " each takes the name of its CT."
+            )
             return
         (file, expected), *others = renames
         self.finding = f"{listing(file for file, _ in renames)}: no case has this name"
@@ -163,13 +167,13 @@ class MissingCasesError(SubmissionError):
     """Cases were not submitted."""
 
     code = "F05"
-    remedy = "Submit one file for every case."
 
     def __init__(self, missing: Sequence[str], expected: int) -> None:
         self.missing = tuple(missing)
         self.expected = expected
         count = f"{len(missing)} of {expected} cases"
         self.finding = f"Missing {count}: {listing(missing)}"
+        self.remedy = f"Submit all {expected} files in one zip."
 
 
 class FileError(SubmissionError):
@@ -211,7 +215,10 @@ class DamagedFileError(FileError):
     """The file is not whole."""
 
     code = "F09"
-    remedy = "Write the file anew and submit it again."
+    remedy = (
+        "Check your own copy (gzip -t); write it anew if it is damaged, then zip and"
+        " submit all files again."
+    )
 
 
 class FractionError(FileError):
@@ -219,8 +226,8 @@ class FractionError(FileError):
 
     code = "F10"
     remedy = (
-        "Take the argmax of probabilities, resample with nearest neighbours, and save"
-        " as uint8."
+        "If you saved probabilities, take their argmax; if you resampled labels, use"
+        " nearest neighbours; then save as uint8. Rounding alone gives wrong labels."
     )
 
 
@@ -232,14 +239,17 @@ class LabelError(FileError):
     def __init__(self, file: str, problem: str, known: str) -> None:
         super().__init__(file, problem)
         self.known = known
-        self.remedy = f"Use {known}."
+        self.remedy = f"Use {known}; map other labels to one of these, or to 0."
 
 
 class EmptyError(SubmissionError):
     """No prediction has any organ: scored, it would use up a submission."""
 
     code = "F12"
-    remedy = "Look at one of them in a viewer; labels may have been lost while saving."
+    remedy = (
+        "Print numpy.unique of an array before you save it: if it has labels, saving"
+        " lost them; if not, look at what the model gets to see."
+    )
 
     def __init__(self, cases: int) -> None:
         self.cases = cases

@@ -71,7 +71,7 @@ OTHER_SUFFIXES = {
 FOREIGN_SUFFIXES = {
     **dict.fromkeys(
         (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz"),
-        ("it is an archive, which is not opened", _NO_ARCHIVE),
+        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
     ),
     **dict.fromkeys(
         (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)

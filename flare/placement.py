@@ -12,15 +12,16 @@ from flare.header import Grid
 
 COPY_HEADER = (
     "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
-    " nibabel.Nifti1Image(array, ct.affine) in nibabel."
+    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
 )
 RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
 TURN_BACK = (
-    "Turn the voxels back too: resample it to the CT with nearest neighbours; copying"
-    " the header alone would misplace them."
+    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
+    " not, only its header is wrong: copy the CT's."
 )
 TRANSPOSE = (
-    "Transpose the array before saving: SimpleITK takes (z, y, x), nibabel (x, y, z)."
+    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
+    " nibabel (x, y, z)."
 )
 PAD = "If it was cropped, pad it back to the size of the CT."
 

@@ -74,7 +74,7 @@ def raising(error):
         pytest.param(
             raising(MissingCasesError(["a.nii.gz"], 2)),
             1,
-            "Missing 1 of 2 cases: a.nii.gz. Submit one file for every case. [F05]\n",
+            "Missing 1 of 2 cases: a.nii.gz. Submit all 2 files in one zip. [F05]\n",
             id="an error of ours",
         ),
         pytest.param(

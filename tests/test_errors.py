@@ -79,7 +79,7 @@ def test_missing_cases_are_counted_and_named():
 
     assert str(error) == (
         "Missing 2 of 5 cases: case_2.nii.gz, case_4.nii.gz."
-        " Submit one file for every case. [F05]"
+        " Submit all 5 files in one zip. [F05]"
     )
 
 
@@ -107,9 +107,10 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
 
     assert str(error) == (
         "x/d.nii.gz, y/d.nii.gz: 2 files for case d. Keep one file for each case. [F02]"
-        " Missing 1 of 4 cases: c.nii.gz. Submit one file for every case. [F05]"
+        " Missing 1 of 4 cases: c.nii.gz. Submit all 4 files in one zip. [F05]"
         " b.nii.gz: the file is empty; a.nii.gz: its compressed data end early."
-        " Write the file anew and submit it again. [F09]"
+        " Check your own copy (gzip -t); write it anew if it is damaged, then zip and"
+        " submit all files again. [F09]"
     )
     assert isinstance(error, errors.SubmissionError)
 
@@ -125,7 +126,7 @@ def test_only_the_same_finding_is_shared():
 
     assert str(error) == (
         "a: unknown label 77, likewise c; b: unknown label 5, likewise d."
-        " Use 0 background, 1 liver. [F11]"
+        " Use 0 background, 1 liver; map other labels to one of these, or to 0. [F11]"
     )
 
 
@@ -141,8 +142,8 @@ def test_very_many_findings_are_not_all_told():
     text = str(error)
     assert text.startswith("case_0.nii.gz: unknown label 9; case_1.nii.gz: unknown")
     assert "; similar problems in case_" in text
-    assert text.endswith("more. Use 0 background, 1 liver. [F11]")
-    assert len(text) < 400
+    assert text.endswith("or to 0. [F11]")
+    assert len(text) < 450
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00fc", "\u808c"])

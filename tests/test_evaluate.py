@@ -385,23 +385,29 @@ LINK = (
     " Put the file itself there. [F06]"
 )
 MISSING = (
-    "Missing 1 of 3 cases: validation_002.nii.gz. Submit one file for every case. [F05]"
+    "Missing 1 of 3 cases: validation_002.nii.gz. Submit all 3 files in one zip. [F05]"
 )
 MIRRORED = AFFINE @ np.diag([-1.0, 1.0, 1.0, 1.0])
 SHIFTED = AFFINE + np.outer([1, 0, 0, 0], [0, 0, 0, 100])
 
-AGAIN = "Write the file anew and submit it again. [F09]"
+AGAIN = (
+    "Check your own copy (gzip -t); write it anew if it is damaged, then zip and submit"
+    " all files again. [F09]"
+)
 COPY = (
     "If the voxels are those of the input CT, copy its header; otherwise resample to"
     " its grid with nearest neighbours. [F08]"
 )
-USE = "Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
+USE = (
+    "Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas; map other labels to one"
+    " of these, or to 0. [F11]"
+)
 
 REFUSALS = {
     "missing": (
         lambda folder: (folder / "validation_002.nii.gz").unlink(),
         "Missing 1 of 3 cases: validation_002.nii.gz."
-        " Submit one file for every case. [F05]",
+        " Submit all 3 files in one zip. [F05]",
     ),
     "duplicate": (
         copy_to("again/validation_002.nii.gz"),
@@ -481,20 +487,20 @@ REFUSALS = {
     ),
     "non-integer": (
         rewrite(labels=with_voxel(0.5), dtype="<f4"),
-        "validation_002.nii.gz: voxels are not whole numbers (found 0.5). Take the"
-        " argmax of probabilities, resample with nearest neighbours, and save as uint8."
-        " [F10]",
+        "validation_002.nii.gz: voxels are not whole numbers (found 0.5). If you"
+        " saved probabilities, take their argmax; if you resampled labels, use nearest"
+        " neighbours; then save as uint8. Rounding alone gives wrong labels. [F10]",
     ),
     "nothing": (
         lambda folder: [path.unlink() for path in list(folder.iterdir())],
-        "The submission holds no label map (it is empty). Submit a zip of one"
-        " .nii.gz file for each case, such as validation_001.nii.gz. [F01]",
+        "The submission holds no label map (it is empty). Zip the .nii.gz files"
+        " themselves, one for each case, such as validation_001.nii.gz. [F01]",
     ),
     "axes reversed": (
         rewrite(labels=np.ascontiguousarray(organ_boxes().T)),
         "validation_002.nii.gz: size is 10 x 16 x 20 voxels, expected 20 x 16 x 10: its"
-        " axes are reversed. Transpose the array before saving: SimpleITK takes"
-        " (z, y, x), nibabel (x, y, z). [F07]",
+        " axes are reversed. Save array.transpose(2, 1, 0) with the CT's header:"
+        " SimpleITK takes (z, y, x), nibabel (x, y, z). [F07]",
     ),
     "resampled": (
         halve,
@@ -505,13 +511,15 @@ REFUSALS = {
         rewrite(affine=np.eye(4)),
         "validation_002.nii.gz: it lies up to 332 mm off: its header was lost (voxel"
         " size 1, origin 0). Copy the CT's header: mask.CopyInformation(ct) in"
-        " SimpleITK, nibabel.Nifti1Image(array, ct.affine) in nibabel. [F08]",
+        " SimpleITK, nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look"
+        " at both in a viewer. [F08]",
     ),
     "reoriented": (
         reorient,
         "validation_002.nii.gz: it lies up to 19.37 mm off: it was reoriented, axes"
-        " point to RAS, expected LPS. Turn the voxels back too: resample it to the CT"
-        " with nearest neighbours; copying the header alone would misplace them. [F08]",
+        " point to RAS, expected LPS. If it fits the CT in a viewer, resample it to the"
+        " CT with nearest neighbours; if not, only its header is wrong: copy the CT's."
+        " [F08]",
     ),
     "probabilities": (
         rewrite(labels=np.zeros((5, 10, 16, 20)), dtype="<f4"),
@@ -526,9 +534,9 @@ REFUSALS = {
     ),
     "a zip in the zip": (
         zip_again,
-        "submission.zip: it is an archive, which is not opened, and there is no label"
-        " map. Submit a zip of one .nii.gz file for each case, such as"
-        " validation_001.nii.gz. [F01]",
+        "submission.zip: it is an archive within the zip, which is not opened, and no"
+        " label map is beside it. Zip the .nii.gz files themselves, one for each case,"
+        " such as validation_001.nii.gz. [F01]",
     ),
     "two folders": (
         copy_folder,
@@ -540,7 +548,8 @@ REFUSALS = {
             folder, [f"validation_{n:03}.nii.gz" for n in range(3)]
         ),
         "validation_000.nii.gz: no case has this name, and validation_003.nii.gz is"
-        " missing. Is the numbering off by one? Name every file like its CT. [F03]",
+        " missing. If the numbering is off by one, rename every file, not only this"
+        " one: each takes the name of its CT. [F03]",
     ),
     "one file for all": (
         keep_one,
@@ -561,8 +570,9 @@ REFUSALS = {
         lambda folder: write_cases(
             folder, case_names(3), labels=np.zeros_like(organ_boxes())
         ),
-        "All 3 label maps are empty: every voxel is background. Look at one of them in"
-        " a viewer; labels may have been lost while saving. [F12]",
+        "All 3 label maps are empty: every voxel is background. Print numpy.unique of"
+        " an array before you save it: if it has labels, saving lost them; if not, look"
+        " at what the model gets to see. [F12]",
     ),
 }
 
@@ -618,7 +628,7 @@ def test_fifty_bad_files_still_fit_the_line(tmp_path, output):
     line = run.stderr.decode()
     assert line.startswith("validation_001.nii.gz: unknown label 77, likewise ")
     assert " more. Use 0 background, " in line
-    assert len(line) < 300
+    assert len(line) < 350
 
 
 def test_a_name_cannot_forge_a_line(predictions, ground_truth, output):

@@ -243,8 +243,9 @@ def test_fractions_are_refused(tmp_path, dtype, value, text):
         read(path)
 
     assert str(caught.value) == (
-        f"x.nii.gz: voxels are not whole numbers ({text}). Take the argmax of"
-        " probabilities, resample with nearest neighbours, and save as uint8. [F10]"
+        f"x.nii.gz: voxels are not whole numbers ({text}). If you saved"
+        " probabilities, take their argmax; if you resampled labels, use nearest"
+        " neighbours; then save as uint8. Rounding alone gives wrong labels. [F10]"
     )
 
 
@@ -316,7 +317,8 @@ def test_a_truncated_file_is_refused(tmp_path, length):
 
     assert str(caught.value) == (
         "x.nii.gz: its compressed data end early."
-        " Write the file anew and submit it again. [F09]"
+        " Check your own copy (gzip -t); write it anew if it is damaged, then zip and"
+        " submit all files again. [F09]"
     )
 
 

@@ -299,7 +299,8 @@ def test_unknown_labels_are_refused(make_pair):
 
     assert str(caught.value) == (
         "a/case_1.nii.gz: unknown labels 5 and 257."
-        " Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas. [F11]"
+        " Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas; map other labels"
+        " to one of these, or to 0. [F11]"
     )
 
 

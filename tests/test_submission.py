@@ -249,13 +249,13 @@ def test_a_submission_without_label_maps(match, found):
     shown = "it is empty" if not found else "found inputs.json, readme.txt"
     assert str(problem) == (
         f"The submission holds no label map ({shown})."
-        " Submit a zip of one .nii.gz file for each case, such as case_001.nii.gz."
+        " Zip the .nii.gz files themselves, one for each case, such as case_001.nii.gz."
         " [F01]"
     )
 
 
 PAIR = "it is half of an image, whose header and voxels are two files"
-ARCHIVE = "it is an archive, which is not opened"
+ARCHIVE = "it is an archive within the zip, which is not opened"
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,14 @@ def test_the_two_halves_of_an_image_are_no_duplicates(match):
     [
         (
             ["submission.zip"],
-            "submission.zip: it is an archive, which is not opened, and there is no"
-            " label map. Submit a zip of one .nii.gz file for each case, such as"
-            " case_001.nii.gz. [F01]",
+            "submission.zip: it is an archive within the zip, which is not opened, and"
+            " no label map is beside it. Zip the .nii.gz files themselves, one for each"
+            " case, such as case_001.nii.gz. [F01]",
         ),
         (
             ["predictions.csv", "inputs.json"],
-            "predictions.csv: it is a table, not a label map, and there is no label"
-            " map. Submit a zip of one .nii.gz file for each case, such as"
+            "predictions.csv: it is a table, not a label map, and no label map is"
+            " beside it. Zip the .nii.gz files themselves, one for each case, such as"
             " case_001.nii.gz. [F01]",
         ),
     ],
@@ -332,7 +332,8 @@ def test_numbering_off_by_one(match, numbers):
     extra, missing = ("000", "003") if 0 in numbers else ("004", "001")
     assert str(found) == (
         f"case_{extra}.nii.gz: no case has this name, and case_{missing}.nii.gz is"
-        " missing. Is the numbering off by one? Name every file like its CT. [F03]"
+        " missing. If the numbering is off by one, rename every file, not only this"
+        " one: each takes the name of its CT. [F03]"
     )
 
 
