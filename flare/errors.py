@@ -168,11 +168,16 @@ class MissingCasesError(SubmissionError):
 
     code = "F05"
 
-    def __init__(self, missing: Sequence[str], expected: int) -> None:
+    def __init__(
+        self, missing: Sequence[str], expected: int, unopened: Sequence[str] = ()
+    ) -> None:
         self.missing = tuple(missing)
         self.expected = expected
+        self.unopened = tuple(unopened)
         count = f"{len(missing)} of {expected} cases"
         self.finding = f"Missing {count}: {listing(missing)}"
+        if unopened:
+            self.finding += f" (archives are not opened: {listing(unopened)})"
         self.remedy = f"Submit all {expected} files in one zip."
 
 

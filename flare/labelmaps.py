@@ -68,9 +68,11 @@ OTHER_SUFFIXES = {
 }
 """Image files all the same: they are named in an error, with what to do."""
 
+ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
+
 FOREIGN_SUFFIXES = {
     **dict.fromkeys(
-        (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz"),
+        ARCHIVE_SUFFIXES,
         ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
     ),
     **dict.fromkeys(

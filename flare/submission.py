@@ -23,7 +23,12 @@ from flare.errors import (
     listing,
     safe,
 )
-from flare.labelmaps import FOREIGN_SUFFIXES, OTHER_SUFFIXES, case_name
+from flare.labelmaps import (
+    ARCHIVE_SUFFIXES,
+    FOREIGN_SUFFIXES,
+    OTHER_SUFFIXES,
+    case_name,
+)
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
@@ -53,6 +58,8 @@ class LabelMapFile:
     """Its path below the folder that was searched, with forward slashes."""
     problem: FileFormatError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
+    is_archive: bool = False
+    """Whether it is an archive, which could hold label maps."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
 
@@ -192,7 +199,8 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
         problems.append(UnexpectedCasesError(names, example, cases))
     if missing and not is_only_file:
         absent = [file_names[case] for case in missing]
-        problems.append(MissingCasesError(absent, len(expected)))
+        archives = [file.name for file in folder.files if file.is_archive]
+        problems.append(MissingCasesError(absent, len(expected), archives))
     alone = [
         (case, same[0])
         for case, same in sorted(submitted.items())
@@ -280,7 +288,7 @@ def _label_map_file(
     path: Path, relative: Path, *, follow_links: bool
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
-    name, problem, is_foreign = relative.as_posix(), None, False
+    name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
     case = case_name(path)
     if case is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
@@ -291,11 +299,17 @@ def _label_map_file(
         case = path.name[: -len(suffix)]
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
+        is_archive = suffix in ARCHIVE_SUFFIXES
     elif not path.is_file() or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
     return LabelMapFile(
-        case=case, path=path, name=name, problem=problem, is_foreign=is_foreign
+        case=case,
+        path=path,
+        name=name,
+        problem=problem,
+        is_archive=is_archive,
+        is_foreign=is_foreign,
     )
 
 

@@ -590,6 +590,7 @@ def test_a_refusal_is_one_line_and_no_result(
 
     assert run.returncode == 1
     assert run.stderr.decode() == f"{message}\n"
+    assert len(message) < 300
     assert list(output.iterdir()) == []
 
 

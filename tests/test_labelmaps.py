@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import tracemalloc
 from pathlib import Path
 
 import nibabel as nib
@@ -114,6 +115,22 @@ def test_larger_than_a_piece(tmp_path):
     for dtype in ("u1", "<f8"):
         path = write_nifti(tmp_path / "x.nii.gz", labels, dtype=dtype)
         np.testing.assert_array_equal(read(path).labels, labels)
+
+
+def test_a_wide_type_takes_no_more_memory(tmp_path):
+    """64-bit numbers are turned into labels in pieces: not eight times the memory."""
+    labels = np.zeros((30, 400, 500), dtype=np.uint8)
+    labels[5:20, 100:200, 50:300] = 2
+    peaks = {}
+    for dtype in ("u1", "<f8"):
+        path = write_nifti(tmp_path / f"{dtype[1:]}.nii.gz", labels, dtype=dtype)
+        tracemalloc.start()
+        read(path)
+        peaks[dtype] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+    assert peaks["u1"] > labels.nbytes
+    assert peaks["<f8"] < peaks["u1"] + 4 * PIECE_BYTES
 
 
 def test_several_gzip_members_are_one_file(tmp_path):

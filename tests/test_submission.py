@@ -292,6 +292,15 @@ def test_archives_arrays_and_tables_beside_the_cases_do_not_matter(match, name):
     assert matching.problems == ()
 
 
+def test_missing_cases_may_be_in_an_archive(match):
+    (found,) = match(["case_001.nii.gz", "more/rest.zip"]).problems
+
+    assert str(found) == (
+        "Missing 2 of 3 cases: case_002.nii.gz, case_003.nii.gz (archives are not"
+        " opened: more/rest.zip). Submit all 3 files in one zip. [F05]"
+    )
+
+
 def test_the_two_halves_of_an_image_are_no_duplicates(match):
     names = ["case_001.hdr", "case_001.img", "case_002.nii.gz", "case_003.nii.gz"]
 
