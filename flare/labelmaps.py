@@ -18,6 +18,7 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
+from flare.arrays import Labels
 from flare.errors import (
     DamagedFileError,
     FileFormatError,
@@ -35,7 +36,6 @@ from flare.streams import (
     PlainStream,
     Stream,
 )
-from flare.surfels import Labels
 from flare.textheaders import (
     is_metaimage,
     is_nrrd,

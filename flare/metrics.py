@@ -13,7 +13,8 @@ from surface_distance.lookup_tables import (
     create_table_neighbour_code_to_surface_area as _areas_by_code,
 )
 
-from flare.surfels import Labels, Mask, Spacing, Tally, ball_runs, find_labels, tally
+from flare.arrays import Labels, Mask, Spacing
+from flare.surfels import Tally, ball_runs, find_labels, tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
-Labels = npt.NDArray[np.uint8]
-Spacing = tuple[float, float, float]
+from flare.arrays import Labels, Mask, Spacing
+
 _Bytes = npt.NDArray[np.uint8]
 
 CHUNK_BYTES = 2**19

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from flare.arrays import Labels, Mask, Spacing
 from flare.challenge import read_challenge
 from flare.header import Grid
 from flare.labelmaps import SUFFIX, write_label_map
 from flare.submission import DEMONSTRATION_CASE
-from flare.surfels import Labels, Mask, Spacing
 
 SEED = 2021
 SHAPE = (32, 96, 120)
