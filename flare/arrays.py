@@ -1,4 +1,4 @@
-"""The arrays that travel between modules: label maps and masks, in the order z, y, x."""
+"""The arrays that travel between modules: label maps and masks, in order z, y, x."""
 
 from __future__ import annotations
 
