@@ -2,12 +2,7 @@
 
 from flare._version import __version__
 from flare.challenge import Challenge, read_challenge
-from flare.errors import (
-    FlareError,
-    HostError,
-    OrganiserError,
-    SubmissionError,
-)
+from flare.errors import FlareError, HostError, OrganiserError, SubmissionError
 from flare.evaluation import evaluate
 from flare.metrics import dice, normalized_surface_dice
 from flare.results import Results, write_metrics

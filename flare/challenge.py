@@ -16,7 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from flare.errors import ChallengeError, listing, safe
+from flare.errors import ChallengeError
+from flare.names import listing, safe
 from flare.schema import build, check
 
 STATISTICS = ("mean", "std", "min", "max", "median")

@@ -17,14 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from flare.errors import (
-    MESSAGE_LIMIT,
-    FlareError,
-    StoppedError,
-    WorkerError,
-    safe,
-)
-from flare.scoring import Attempt
+from flare.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
+from flare.names import safe
+from flare.workers import Attempt
 
 _log = logging.getLogger(__name__)
 

@@ -40,24 +40,17 @@ a worker process.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
+
+from flare.names import listing, safe
 
 MESSAGE_LIMIT = 1024
 """Characters of an error that the platform keeps."""
 
-NAMES_LIMIT = 10
-"""Names that a message lists before it counts the rest."""
-
-NAMES_CHARACTERS = 150
-"""Characters that the names of one message may take together."""
-
 FINDINGS_CHARACTERS = 120
 """When findings of one kind take so many characters, the other files are only named."""
-
-NAME_CHARACTERS = 80
-"""Characters of a single name; a longer one is shortened in its middle."""
 
 
 class FlareError(Exception):
@@ -418,52 +411,3 @@ class StoppedError(HostError):
 
     code = "H04"
     remedy = "Run it again."
-
-
-# --- Names in messages ------------------------------------------------------------
-
-
-def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
-    """Some names, safe to print, and the number of the rest.
-
-    Examples
-    --------
-    >>> listing(["a.nii.gz", "b.nii.gz", "c.nii.gz"], last=" and ")
-    'a.nii.gz, b.nii.gz and c.nii.gz'
-    >>> listing(f"c{n:02}" for n in range(22))
-    'c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 12 more'
-    """
-    texts = [safe(name) for name in names]
-    shown = texts[:1]
-    for text in texts[1:NAMES_LIMIT]:
-        if len(", ".join([*shown, text])) > NAMES_CHARACTERS:
-            break
-        shown.append(text)
-    rest = len(texts) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return last.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def safe(name: str | Path) -> str:
-    r"""Return a name that cannot break, forge or overflow the line it is printed on.
-
-    Examples
-    --------
-    >>> safe("two\nlines")
-    'two\\nlines'
-    """
-    text = printable(name)
-    if len(text) > NAME_CHARACTERS:
-        half = (NAME_CHARACTERS - 3) // 2
-        text = f"{text[:half]}...{text[-half:]}"
-    return text
-
-
-def printable(name: str | Path) -> str:
-    r"""Return a name, whole, with everything escaped that is not to be printed."""
-    text = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )

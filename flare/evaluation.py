@@ -30,21 +30,13 @@ from flare.errors import (
     MisnamedCasesError,
     SubmissionError,
     UnexpectedCasesError,
-    listing,
     raise_problems,
-    safe,
 )
 from flare.labelmaps import case_name
+from flare.names import listing, safe
 from flare.resources import default_workers
 from flare.results import Provenance, Results
-from flare.scoring import (
-    Attempt,
-    CaseScore,
-    check_headers,
-    read_reference,
-    score_cases,
-    worst_score,
-)
+from flare.scoring import CaseScore, check_headers, read_reference, worst_score
 from flare.submission import (
     Folder,
     LabelMapFile,
@@ -53,6 +45,7 @@ from flare.submission import (
     is_demonstration,
     match_cases,
 )
+from flare.workers import Attempt, score_cases
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """What a result rests on."""

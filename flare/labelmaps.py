@@ -19,14 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.arrays import Labels
-from flare.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-    InputError,
-    safe,
-)
+from flare.errors import DamagedFileError, FileFormatError, FractionError, InputError
 from flare.header import Grid, Header
+from flare.names import safe
 from flare.nifti import is_nifti, read_nifti_header
 from flare.streams import (
     GZIP_MAGIC,

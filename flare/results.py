@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge import STATISTICS
-from flare.errors import OutputError, printable, safe
+from flare.errors import OutputError
+from flare.names import printable, safe
 from flare.scoring import CaseScore
 
 FILE_NAME = "metrics.json"

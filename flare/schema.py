@@ -14,7 +14,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from flare.errors import listing, safe
+from flare.names import listing, safe
 
 _Built = TypeVar("_Built")
 

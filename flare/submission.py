@@ -20,8 +20,6 @@ from flare.errors import (
     NothingToScoreError,
     SubmissionError,
     UnexpectedCasesError,
-    listing,
-    safe,
 )
 from flare.labelmaps import (
     ARCHIVE_SUFFIXES,
@@ -29,6 +27,7 @@ from flare.labelmaps import (
     OTHER_SUFFIXES,
     case_name,
 )
+from flare.names import listing, safe
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""

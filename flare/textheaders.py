@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.errors import DamagedFileError, FileFormatError, safe
+from flare.errors import DamagedFileError, FileFormatError
 from flare.header import Header, check_sizes, make_grid
+from flare.names import safe
 from flare.streams import GzipStream, PlainStream, Stream, ZlibStream
 
 LINE_BYTES = 2**14

@@ -8,6 +8,7 @@ from tests.builders import ROOT
 
 MODULES = (
     "_version",
+    "names",
     "errors",
     "schema",
     "challenge",
@@ -22,6 +23,7 @@ MODULES = (
     "surfels",
     "metrics",
     "scoring",
+    "workers",
     "results",
     "resources",
     "evaluation",

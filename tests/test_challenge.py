@@ -278,7 +278,7 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(
         read(FULL.replace(old, new, 1))
 
     assert str(caught.value) == (
-        f"{flare.errors.safe(tmp_path / 'mine.toml')}: {problem}."
+        f"{flare.names.safe(tmp_path / 'mine.toml')}: {problem}."
         " Every key is explained in docs/challenge-files.md. [G01]"
     )
 

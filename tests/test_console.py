@@ -7,8 +7,9 @@ import pytest
 
 from flare import console
 from flare.errors import MESSAGE_LIMIT, InputError, MissingCasesError
-from flare.scoring import Attempt, CaseScore
+from flare.scoring import CaseScore
 from flare.submission import CasePair
+from flare.workers import Attempt
 
 
 def attempt(number, *, problem=None):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flare import errors
+from flare import errors, names
 
 EXAMPLES = (
     errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
@@ -84,13 +84,13 @@ def test_missing_cases_are_counted_and_named():
 
 
 def test_long_lists_name_ten_and_count_the_rest():
-    assert errors.listing(f"c{n}" for n in range(12)) == (
+    assert names.listing(f"c{n}" for n in range(12)) == (
         "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more"
     )
 
 
 def test_lists_of_long_names_stay_short():
-    text = errors.listing("x" * 60 + str(n) for n in range(50))
+    text = names.listing("x" * 60 + str(n) for n in range(50))
 
     assert text == f"{'x' * 60}0, {'x' * 60}1 and 48 more"
 
@@ -189,8 +189,8 @@ def test_a_single_problem_is_raised_as_it_is():
     ],
 )
 def test_names_are_made_safe(name, text):
-    assert errors.safe(name) == text
+    assert names.safe(name) == text
 
 
 def test_a_name_that_is_only_made_printable_stays_whole():
-    assert errors.printable("\n" + "x" * 200) == "\\n" + "x" * 200
+    assert names.printable("\n" + "x" * 200) == "\\n" + "x" * 200

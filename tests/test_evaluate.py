@@ -15,11 +15,7 @@ import pytest
 import SimpleITK as sitk
 
 import flare
-from flare.errors import (
-    DemonstrationSetError,
-    GroundTruthError,
-    InputError,
-)
+from flare.errors import DemonstrationSetError, GroundTruthError, InputError
 from flare.evaluation import source_commit
 from tests.builders import (
     AFFINE,
@@ -891,7 +887,7 @@ def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        f"{flare.errors.safe(tmp_path / 'file')}: metrics.json cannot be written here"
+        f"{flare.names.safe(tmp_path / 'file')}: metrics.json cannot be written here"
         " (file exists). Make the folder writable; with docker run, mount one of yours"
         ' with -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)". [H02]\n'
     )
@@ -1020,10 +1016,10 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
 
 def test_too_little_memory_is_said(predictions, ground_truth, output):
     program = f"""
-import sys, flare.cli, flare.scoring
+import sys, flare.cli, flare.workers
 def hungry(*arguments):
     raise MemoryError
-flare.scoring.score_case = hungry
+flare.workers.score_case = hungry
 sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}, "--workers", "2"]))
 """

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-    InputError,
-)
+from flare.errors import DamagedFileError, FileFormatError, FractionError, InputError
 from flare.header import Grid
 from flare.labelmaps import (
     PIECE_BYTES,

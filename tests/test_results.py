@@ -172,7 +172,7 @@ def test_an_output_that_is_a_file_is_told(tmp_path):
         prepare_output(tmp_path / "file")
 
     assert caught.value.finding == (
-        f"{flare.errors.safe(tmp_path / 'file')}:"
+        f"{flare.names.safe(tmp_path / 'file')}:"
         " metrics.json cannot be written here (file exists)"
     )
 

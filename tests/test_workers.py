@@ -18,12 +18,12 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = """
 import os, signal, sys, time
-import flare.cli, flare.scoring
-real = flare.scoring.score_case
+import flare.cli, flare.workers
+real = flare.workers.score_case
 def score_case(pair, challenge):
     {body}
     return real(pair, challenge)
-flare.scoring.score_case = score_case
+flare.workers.score_case = score_case
 sys.exit(flare.cli.main(["evaluate", *sys.argv[1:]]))
 """
 
@@ -149,7 +149,7 @@ def test_in_python_the_error_names_the_case(monkeypatch, predictions, ground_tru
     def killed(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("flare.scoring.score_case", killed)
+    monkeypatch.setattr("flare.workers.score_case", killed)
 
     with pytest.raises(
         WorkerError, match=r"^validation_001\.nii\.gz: the process that"

@@ -1,0 +1,150 @@
+"""Scores all cases in worker processes, and outlives every one of them."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from flare.challenge import Challenge
+from flare.errors import SubmissionError, WorkerError
+from flare.names import safe
+from flare.scoring import CaseScore, check_prediction, score_case
+from flare.submission import CasePair
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's prctl option: the signal to get when the parent ends."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What came of one case."""
+
+    pair: CasePair
+    score: CaseScore | None
+    problem: SubmissionError | None
+    seconds: float
+
+
+def score_cases(
+    pairs: Sequence[CasePair],
+    challenge: Challenge,
+    *,
+    workers: int,
+    check_only: bool = False,
+) -> Iterator[Attempt]:
+    """Score cases whose headers have been checked, in worker processes.
+
+    Parameters
+    ----------
+    pairs : sequence of CasePair
+        The cases.
+    challenge : Challenge
+        Whose rules apply.
+    workers : int
+        Number of processes; with one, this process does the work itself.
+    check_only : bool
+        Only look for problems of the predictions: for a submission that is refused
+        anyway, so that its author learns of everything at once.
+
+    Yields
+    ------
+    Attempt
+        For each pair, in the order of `pairs`; a refused prediction does not end it.
+
+    Raises
+    ------
+    GroundTruthError
+        If a reference is damaged or breaks the rules of the challenge.
+    WorkerError
+        If a case cannot be scored in a process that has this computer to itself.
+    """
+    attempt = partial(_attempt, challenge=challenge, check_only=check_only)
+    workers = min(workers, len(pairs))
+    if workers <= 1:
+        yield from map(attempt, pairs)
+        return
+    left = list(pairs)
+    try:
+        with _pool(workers) as pool:
+            for result in pool.map(attempt, pairs):
+                left.pop(0)
+                yield result
+    except (BrokenProcessPool, MemoryError) as error:
+        # Whichever case it was: together with others, it was too much.
+        _log.info("A worker process ended early (%r); going on with one.", error)
+    for pair in left:
+        yield _alone(attempt, pair)
+
+
+def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
+    """Score one case in a process of its own, so that its end is not ours."""
+    try:
+        with _pool(1) as pool:
+            return pool.submit(attempt, pair).result()
+    except (BrokenProcessPool, MemoryError) as error:
+        how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
+        problem = f"{safe(pair.prediction.name)}: the process that scored it {how}"
+        raise WorkerError(problem) from error
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with us, whatever ends us."""
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=_context(),
+        initializer=_begin_worker,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    """Leave signals to the parent, and end with it even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before we asked
+            os._exit(1)
+
+
+def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
+    """Score one case; a problem of the submission is a result like another."""
+    start = time.perf_counter()
+    score, problem = None, None
+    try:
+        if check_only:
+            check_prediction(pair, challenge)
+        else:
+            score = score_case(pair, challenge)
+    except SubmissionError as error:
+        problem = error
+    return Attempt(
+        pair=pair, score=score, problem=problem, seconds=time.perf_counter() - start
+    )
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """How workers begin: forked on Linux, where that costs no second start-up.
+
+    Forked workers need no helper process, which could write to stderr after us. The
+    command line forks before it has any thread of Python's.
+    """
+    return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
