@@ -9,9 +9,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from surface_distance.lookup_tables import (
-    create_table_neighbour_code_to_surface_area as _areas_by_code,
-)
 
 from flare.arrays import Labels, Mask, Spacing
 from flare.surfels import Tally, ball_runs, find_labels, tally
@@ -204,7 +201,12 @@ def _check_shapes(
 @lru_cache(maxsize=256)
 def _surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
     """Area in mm2 of the surfel of each code; 0 for codes 0 and 255, which are none."""
-    areas: npt.NDArray[np.float64] = _areas_by_code(spacing)
+    # SciPy comes with it, whose import takes longer than to refuse a submission.
+    from surface_distance import lookup_tables
+
+    areas: npt.NDArray[np.float64] = (
+        lookup_tables.create_table_neighbour_code_to_surface_area(spacing)
+    )
     return areas
 
 
