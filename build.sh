@@ -64,8 +64,13 @@ fi
   ${base:+--build-arg "BASE=$base"} \
   --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"
 
-labels=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' | wc -l | tr -d ' ')
-own=$(find "$context/ground-truth" -iname '*.nii.gz' ! -name '.*' ! -name 'demo_[0-9][0-9][0-9].nii.gz' | wc -l | tr -d ' ')
+# How many label maps there are, of those that the further arguments of find let pass.
+count_labels() {
+  find "$context/ground-truth" -type f ! -name '.*' "$@" \( -iname '*.nii.gz' \
+    -o -iname '*.nii' -o -iname '*.mha' -o -iname '*.nrrd' \) | wc -l | tr -d ' '
+}
+labels=$(count_labels)
+own=$(count_labels ! -name 'demo_[0-9][0-9][0-9].nii.gz')
 echo
 echo "Built $IMAGE: challenge $challenge, $labels reference label maps."
 if [[ $own == 0 ]]; then

@@ -96,12 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder for metrics.json (default: %(default)s)",
     )
-    command.add_argument(
-        "--challenge",
-        default=os.environ.get("FLARE_CHALLENGE") or "flare21",
-        metavar="NAME|FILE.toml",
-        help="whose rules apply (default: $FLARE_CHALLENGE, else flare21)",
-    )
+    _add_challenge(command)
     command.add_argument(
         "--workers",
         type=_positive,
@@ -142,11 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--ground-truth", type=Path, default=BUNDLED_GROUND_TRUTH, metavar="DIR"
     )
-    command.add_argument(
-        "--challenge",
-        default=os.environ.get("FLARE_CHALLENGE") or "flare21",
-        metavar="NAME|FILE.toml",
-    )
+    _add_challenge(command)
 
     command = commands.add_parser(
         "demonstration",
@@ -161,6 +152,16 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=SEED, metavar="N", help="default: %(default)s"
     )
     return parser
+
+
+def _add_challenge(command: argparse.ArgumentParser) -> None:
+    """Let a command be told whose rules apply."""
+    command.add_argument(
+        "--challenge",
+        default=os.environ.get("FLARE_CHALLENGE") or "flare21",
+        metavar="NAME|FILE.toml",
+        help="whose rules apply (default: $FLARE_CHALLENGE, else flare21)",
+    )
 
 
 def _positive(text: str) -> int:

@@ -124,7 +124,7 @@ def read_grid(path: Path, name: str) -> Grid:
     Raises
     ------
     FileFormatError
-        If it is no NIfTI file, or of a kind that no label map has.
+        If its format is not accepted, or of a kind that no label map has.
     DamagedFileError
         If it ends within its header.
     InputError

@@ -124,8 +124,8 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
     Raises
     ------
     GroundTruthError
-        If there is none, a case has two, one is no .nii.gz file, or the demonstration
-        set was not removed.
+        If there is none, a case has two, one has a format that is not accepted, or the
+        demonstration set lies beside others.
     """
     files = find_label_maps(folder, follow_links=True).files
     if not files:

@@ -69,12 +69,13 @@ def score_cases(
     GroundTruthError
         If a reference is damaged or breaks the rules of the challenge.
     WorkerError
-        If a case cannot be scored in a process that has this computer to itself.
+        If a case is too much for a process that has this computer to itself.
     """
     attempt = partial(_attempt, challenge=challenge, check_only=check_only)
     workers = min(workers, len(pairs))
     if workers <= 1:
-        yield from map(attempt, pairs)
+        for pair in pairs:
+            yield _here(attempt, pair)
         return
     left = list(pairs)
     try:
@@ -89,15 +90,28 @@ def score_cases(
         yield _alone(attempt, pair)
 
 
+def _here(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
+    """Score one case in this process."""
+    try:
+        return attempt(pair)
+    except MemoryError as error:
+        raise _worker_error(pair, error) from error
+
+
 def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
     """Score one case in a process of its own, so that its end is not ours."""
     try:
         with _pool(1) as pool:
             return pool.submit(attempt, pair).result()
     except (BrokenProcessPool, MemoryError) as error:
-        how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
-        problem = f"{safe(pair.prediction.name)}: the process that scored it {how}"
-        raise WorkerError(problem) from error
+        raise _worker_error(pair, error) from error
+
+
+def _worker_error(pair: CasePair, error: Exception) -> WorkerError:
+    """Say which case was too much, and how it ended."""
+    how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
+    name = safe(pair.prediction.name)
+    return WorkerError(f"{name}: the process that scored it {how}")
 
 
 @contextmanager

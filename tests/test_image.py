@@ -11,6 +11,7 @@ import pytest
 from tests.builders import (
     ROOT,
     case_names,
+    metaimage_bytes,
     organ_boxes,
     run_evaluate,
     write_cases,
@@ -229,19 +230,20 @@ def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
 
 
 def test_labels_of_ones_own_are_baked_in(image, tmp_path):
-    """Nested, linked, and readable by their owner alone."""
+    """Nested, linked, readable by their owner alone, and in another format."""
     labels = write_cases(tmp_path / "labels" / "nested", case_names(2))
     (labels / "validation_002.nii.gz").rename(tmp_path / "elsewhere")
     (labels / "validation_002.nii.gz").symlink_to(tmp_path / "elsewhere")
     (labels / "validation_001.nii.gz").chmod(0o600)
+    (labels / "validation_003.mha").write_bytes(metaimage_bytes(organ_boxes()))
     moved = organ_boxes(shift=1)
-    folder = write_cases(tmp_path / "input", case_names(2), labels=moved)
+    folder = write_cases(tmp_path / "input", case_names(3), labels=moved)
 
     with built(f"{IMAGE}-own", "--ground-truth", tmp_path / "labels") as name:
         run = run_image(name, folder, tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, b"")
-    assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 2
+    assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,18 @@ def test_workers_end_with_a_parent_that_is_killed(start):
     wait_for(lambda: session_of(run) == [])
 
 
+def test_one_worker_without_memory_names_the_case_too(
+    monkeypatch, predictions, ground_truth
+):
+    def hungry(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("flare.workers.score_case", hungry)
+
+    with pytest.raises(WorkerError, match=r"^validation_001\.nii\.gz: .* memory"):
+        flare.evaluate(predictions, ground_truth, workers=1)
+
+
 def test_in_python_the_error_names_the_case(monkeypatch, predictions, ground_truth):
     def killed(*_):
         os.kill(os.getpid(), signal.SIGKILL)
