@@ -8,7 +8,7 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from flare.errors import DamagedFileError, FileFormatError, FractionError, Input
 from flare.header import Grid, Header
 from flare.names import safe
 from flare.nifti import is_nifti, read_nifti_header
+from flare.occupancy import LabelFinder, Occupancy
 from flare.streams import (
     GZIP_MAGIC,
     PIECE_BYTES,
@@ -91,10 +92,15 @@ class LabelMap:
     grid: Grid
     labels: Labels
     """Shape (Z, Y, X); 0 also where the file has an unknown label."""
+    places: Mapping[int, Occupancy]
+    """Where each known label is."""
     unknown: tuple[int, ...]
     """Labels in the file that are not known, smallest first; the first few of many."""
-    has_organs: bool
-    """Whether any voxel has a known label other than 0."""
+
+    @property
+    def has_organs(self) -> bool:
+        """Whether any voxel has a known label."""
+        return any(place.rows.any() for place in self.places.values())
 
 
 def case_name(path: Path) -> str | None:
@@ -134,7 +140,12 @@ def read_grid(path: Path, name: str) -> Grid:
         return header.grid
 
 
-def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
+def read_label_map(
+    path: Path,
+    name: str,
+    known: Sequence[int],
+    allocate: Callable[[int], Labels] | None = None,
+) -> LabelMap:
     """Read a whole label map and verify it.
 
     Parameters
@@ -143,8 +154,10 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
         The file. Its header decides how much memory this takes: look at it first.
     name : str
         What the file is called in an error.
-    known : collection of int
+    known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
+    allocate : callable, optional
+        Gives an array of uint8 for so many labels, with any content.
 
     Raises
     ------
@@ -157,26 +170,31 @@ def read_label_map(path: Path, name: str, known: Collection[int]) -> LabelMap:
         If a voxel is not a whole number.
     """
     with _opened(path, name) as (header, stream):
-        labels = np.empty(header.voxels, dtype=np.uint8)
-        sorter = _LabelSorter(known)
+        labels = (allocate or _fresh)(header.voxels)
+        narrower = _Narrower(header.slope, header.intercept)
+        finder = LabelFinder(labels, header.grid.shape, known)
         found = stream.skip(header.voxel_offset)
         if found == header.voxel_offset:
-            found += _read_voxels(stream, header, labels, sorter)
+            found += _read_voxels(stream, header, labels, narrower, finder)
         promised = header.voxel_offset + header.voxels * header.dtype.itemsize
         if found < promised or stream.read(1):
             more = "more" if found == promised else "fewer"
             text = f"it holds {more} voxels than its header says"
             raise DamagedFileError(name, text)
-    if sorter.fraction is not None:
-        text = f"voxels are not whole numbers (found {sorter.fraction:.6g})"
+    if narrower.fraction is not None:
+        text = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
             text += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError(name, text)
+    places = finder.finish()
+    if finder.unwanted:
+        _erase(labels, finder.unwanted)
+    unknown = [*sorted(narrower.misfits), *sorted(finder.unwanted)]
     return LabelMap(
         grid=header.grid,
         labels=labels.reshape(header.grid.shape),
-        unknown=tuple(sorted(sorter.unknown)),
-        has_organs=sorter.has_organs,
+        places=places,
+        unknown=tuple(sorted(unknown[:UNKNOWN_LABELS_LIMIT])),
     )
 
 
@@ -231,7 +249,11 @@ def _read_header(file: BinaryIO, start: bytes, name: str) -> tuple[Header, Strea
 
 
 def _read_voxels(
-    stream: Stream, header: Header, labels: Labels, sorter: _LabelSorter
+    stream: Stream,
+    header: Header,
+    labels: Labels,
+    narrower: _Narrower,
+    finder: LabelFinder,
 ) -> int:
     """Fill `labels`; the number of bytes read is smaller only if the stream ends."""
     is_plain = header.dtype == np.uint8 and not header.is_scaled
@@ -246,43 +268,40 @@ def _read_voxels(
         if count < values.nbytes:
             break
         if not is_plain:
-            piece[:] = sorter.narrow(values, header.slope, header.intercept)
-        sorter.sort_out(piece)
+            piece[:] = narrower.narrow(values)
+        finder.add(start, start + piece.size)
     return read
 
 
-class _LabelSorter:
-    """Turns stored values into known labels, and remembers what was not one."""
+def _erase(labels: Labels, unwanted: set[int]) -> None:
+    """Replace some labels by 0."""
+    table = np.arange(256, dtype=np.uint8)
+    table[list(unwanted)] = 0
+    for start in range(0, labels.size, PIECE_BYTES):
+        piece = labels[start : start + PIECE_BYTES]
+        piece[:] = table[piece]
 
-    def __init__(self, known: Collection[int]) -> None:
-        self.unknown: set[int] = set()
+
+def _fresh(size: int) -> Labels:
+    """Memory for labels that nobody has used before."""
+    return np.empty(size, dtype=np.uint8)
+
+
+class _Narrower:
+    """Turns stored values into labels of one byte, and remembers what was not one."""
+
+    def __init__(self, slope: float, intercept: float) -> None:
+        self.misfits: set[int] = set()
+        """Whole numbers that fit into no byte; the first few of many."""
         self.fraction: float | None = None
-        self.has_organs = False
-        self._known = np.zeros(256, dtype=np.uint8)
-        labels = [0, *known]
-        self._known[labels] = labels
-        self._first_unknown = next(
-            (label for label in range(256) if self._known[label] != label), 256
-        )
+        """The first value that is no whole number."""
+        self._slope, self._intercept = slope, intercept
 
-    def sort_out(self, labels: Labels) -> None:
-        """Replace unknown labels by 0."""
-        largest = int(labels.max())
-        if largest < self._first_unknown:
-            self.has_organs |= largest > 0
-            return
-        present = np.flatnonzero(np.bincount(labels, minlength=256))
-        self._remember(present[self._known[present] != present])
-        labels[:] = self._known[labels]
-        self.has_organs |= bool(labels.any())
-
-    def narrow(
-        self, values: npt.NDArray[Any], slope: float, intercept: float
-    ) -> npt.NDArray[Any]:
+    def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values as labels of one byte; what fits into none becomes 0."""
-        if (slope, intercept) != (1, 0):
+        if (self._slope, self._intercept) != (1, 0):
             with np.errstate(over="ignore", invalid="ignore"):
-                values = values.astype(np.float64) * slope + intercept
+                values = values.astype(np.float64) * self._slope + self._intercept
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
             if values.dtype.kind != "f" or np.array_equal(labels, values):
@@ -294,9 +313,7 @@ class _LabelSorter:
                     self.fraction = float(values[is_fraction][0])
                 values = np.where(is_fraction, 0, values)
         fits = (values >= 0) & (values <= 255)
-        self._remember(np.unique(values[~fits]))
+        room = UNKNOWN_LABELS_LIMIT - len(self.misfits)
+        misfits = np.unique(values[~fits])[: max(0, room)]
+        self.misfits.update(int(value) for value in misfits)
         return np.where(fits, values, 0)
-
-    def _remember(self, unknown: npt.NDArray[Any]) -> None:
-        room = UNKNOWN_LABELS_LIMIT - len(self.unknown)
-        self.unknown.update(int(label) for label in unknown[: max(0, room)])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.arrays import Labels, Mask, Spacing
-from flare.surfels import Tally, ball_runs, find_labels, tally
+from flare.areas import surfel_areas
+from flare.arrays import Labels, Mask, Memory, Spacing
+from flare.occupancy import Occupancy, find_labels
+from flare.surfels import Tally, ball_runs, tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,10 @@ def compare_labels(
     prediction: Labels,
     spacing: Spacing,
     tolerances: Mapping[int, float],
+    *,
+    places: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None,
+    crops: Mapping[int, Callable[[slice], slice]] | None = None,
+    memory: Memory | None = None,
 ) -> dict[int, Agreement]:
     """Compare several labels of two label maps, each as a mask of its own.
 
@@ -140,6 +145,13 @@ def compare_labels(
         Voxel size in mm along z, y, x: the order of the array axes.
     tolerances : mapping of int to float
         For each label to compare, 1 to 255, its NSD tolerance in mm.
+    places : pair of mappings of int to Occupancy, optional
+        Where the labels are in reference and prediction, if that is known already.
+    crops : mapping of int to callable, optional
+        For labels that are compared in some slices alone: which ones, given those from
+        the first to the last that hold the label in the reference, if there are any.
+    memory : Memory, optional
+        To be used again, when many label maps are compared.
 
     Returns
     -------
@@ -159,19 +171,21 @@ def compare_labels(
         if not (0 < length < math.inf):
             text = f"spacing and tolerance must be positive and finite: {length}"
             raise ValueError(text)
-    occupancies = find_labels(reference, prediction, tuple(tolerances))
-    return {
-        label: _agreement(
-            tally(
-                reference,
-                prediction,
-                occupancy,
-                ball_runs(spacing, tolerances[label], occupancy.extent),
-            ),
-            spacing,
-        )
-        for label, occupancy in occupancies.items()
-    }
+    in_reference, in_prediction = places or (
+        find_labels(labels, tuple(tolerances)) for labels in (reference, prediction)
+    )
+    agreements = {}
+    memory = memory or Memory()
+    for label, tolerance in tolerances.items():
+        zs = slice(None)
+        slices = in_reference[label].span_z
+        if crops and label in crops and slices.stop > slices.start:
+            zs = crops[label](slices)
+        occupancy = (in_reference[label] | in_prediction[label]).within(zs)
+        runs = ball_runs(spacing, tolerance, occupancy.extent)
+        counts = tally(reference[zs], prediction[zs], occupancy, runs, memory)
+        agreements[label] = _agreement(counts, spacing)
+    return agreements
 
 
 def _dice(reference_voxels: int, prediction_voxels: int, shared_voxels: int) -> float:
@@ -198,23 +212,11 @@ def _check_shapes(
         raise ValueError(text)
 
 
-@lru_cache(maxsize=256)
-def _surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
-    """Area in mm2 of the surfel of each code; 0 for codes 0 and 255, which are none."""
-    # SciPy comes with it, whose import takes longer than to refuse a submission.
-    from surface_distance import lookup_tables
-
-    areas: npt.NDArray[np.float64] = (
-        lookup_tables.create_table_neighbour_code_to_surface_area(spacing)
-    )
-    return areas
-
-
 def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
     """Turn counts into DSC and NSD."""
-    areas = _surfel_areas(spacing)
-    within = math.fsum(tally.surfels[1] * areas)
-    total = math.fsum(tally.surfels.sum(axis=0) * areas)
+    areas = surfel_areas(spacing)
+    within = math.fsum((tally.surfels - tally.beyond) * areas)
+    total = math.fsum(tally.surfels * areas)
     voxels = (tally.reference_voxels, tally.prediction_voxels)
     return Agreement(
         reference_voxels=voxels[0],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 
 import numpy as np
 
+from flare.arrays import Memory
 from flare.challenge import (
     Challenge,
     GridComparison,
@@ -38,6 +41,8 @@ from flare.placement import compare_positions, compare_sizes
 from flare.submission import CasePair, LabelMapFile
 
 _log = logging.getLogger(__name__)
+
+_of_thread = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,10 @@ class CheckedHeaders:
 
 
 def score_labels(
-    reference: LabelMap, prediction: LabelMap, challenge: Challenge
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+    memory: Memory | None = None,
 ) -> tuple[OrganScore, ...]:
     """Score every organ of a challenge.
 
@@ -92,6 +100,8 @@ def score_labels(
     challenge : Challenge
         Whose rules are applied, in this order: unknown labels that make a case 0,
         the z-range, absent organs, the smallest DSC for NSD, rounding.
+    memory : Memory, optional
+        To be used again, when many cases are scored.
 
     Returns
     -------
@@ -110,39 +120,34 @@ def score_labels(
         return tuple(
             OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
         )
-    agreements: dict[int, Agreement] = {}
-    everywhere = [o for o in challenge.organs if o.name not in challenge.z_range.organs]
-    for organs, zs in (
-        (everywhere, slice(None)),
-        *(
-            ([organ], _z_range(reference, organ.label, challenge.z_range.top_slice))
+    z_range = partial(_z_range, top_slice=challenge.z_range.top_slice)
+    agreements = compare_labels(
+        reference.labels,
+        prediction.labels,
+        reference.grid.spacing,
+        {organ.label: organ.tolerance_mm for organ in challenge.organs},
+        crops={
+            organ.label: z_range
             for organ in challenge.organs
-            if organ not in everywhere
-        ),
-    ):
-        agreements |= compare_labels(
-            reference.labels[zs],
-            prediction.labels[zs],
-            reference.grid.spacing,
-            {organ.label: organ.tolerance_mm for organ in organs},
-        )
+            if organ.name in challenge.z_range.organs
+        },
+        places=(reference.places, prediction.places),
+        memory=memory,
+    )
     return tuple(
         _organ_score(organ, agreements[organ.label], challenge)
         for organ in challenge.organs
     )
 
 
-def _z_range(reference: LabelMap, label: int, top_slice: TopSlice) -> slice:
-    """Slices in which an organ is scored; all of them if the reference lacks it.
+def _z_range(slices: slice, top_slice: TopSlice) -> slice:
+    """Slices in which an organ is scored, given those that hold it in the reference.
 
     The official scripts drop the top slice by mistake, and crash when it is the only
     one; here a single slice is kept.
     """
-    slices = [z for z, plane in enumerate(reference.labels) if (plane == label).any()]
-    if not slices:
-        return slice(None)
-    dropped = 1 if top_slice is TopSlice.DROPPED and slices[-1] > slices[0] else 0
-    return slice(slices[0], slices[-1] + 1 - dropped)
+    is_dropped = top_slice is TopSlice.DROPPED and slices.stop - slices.start > 1
+    return slice(slices.start, slices.stop - (1 if is_dropped else 0))
 
 
 def _organ_score(
@@ -207,12 +212,13 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     GroundTruthError
         If that is so for the reference.
     """
-    reference = read_reference(pair.reference, challenge)
-    prediction = check_prediction(pair, challenge)
+    memory = _thread_memory()
+    reference = read_reference(pair.reference, challenge, memory)
+    prediction = check_prediction(pair, challenge, memory)
     if reference.grid.shape != prediction.grid.shape:
         text = "it changed while it was evaluated"
         raise DamagedFileError(pair.prediction.name, text)
-    organs = score_labels(reference, prediction, challenge)
+    organs = score_labels(reference, prediction, challenge, memory)
     counted = [
         score
         for score, organ in zip(organs, challenge.organs, strict=True)
@@ -246,7 +252,17 @@ def worst_score(
     )
 
 
-def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
+def _thread_memory() -> Memory:
+    """Memory of this thread, which scores one case after the other."""
+    if not hasattr(_of_thread, "memory"):
+        _of_thread.memory = Memory()
+    memory: Memory = _of_thread.memory
+    return memory
+
+
+def check_prediction(
+    pair: CasePair, challenge: Challenge, memory: Memory | None = None
+) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
     Raises
@@ -255,7 +271,7 @@ def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
         If it is damaged, or holds fractions or labels that are not allowed.
     """
     file = pair.prediction
-    prediction = _read(file, challenge)
+    prediction = _read(file, "prediction", challenge, memory)
     if (
         prediction.unknown
         and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
@@ -265,7 +281,9 @@ def check_prediction(pair: CasePair, challenge: Challenge) -> LabelMap:
     return prediction
 
 
-def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
+def read_reference(
+    file: LabelMapFile, challenge: Challenge, memory: Memory | None = None
+) -> LabelMap:
     """Read the reference of a case; what is wrong with it is the organisers'.
 
     Raises
@@ -274,7 +292,7 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
         If it is damaged, or holds fractions or labels that are not allowed.
     """
     try:
-        reference = _read(file, challenge)
+        reference = _read(file, "reference", challenge, memory)
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
@@ -284,10 +302,13 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     return reference
 
 
-def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
+def _read(
+    file: LabelMapFile, place: str, challenge: Challenge, memory: Memory | None
+) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]
-    return read_label_map(file.path, file.name, known)
+    allocate = partial((memory or Memory()).take, place)
+    return read_label_map(file.path, file.name, known, allocate)
 
 
 def _other_edition(labels: LabelMap, challenge: Challenge) -> str:

@@ -17,112 +17,24 @@ neighbour, along every axis, is one constant shift of the whole buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.arrays import Labels, Mask, Spacing
+from flare.arrays import Labels, Memory, Spacing
+from flare.occupancy import Occupancy
 
 _Bytes = npt.NDArray[np.uint8]
+_Indices = npt.NDArray[np.intp]
 
-CHUNK_BYTES = 2**19
+CHUNK_BYTES = 2**20
 """Masks are built in pieces of about this size, to stay in the CPU's cache."""
 
-
-# --- Where a label is -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
-    """Where one label is, in either map. A slab is a fixed number of slices."""
-
-    label: int
-    depth: int
-    """Slices of the whole maps."""
-    slab_depth: int
-    rows: Mask
-    """Shape (slabs, Y): is the label anywhere in row y of the slab's slices?"""
-    columns: Mask
-    """Shape (slabs, X): the same for column x."""
-
-    @property
-    def span_z(self) -> slice:
-        """Slices of all slabs that hold the label."""
-        slabs = _span(self.rows.any(axis=1))
-        stop = min(slabs.stop * self.slab_depth, self.depth)
-        return slice(slabs.start * self.slab_depth, stop)
-
-    def span_yx(self, zs: slice) -> tuple[slice, slice]:
-        """Rows and columns outside which the slices `zs` do not hold the label."""
-        slabs = slice(zs.start // self.slab_depth, -(-zs.stop // self.slab_depth))
-        return (
-            _span(self.rows[slabs].any(axis=0)),
-            _span(self.columns[slabs].any(axis=0)),
-        )
-
-    @property
-    def extent(self) -> tuple[int, int, int]:
-        """Size in voxels of the box around the label."""
-        spans = (self.span_z, *self.span_yx(slice(0, self.depth)))
-        depth, height, width = (span.stop - span.start for span in spans)
-        return depth, height, width
-
-
-def find_labels(
-    reference: Labels, prediction: Labels, labels: tuple[int, ...]
-) -> dict[int, Occupancy]:
-    """Note which rows and columns each label occupies, slab by slab."""
-    depth, height, width = reference.shape
-    ys, xs = _find_plane(reference, prediction)
-    plane = (ys.stop - ys.start, xs.stop - xs.start)
-    plane_size = plane[0] * plane[1]
-    slab_depth = max(1, min(depth, CHUNK_BYTES // max(1, plane_size)))
-    slabs = -(-depth // slab_depth)
-    rows = np.zeros((len(labels), slabs, height), dtype=np.bool_)
-    columns = np.zeros((len(labels), slabs, width), dtype=np.bool_)
-
-    buffers = np.empty((4, slab_depth, *plane), dtype=np.uint8)
-    for slab in range(slabs if plane_size else 0):
-        zs = slice(slab * slab_depth, min((slab + 1) * slab_depth, depth))
-        first, second, is_first, is_second = buffers[:, : zs.stop - zs.start]
-        first[:], second[:] = reference[zs, ys, xs], prediction[zs, ys, xs]
-        for index, label in enumerate(labels):
-            np.equal(first, label, out=is_first.view(np.bool_))
-            np.equal(second, label, out=is_second.view(np.bool_))
-            np.bitwise_or(is_first, is_second, out=is_first)
-            shadow = np.bitwise_or.reduce(is_first, axis=0)
-            rows[index, slab, ys] = shadow.any(axis=1)
-            columns[index, slab, xs] = shadow.any(axis=0)
-
-    return {
-        label: Occupancy(
-            label=label,
-            depth=depth,
-            slab_depth=slab_depth,
-            rows=rows[index],
-            columns=columns[index],
-        )
-        for index, label in enumerate(labels)
-    }
-
-
-def _find_plane(reference: Labels, prediction: Labels) -> tuple[slice, slice]:
-    """Rows and columns outside which both maps are background in every slice."""
-    shadow = np.bitwise_or.reduce(reference, axis=0)
-    shadow |= np.bitwise_or.reduce(prediction, axis=0)
-    return _span(shadow.any(axis=1)), _span(shadow.any(axis=0))
-
-
-def _span(occupied: npt.NDArray[np.bool_] | np.bool_) -> slice:
-    """From the first to the last True, or an empty slice."""
-    where = np.flatnonzero(occupied)
-    return slice(int(where[0]), int(where[-1]) + 1) if where.size else slice(0, 0)
-
-
-# --- Surfels ----------------------------------------------------------------------
+DENSE = 16
+"""If more than one of so many corners is a surfel, all are looked at, and not those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +50,7 @@ class Run:
 def ball_runs(
     spacing: Spacing, tolerance: float, extent: tuple[int, int, int]
 ) -> tuple[Run, ...]:
-    """Rows of the ball of radius `tolerance`, narrow ones first.
+    """Rows of the ball of radius `tolerance`, the widest and nearest first.
 
     No offset needs to be longer than the `extent` of the surfaces. Squares are added
     in the order x, y, z, as SciPy's distance transform adds them for the official
@@ -158,7 +70,7 @@ def ball_runs(
         Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(widths[z, y]) - 1)
         for z, y in np.argwhere(widths)
     ]
-    return tuple(sorted(runs, key=lambda run: run.half_width))
+    return tuple(sorted(runs, key=lambda run: -run.half_width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,20 +83,34 @@ class _Window:
     """Slice of the buffer where the box begins."""
     shape: tuple[int, int, int]
     """Shape of the buffer: the box and the zeros that end its rows and slices."""
-    inner: slice
-    """Slices of the buffer whose corners are counted in this window."""
+    margin: int
+    """Slices at either end of the buffer whose corners are not counted."""
 
     @property
-    def flat_inner(self) -> slice:
-        """The same as elements of the flat buffer."""
-        plane = self.shape[1] * self.shape[2]
-        return slice(self.inner.start * plane, self.inner.stop * plane)
+    def row(self) -> int:
+        """From a corner to its neighbour along y, in the flat buffer."""
+        return self.shape[2]
+
+    @property
+    def plane(self) -> int:
+        """From a corner to its neighbour along z."""
+        return self.shape[1] * self.shape[2]
+
+    @property
+    def size(self) -> int:
+        """Of the flat buffer."""
+        return self.shape[0] * self.plane
+
+    @property
+    def inner(self) -> slice:
+        """The part of the flat buffer whose corners are counted in this window."""
+        return slice(self.margin * self.plane, self.size - self.margin * self.plane)
 
 
 def _windows(occupancy: Occupancy, runs: tuple[Run, ...]) -> Iterator[_Window]:
     """Cut the box of a label along z; corner slice z is before voxel z."""
     reach_z, reach_y = max(run.z for run in runs), max(run.y for run in runs)
-    reach_x = runs[-1].half_width
+    reach_x = runs[0].half_width
     _, height, width = occupancy.extent
     step = max(4 * (reach_z + 1), CHUNK_BYTES // max(1, height * width))
     span_z = occupancy.span_z
@@ -202,7 +128,7 @@ def _windows(occupancy: Occupancy, runs: tuple[Run, ...]) -> Iterator[_Window]:
                 ys.stop - ys.start + 1 + reach_y,
                 -(-(xs.stop - xs.start + 1 + reach_x) // 8) * 8,
             ),
-            inner=slice(reach_z + 1, reach_z + 1 + stop - start),
+            margin=reach_z + 1,
         )
 
 
@@ -214,7 +140,9 @@ class Tally:
     prediction_voxels: int
     shared_voxels: int
     surfels: npt.NDArray[np.int64]
-    """Both masks' surfels by code; shape (2, 256): beyond and within the tolerance."""
+    """Both masks' surfels by code; shape (256,)."""
+    beyond: npt.NDArray[np.int64]
+    """Those of them that are farther than the tolerance from the other surface."""
 
 
 def tally(
@@ -222,89 +150,140 @@ def tally(
     prediction: Labels,
     occupancy: Occupancy,
     runs: tuple[Run, ...],
+    memory: Memory,
 ) -> Tally:
     """Count the voxels and surfels of one label."""
     voxels = np.zeros(3, dtype=np.int64)
-    surfels = np.zeros((2, 256), dtype=np.int64)
+    surfels = np.zeros(256, dtype=np.int64)
+    beyond = np.zeros(256, dtype=np.int64)
     for window in _windows(occupancy, runs):
-        first = _mask(reference, occupancy.label, window)
-        second = _mask(prediction, occupancy.label, window)
-        inner = first[window.inner], second[window.inner]
-        voxels += [
-            np.count_nonzero(mask.view(np.bool_))
-            for mask in (*inner, inner[0] & inner[1])
+        buffers = _Buffers(memory, window.size)
+        probes = tuple(_probes(runs, window))
+        masks = [
+            _mask(labels, occupancy.label, window, buffers[name])
+            for labels, name in ((reference, "first"), (prediction, "second"))
         ]
-        first_codes, second_codes = _codes(first), _codes(second)
-        first_border, second_border = _border(first_codes), _border(second_codes)
-        surfels += _count(
-            first_codes, first_border, _cover(second_border, runs, window), window
-        )
-        surfels += _count(
-            second_codes, second_border, _cover(first_border, runs, window), window
-        )
+        inner = [mask[window.inner] for mask in masks]
+        both = np.bitwise_and(inner[0], inner[1], out=buffers["scratch"][window.inner])
+        voxels += [np.count_nonzero(m.view(np.bool_)) for m in (*inner, both)]
+        codes = [_codes(mask, window, buffers["scratch"]) for mask in masks]
+        borders = [
+            _border(code, buffers[name])
+            for code, name in zip(codes, ("first border", "second border"), strict=True)
+        ]
+        for code, border, other in zip(codes, borders, reversed(borders), strict=True):
+            where = _find_surfels(border, window)
+            surfels += np.bincount(code[where], minlength=256)
+            where = _beyond(where, other, probes, window, buffers)
+            beyond += np.bincount(code[where], minlength=256)
     first_total, second_total, shared = (int(count) for count in voxels)
     return Tally(
         reference_voxels=first_total,
         prediction_voxels=second_total,
         shared_voxels=shared,
         surfels=surfels,
+        beyond=beyond,
     )
 
 
-def _mask(labels: Labels, label: int, window: _Window) -> _Bytes:
-    """Voxels of one label as 0 and 1, in the window's zero-padded buffer."""
-    voxels = np.zeros(window.shape, dtype=np.uint8)
+class _Buffers:
+    """The flat buffers of a window, by name, all of one size and with any content."""
+
+    def __init__(self, memory: Memory, size: int) -> None:
+        self._memory, self._size = memory, size
+
+    def __getitem__(self, name: str) -> _Bytes:
+        return self._memory.take(name, self._size)
+
+
+def _mask(labels: Labels, label: int, window: _Window, buffer: _Bytes) -> _Bytes:
+    """Voxels of one label as 0 and 1, zero-padded."""
+    buffer[:] = 0
     box = labels[window.box]
     depth, height, width = box.shape
     start = window.first_slice
-    voxels[start : start + depth, :height, :width] = box.copy() == label
-    return voxels
+    voxels = buffer.reshape(window.shape)
+    voxels[start : start + depth, :height, :width] = box
+    np.equal(buffer, label, out=buffer.view(np.bool_))
+    return buffer
 
 
-def _codes(mask: _Bytes) -> _Bytes:
+def _codes(mask: _Bytes, window: _Window, scratch: _Bytes) -> _Bytes:
     """Which of the eight voxels around each corner belong to the mask, as bits.
 
     Overwrites `mask`. Corner (z, y, x) is the one before voxel (z, y, x) on all axes.
     """
-    codes = mask.ravel()
-    for weight, shift in ((2, 1), (4, mask.shape[2]), (16, mask[0].size)):
-        before = np.multiply(codes[:-shift], weight)
-        codes[shift:] |= before
-    return codes
+    for weight, shift in ((2, 1), (4, window.row), (16, window.plane)):
+        before = np.multiply(mask[:-shift], weight, out=scratch[:-shift])
+        mask[shift:] |= before
+    return mask
 
 
-def _border(codes: _Bytes) -> _Bytes:
+def _border(codes: _Bytes, buffer: _Bytes) -> _Bytes:
     """1 where a corner has voxels inside and outside of the mask: a surfel."""
-    return (codes + np.uint8(1) > 1).view(np.uint8)
+    np.add(codes, 1, out=buffer)  # code 255 becomes 0
+    np.greater(buffer, 1, out=buffer.view(np.bool_))
+    return buffer
 
 
-def _cover(border: _Bytes, runs: tuple[Run, ...], window: _Window) -> _Bytes:
-    """1 for every inner corner of the window within reach of a surfel in `border`."""
-    row, plane = window.shape[2], window.shape[1] * window.shape[2]
-    start, stop = window.inner.start * plane, window.inner.stop * plane
-    covered = np.zeros(stop - start, dtype=np.uint8)
-    widened, half_width = border.copy(), 0
-    for run in runs:
-        while half_width < run.half_width:
-            half_width += 1
-            widened[half_width:] |= border[:-half_width]
-            widened[:-half_width] |= border[half_width:]
-        shift = run.z * plane + run.y * row
-        covered |= widened[start + shift : stop + shift]
-    return covered
+def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
+    """Indices of the surfels that are counted in this window.
 
-
-def _count(
-    codes: _Bytes, border: _Bytes, covered: _Bytes, window: _Window
-) -> npt.NDArray[np.int64]:
-    """Surfels of the window's inner corners by code, beyond and within the tolerance.
-
-    Surfels are few, so eight corners at a time are looked at, and left out where none
-    of the eight is a surfel; a corner beside a surfel adds to code 0 or 255.
+    They are few, so eight corners at a time are looked at first.
     """
-    inner = window.flat_inner
-    where = np.flatnonzero(border[inner].view(np.uint64) != 0)
-    keys = covered.view(np.uint64)[where].view(np.uint8).astype(np.uint16)
-    keys <<= 8
-    keys |= codes[inner].view(np.uint64)[where].view(np.uint8)
-    return np.bincount(keys, minlength=512).reshape(2, 256)
+    eights = border[window.inner].view(np.uint64)
+    occupied = np.flatnonzero(eights != 0)
+    where = np.flatnonzero(eights[occupied].view(np.bool_))
+    found: _Indices = window.inner.start + occupied[where >> 3] * 8 + (where & 7)
+    return found
+
+
+def _probes(runs: tuple[Run, ...], window: _Window) -> Iterator[tuple[int, int]]:
+    """All that has to be looked up to know what the ball around a corner holds.
+
+    Yields pairs of a level, which is an index of what `_widened` returns, and a shift
+    of the flat buffer. The widest border that is not wider than a run shows all of it,
+    if it is looked up at both of the run's ends.
+    """
+    for run in runs:
+        level = run.half_width.bit_length()
+        rest = run.half_width - (1 << level >> 1)
+        for x in {-rest, rest}:
+            yield level, run.z * window.plane + run.y * window.row + x
+
+
+def _beyond(
+    where: _Indices,
+    border: _Bytes,
+    probes: Sequence[tuple[int, int]],
+    window: _Window,
+    buffers: _Buffers,
+) -> _Indices:
+    """Which of the corners `where` have no surfel of `border` within the tolerance."""
+    widened = _widened(border, probes[0][0], buffers)
+    if where.size * DENSE > border.size:
+        covered, inner = buffers["scratch"], window.inner
+        covered[:] = 0
+        for level, shift in probes:
+            moved = slice(inner.start + shift, inner.stop + shift)
+            covered[inner] |= widened[level][moved]
+        return where.compress(covered[where] == 0)
+    for level, shift in probes:
+        where = where.compress(widened[level][where + shift] == 0)
+    return where
+
+
+def _widened(border: _Bytes, levels: int, buffers: _Buffers) -> list[_Bytes]:
+    """The border, widened along x by 0, 1, 2, 4, 8, ... corners to either side."""
+    widened = [border]
+    for level in range(1, levels + 1):
+        step = max(1, 1 << level >> 2)
+        wider = buffers[f"widened {level}"]
+        wider[:step] = wider[-step:] = 0  # no probe sees them: they are in the margin
+        np.bitwise_or(
+            widened[-1][: -2 * step], widened[-1][2 * step :], out=wider[step:-step]
+        )
+        if level == 1:  # from level 2 on, the two halves meet
+            wider |= border
+        widened.append(wider)
+    return widened

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import flare
 from flare import surfels
+from flare.arrays import Memory
 from flare.metrics import compare_labels
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -215,6 +216,33 @@ def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance, density):
 
     assert nsd == pytest.approx(expected, abs=EXACT)
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
+
+
+@pytest.mark.parametrize("dense", [0, 10**9])
+@pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.5, 4.0, 7.0])
+def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
+    """One looks at every surfel, one at every corner."""
+    monkeypatch.setattr(surfels, "DENSE", dense)
+    for seed in range(5):
+        pair = random_pair(("blobs", "noise")[seed % 2], seed=seed, shape=(9, 9, 10))
+        expected = brute_force_nsd(*pair, (1.0, 0.8, 0.35), tolerance)
+
+        nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.35), tolerance)
+
+        assert nsd == pytest.approx(expected, abs=EXACT)
+
+
+def test_memory_that_is_used_again_changes_nothing():
+    """Each comparison finds what another one left, which may be larger or smaller."""
+    memory = Memory()
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        shape = random.integers(1, 14, size=3)
+        pair = random.integers(0, 3, size=(2, *shape)).astype(np.uint8)
+
+        found = compare_labels(*pair, (1, 0.9, 0.8), {1: 1.0, 2: 2.5}, memory=memory)
+
+        assert found == compare_labels(*pair, (1, 0.9, 0.8), {1: 1.0, 2: 2.5})
 
 
 def test_many_labels_with_tolerances_of_their_own():

@@ -24,6 +24,7 @@ from flare.errors import (
 )
 from flare.header import Grid
 from flare.labelmaps import LabelMap
+from flare.occupancy import find_labels
 from flare.scoring import check_headers, score_case, score_labels
 from flare.submission import CasePair, LabelMapFile
 from tests.builders import AFFINE, organ_boxes, write_nifti
@@ -38,9 +39,8 @@ def label_map(labels, *, unknown=()):
         spacing=(1.0, 1.0, 1.0),
         affine=((1.0, 0, 0, 0), (0, 1.0, 0, 0), (0, 0, 1.0, 0)),
     )
-    return LabelMap(
-        grid=grid, labels=labels, unknown=unknown, has_organs=bool(labels.any())
-    )
+    places = find_labels(labels, range(1, 16))
+    return LabelMap(grid=grid, labels=labels, unknown=unknown, places=places)
 
 
 def score(reference, prediction, **rules):

@@ -1,0 +1,92 @@
+"""Where a label is, compared with a search voxel by voxel."""
+
+import numpy as np
+import pytest
+
+from flare import occupancy
+from flare.occupancy import find_labels
+
+
+def span(occupied):
+    """From the first to the last True, or an empty slice."""
+    found = [index for index, value in enumerate(occupied) if value]
+    return slice(found[0], found[-1] + 1) if found else slice(0, 0)
+
+
+def assert_found(labels, wanted):
+    for label, found in find_labels(labels, wanted).items():
+        mask = labels == label
+        assert found.label == label
+        np.testing.assert_array_equal(found.rows, mask.any(axis=2))
+        assert found.depth == len(labels)
+        assert found.span_z == span(mask.any(axis=(1, 2)))
+        for z in range(len(labels)):
+            zs = slice(z, min(z + 2, len(labels)))
+            rows, columns = mask[zs].any(axis=(0, 2)), mask[zs].any(axis=(0, 1))
+            assert found.span_yx(zs) == (span(rows), span(columns))
+        extents = [
+            mask.any(axis=axes).nonzero()[0] for axes in ((1, 2), (0, 2), (0, 1))
+        ]
+        assert found.extent == tuple(
+            int(where[-1] - where[0]) + 1 if where.size else 0 for where in extents
+        )
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (3, 5, 7), (4, 6, 8), (2, 3, 1), (9, 1, 3)]
+)
+@pytest.mark.parametrize("labels", [2, 5, 256])
+@pytest.mark.parametrize("sparse", [0, 0.8, 0.99])
+def test_every_label_is_found_where_it_is(shape, labels, sparse):
+    random = np.random.default_rng(labels)
+    for _ in range(10):
+        drawn = random.integers(0, labels, size=shape).astype(np.uint8)
+        drawn[random.random(shape) < sparse] = 0
+        assert_found(drawn, (1, 3, 4, 255))
+
+
+@pytest.mark.parametrize("piece", [8, 16, 64])
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_pieces_and_batches_of_any_size_find_the_same(monkeypatch, piece, batch):
+    monkeypatch.setattr(occupancy, "PIECE_BYTES", piece)
+    monkeypatch.setattr(occupancy, "BATCH", batch)
+    random = np.random.default_rng(piece + batch)
+    for _ in range(20):
+        labels = random.integers(0, 3, size=(3, 5, 7)).astype(np.uint8)
+        labels[random.random(labels.shape) < 0.7] = 0
+        assert_found(labels, (2, 1))
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 16])
+def test_a_label_that_fills_everything_has_no_border_and_is_found(width):
+    assert_found(np.full((3, 4, width), 7, dtype=np.uint8), (7,))
+
+
+def test_a_run_that_goes_on_in_the_next_row_occupies_both():
+    labels = np.zeros((2, 3, 8), dtype=np.uint8)
+    labels.reshape(-1)[5:43] = 1
+    assert_found(labels, (1,))
+
+
+def test_stripes_as_wide_as_what_is_compared_at_once_are_found():
+    labels = np.zeros((3, 4, 16), dtype=np.uint8)
+    labels[:, :, ::8] = 1
+    assert_found(labels, (1,))
+
+
+def test_a_part_of_a_larger_array_is_searched_alone():
+    labels = np.zeros((4, 5, 6), dtype=np.uint8)
+    labels[0, 0, 0] = labels[2, 3, 4] = 1
+    assert_found(labels[1:, 1:, 1:], (1,))
+
+
+def test_two_maps_together_and_some_slices_alone():
+    first, second = np.zeros((2, 4, 5, 6), dtype=np.uint8)
+    first[1, 2, 3] = second[3, 4, 5] = 1
+
+    both = find_labels(first, (1,))[1] | find_labels(second, (1,))[1]
+
+    assert both.span_z == slice(1, 4)
+    assert both.extent == (3, 3, 3)
+    assert both.within(slice(2, 4)).span_z == slice(1, 2)
+    assert both.within(slice(2, 3)).extent == (0, 0, 0)
