@@ -1,0 +1,350 @@
+"""Measures what scoring costs, beside its peers on the same files: ``results.md``.
+
+    python benchmarks/run.py
+
+Everything is run as a process of its own, `evaluate.py` as a user runs it. A figure is
+the median of five rounds, in which the programs take turns in alternating order, so
+that a slow moment of the computer strikes all of them. Costs per case come from the
+difference of a long and a short run, which leaves out start-up. Only ratios of the same
+run say anything about another computer.
+
+This program itself imports nothing but the standard library: the memory of a process
+that starts another one counts as the other's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+SHARED = ROOT.parent / "shared" / "data"
+"""Label maps that are not the project's: measured if they are there."""
+
+RAISED = {
+    "MALLOC_MMAP_THRESHOLD_": "2000000000",
+    "MALLOC_TRIM_THRESHOLD_": "4000000000",
+}
+"""Settings of glibc that let a process keep the memory it frees."""
+
+FLARE22_TOLERANCES_MM = (5, 3, 3, 5, 2, 2, 2, 2, 2, 3, 3, 5, 7)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process took."""
+
+    cpu_s: float
+    """Processor time in user and in kernel mode, its children included."""
+    wall_s: float
+    memory_mb: float
+    """The most that it, or one of its children, had resident."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that goes through a folder of cases."""
+
+    command: tuple[str, ...]
+    """``{}`` stands for the folder."""
+    environment: Mapping[str, str] | None = None
+
+    def run(self, folder: Path) -> Cost:
+        """Run it."""
+        command = [part.replace("{}", str(folder)) for part in self.command]
+        environment = os.environ | dict(self.environment or {})
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            sys.exit(f"failed: {' '.join(command)}")
+        return Cost(
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            wall_s=wall_s,
+            memory_mb=usage.ru_maxrss / 1024,
+        )
+
+
+def evaluation(*options: str, environment: Mapping[str, str] | None = None) -> Program:
+    """`evaluate.py` with some options."""
+    paths = ("--input", "{}/predictions", "--ground-truth", "{}/reference")
+    command = (sys.executable, str(ROOT / "evaluate.py"), *paths, "--output", "{}/out")
+    return Program((*command, *options), environment)
+
+
+def peer(
+    name: str,
+    tolerances: Sequence[float] = (1, 1, 1, 1),
+    environment: Mapping[str, str] | None = None,
+) -> Program:
+    """A loop of ``peers.py``."""
+    command = (sys.executable, str(HERE / "peers.py"), name, "{}")
+    return Program((*command, *map(str, tolerances)), environment)
+
+
+class Benchmark:
+    """The folders of cases, and the table."""
+
+    def __init__(self, folder: Path, rounds: int) -> None:
+        self.folder, self.rounds = folder, rounds
+        self.table = ["| what | median | all rounds | goal |", "|---|---|---|---|"]
+
+    def generate(self, name: str, **options: object) -> Path:
+        """A folder of generated cases."""
+        target = self.folder / name
+        flags = [f"--{key}={value}" for key, value in options.items()]
+        command = [sys.executable, str(HERE / "cases.py"), str(target), *flags]
+        subprocess.run(command, check=True)
+        return target
+
+    def repeat(self, source: Path, number: int, only: str = "") -> Path:
+        """A folder with so many cases: copies of some others, by turns."""
+        target = self.folder / f"{source.name}-{only}-{number}"
+        files = [only] if only else _files(source)
+        for kind in ("reference", "predictions"):
+            (target / kind).mkdir(parents=True)
+            for index in range(number):
+                file = source / kind / files[index % len(files)]
+                shutil.copy(file, target / kind / f"case_{index:04}.nii.gz")
+        return target
+
+    def measure(
+        self, runs: Mapping[str, tuple[Program, Path]]
+    ) -> dict[str, list[Cost]]:
+        """Costs of each run in every round."""
+        costs: dict[str, list[Cost]] = {name: [] for name in runs}
+        for number in range(self.rounds):
+            for name in list(runs) if number % 2 else reversed(list(runs)):
+                program, folder = runs[name]
+                costs[name].append(program.run(folder))
+        return costs
+
+    def measure_case(
+        self, programs: Mapping[str, tuple[Program, Path, Path]]
+    ) -> tuple[dict[str, list[Cost]], dict[str, list[float]]]:
+        """Costs of one case by each program, and the CPU seconds of its start-up.
+
+        Each program has two folders, of fewer and of more cases.
+        """
+        counts = {
+            name: tuple(len(_files(folder)) for folder in folders)
+            for name, (_, *folders) in programs.items()
+        }
+        costs = self.measure(
+            {
+                f"{name} {length}": (program, folder)
+                for name, (program, *folders) in programs.items()
+                for length, folder in zip(("short", "long"), folders, strict=True)
+            }
+        )
+        cases, start_ups = {}, {}
+        for name, (fewer, more) in counts.items():
+            pairs = list(
+                zip(costs[f"{name} short"], costs[f"{name} long"], strict=True)
+            )
+            cases[name] = [
+                Cost(
+                    cpu_s=(long.cpu_s - short.cpu_s) / (more - fewer),
+                    wall_s=(long.wall_s - short.wall_s) / (more - fewer),
+                    memory_mb=long.memory_mb,
+                )
+                for short, long in pairs
+            ]
+            start_ups[name] = [
+                short.cpu_s - fewer * case.cpu_s
+                for (short, _), case in zip(pairs, cases[name], strict=True)
+            ]
+        return cases, start_ups
+
+    def add(
+        self, what: str, values: Iterable[float], unit: str, goal: str = ""
+    ) -> None:
+        """Add a row to the table, and show it."""
+        values = list(values)
+        digits = 2 if unit in ("x", "s") else 0
+        middle, low, high = (
+            f"{value:.{digits}f}"
+            for value in (statistics.median(values), min(values), max(values))
+        )
+        self.table.append(f"| {what} | {middle} {unit} | {low} to {high} | {goal} |")
+        print(self.table[-1], flush=True)
+
+    def add_cpu(self, what: str, costs: Iterable[Cost]) -> None:
+        """Add a row of processor time."""
+        self.add(f"{what}: CPU per case", (cost.cpu_s * 1000 for cost in costs), "ms")
+
+    def add_ratio(
+        self, what: str, costs: Iterable[Cost], others: Iterable[Cost], goal: str = ""
+    ) -> None:
+        """Add a row of processor time divided by that of another program."""
+        pairs = zip(costs, others, strict=True)
+        self.add(what, (cost.cpu_s / other.cpu_s for cost, other in pairs), "x", goal)
+
+
+def measure_cases(bench: Benchmark) -> None:
+    """Four organs on 100 slices: start-up, a case, and the peers."""
+    source = bench.generate("four-organs", cases=15)
+    one, four, short, long = (bench.repeat(source, n) for n in (1, 4, 5, 105))
+    programs = {
+        "kit": (evaluation("--workers", "1"), short, long),
+        "read": (peer("simpleitk"), short, long),
+        "default": (evaluation(), short, long),
+        "kit raised": (evaluation("--workers", "1", environment=RAISED), short, long),
+        "read raised": (peer("simpleitk", environment=RAISED), short, long),
+        "loop": (peer("surface-distance"), one, four),
+    }
+    if find_spec("monai"):
+        programs["monai"] = (peer("monai"), one, four)
+    cases, start_ups = bench.measure_case(programs)
+
+    bench.add("start-up: CPU", start_ups["kit"], "s", "at most 0.6")
+    bench.add_cpu("one worker", cases["kit"])
+    for name, what in (("kit", "one worker"), ("default", "default workers")):
+        walls = (cost.wall_s * 1000 for cost in cases[name])
+        bench.add(f"{what}: wall time per case", walls, "ms")
+    bench.add_cpu("`sitk.ReadImage` of both files", cases["read"])
+    bench.add_ratio(
+        "**one worker / `sitk.ReadImage`**", cases["kit"], cases["read"], "at most 1.0"
+    )
+    bench.add_ratio(
+        "the same, malloc's thresholds raised for both",
+        cases["kit raised"],
+        cases["read raised"],
+    )
+    for name, what, goal in (
+        ("loop", "surface-distance's loop", "at least 40"),
+        ("monai", "MONAI's Dice and sub-voxel surface Dice", ""),
+    ):
+        if name in cases:
+            bench.add_cpu(what, cases[name])
+            bench.add_ratio(f"**{what} / one worker**", cases[name], cases["kit"], goal)
+
+
+def measure_workers(bench: Benchmark) -> None:
+    """Many cases, with one and with two workers."""
+    many = bench.repeat(bench.folder / "four-organs", 300)
+    costs = bench.measure(
+        {count: (evaluation("--workers", count), many) for count in ("1", "2")}
+    )
+    pairs = zip(costs["1"], costs["2"], strict=True)
+    ratios = (one.wall_s / two.wall_s for one, two in pairs)
+    bench.add(
+        "**300 cases: wall time of one / two workers**", ratios, "x", "at least 1.7"
+    )
+
+
+def measure_memory(bench: Benchmark) -> None:
+    """The most that a worker has resident."""
+    for slices, goal in ((100, "at most 250"), (600, "at most 600")):
+        for dtype in ("uint8", "float64"):
+            name = f"{slices}-{dtype}"
+            folder = bench.generate(name, cases=2, slices=slices, dtype=dtype)
+            runs = {"kit": (evaluation("--workers", "1"), folder)}
+            peaks = (cost.memory_mb for cost in bench.measure(runs)["kit"])
+            what = f"512 x 512 x {slices} of {dtype}: memory of a worker"
+            bench.add(what, peaks, "MB", goal)
+            shutil.rmtree(folder)
+
+
+def measure_organs(bench: Benchmark) -> None:
+    """FLARE22's 13 organs, with tolerances of 2 to 7 mm, on 200 slices."""
+    source = bench.generate("thirteen-organs", cases=5, slices=200, organs=13)
+    short, long = bench.repeat(source, 5), bench.repeat(source, 35)
+    kit = evaluation("--workers", "1", "--challenge", "flare22")
+    cases, _ = bench.measure_case(
+        {"kit": (kit, short, long), "read": (peer("simpleitk"), short, long)}
+    )
+    bench.add_cpu("13 organs on 200 slices, one worker", cases["kit"])
+    bench.add_ratio(
+        "**13 organs on 200 slices / `sitk.ReadImage`**",
+        cases["kit"],
+        cases["read"],
+        "at most 1.0",
+    )
+
+
+def measure_shared(bench: Benchmark) -> None:
+    """Label maps that are not the project's, real ones among them."""
+    source = SHARED / "flare21"
+    names = _files(source) if source.is_dir() else []
+    for name in names:
+        short, long = (bench.repeat(source, number, only=name) for number in (5, 45))
+        cases, _ = bench.measure_case(
+            {
+                "kit": (evaluation("--workers", "1"), short, long),
+                "read": (peer("simpleitk"), short, long),
+            }
+        )
+        what = f"{name.removesuffix('.nii.gz')}: one worker / `sitk.ReadImage`"
+        bench.add_ratio(what, cases["kit"], cases["read"])
+
+
+def main() -> None:
+    """Measure everything, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=HERE / "results.md")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as folder:
+        bench = Benchmark(Path(folder), arguments.rounds)
+        print("\n".join(bench.table))
+        for measure in (
+            measure_cases,
+            measure_workers,
+            measure_organs,
+            measure_memory,
+            measure_shared,
+        ):
+            measure(bench)
+    libraries = (
+        "numpy",
+        "SimpleITK",
+        "nibabel",
+        "zlib-ng",
+        "surface-distance",
+        "monai",
+    )
+    versions = ", ".join(
+        f"{name} {metadata.version(name)}" for name in libraries if _is_there(name)
+    )
+    arguments.output.write_text(
+        f"Measured {date.today()} by `benchmarks/run.py` in {arguments.rounds} rounds,"
+        f" on {os.cpu_count()} CPUs ({platform.system()} {platform.machine()}), with"
+        f" Python {platform.python_version()}, {versions}."
+        " A case is a reference and a prediction, 512 x 512 x 100 unless it says"
+        " otherwise.\n\n" + "\n".join(bench.table) + "\n",
+        encoding="utf-8",
+    )
+
+
+def _files(folder: Path) -> list[str]:
+    """Names of the cases of a folder."""
+    return sorted(file.name for file in (folder / "reference").iterdir())
+
+
+def _is_there(distribution: str) -> bool:
+    """Whether a distribution is installed."""
+    try:
+        return bool(metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    main()
