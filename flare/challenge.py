@@ -235,6 +235,68 @@ def challenge_names() -> tuple[str, ...]:
     )
 
 
+def challenge_text(name: str) -> str:
+    """The file of a challenge, to start another one from.
+
+    Raises
+    ------
+    ChallengeError
+        As `read_challenge`.
+    """
+    read_challenge(name)
+    return _read_file(name)[1].decode("utf-8")
+
+
+def challenge_summary(challenge: Challenge) -> str:
+    """Say what a challenge asks for, in a few lines for a person."""
+    organs = sorted(challenge.organs, key=lambda organ: organ.label)
+    width = max(len(organ.name) for organ in organs)
+    lines = [f"{challenge.name} ({challenge.key})", ""]
+    for organ in organs:
+        mean = "" if organ.in_mean else ", not in the means"
+        tolerance = f"tolerance {organ.tolerance_mm:g} mm{mean}"
+        lines.append(f"{organ.label:>5}  {organ.name.ljust(width)}  {tolerance}")
+    absent, zs = challenge.absent_organs, challenge.z_range
+    unknown, grid = challenge.unknown_labels, challenge.grid
+    lines += [
+        "",
+        f"An organ in neither file scores {absent.in_both:g}, only in the prediction"
+        f" {absent.in_reference:g}, only in the reference {absent.in_prediction:g}.",
+        f"Unknown labels: {unknown.reference.value} in references,"
+        f" {unknown.prediction.value} in predictions.",
+        f"Grids: {grid.compare.value}, within {grid.tolerance_mm:g} mm.",
+    ]
+    if zs.organs:
+        lines.append(
+            f"Scored only where the reference has them, top slice {zs.top_slice.value}:"
+            f" {', '.join(zs.organs)}."
+        )
+    if challenge.smallest_dsc_for_nsd:
+        lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
+    if challenge.decimals is not None:
+        lines.append(f"Values are rounded to {challenge.decimals} decimals.")
+    if challenge.ranking:
+        rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
+        lines.append(f"Ranked by {', '.join(rules)}.")
+    return "\n".join(lines)
+
+
+def _read_file(name: str) -> tuple[Path, bytes]:
+    """Find the file of a challenge, and read it."""
+    if name.endswith(".toml"):
+        source = Path(name)
+    elif name in challenge_names():
+        source = Path(str(resources.files("flare.challenges") / f"{name}.toml"))
+    else:
+        problem = f"no such challenge; there are {listing(challenge_names())}, or give"
+        raise ChallengeError(name, f"{problem} a file that ends in .toml")
+    try:
+        return source, source.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise ChallengeError(name, f"cannot be read ({reason})") from error
+
+
 def read_challenge(name: str | Path) -> Challenge:
     """Read a challenge.
 
@@ -250,19 +312,9 @@ def read_challenge(name: str | Path) -> Challenge:
         the file, the key, the value found and what is allowed.
     """
     name = str(name)
-    if name.endswith(".toml"):
-        source = Path(name)
-    elif name in challenge_names():
-        source = Path(str(resources.files("flare.challenges") / f"{name}.toml"))
-    else:
-        problem = f"no such challenge; there are {listing(challenge_names())}, or give"
-        raise ChallengeError(name, f"{problem} a file that ends in .toml")
+    source, content = _read_file(name)
     try:
-        content = source.read_bytes()
         values = tomllib.loads(content.decode("utf-8"))
-    except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
-        raise ChallengeError(name, f"cannot be read ({reason})") from error
     except (ValueError, RecursionError) as error:
         raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
     given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}

@@ -13,7 +13,12 @@ from typing import NoReturn
 
 import flare
 from flare._version import __version__
-from flare.challenge import read_challenge
+from flare.challenge import (
+    challenge_names,
+    challenge_summary,
+    challenge_text,
+    read_challenge,
+)
 from flare.console import run_command, show_progress
 from flare.evaluation import (
     check_references,
@@ -139,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_challenge(command)
 
+    _add_challenge_commands(commands)
     command = commands.add_parser(
         "demonstration",
         help="write the demonstration set: synthetic references and predictions",
@@ -152,6 +158,30 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=SEED, metavar="N", help="default: %(default)s"
     )
     return parser
+
+
+def _add_challenge_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
+    """``challenge list``, ``show`` and ``validate``."""
+    challenge = commands.add_parser(
+        "challenge",
+        help="the challenges that come with the program, and files of one's own",
+        allow_abbrev=False,
+    )
+    actions = challenge.add_subparsers(required=True, metavar="COMMAND")
+    command = actions.add_parser(
+        "list", help="name all challenges that come with the program"
+    )
+    command.set_defaults(command=_list_challenges)
+    command = actions.add_parser(
+        "show", help="print the file of one of them, to start one of your own from"
+    )
+    command.set_defaults(command=_show_challenge)
+    command.add_argument("challenge", metavar="NAME|FILE.toml")
+    command = actions.add_parser(
+        "validate", help="say what a challenge file means, or what is wrong with it"
+    )
+    command.set_defaults(command=_validate_challenge)
+    command.add_argument("challenge", metavar="NAME|FILE.toml")
 
 
 def _add_challenge(command: argparse.ArgumentParser) -> None:
@@ -213,6 +243,26 @@ def _check_references(arguments: argparse.Namespace) -> None:
     challenge = read_challenge(arguments.challenge)
     count = check_references(arguments.ground_truth, challenge)
     _log.info("%s: %d reference label maps can be used", challenge.name, count)
+
+
+def _list_challenges(_: argparse.Namespace) -> None:
+    """Name all challenges that come with the program."""
+    names = challenge_names()
+    width = max(map(len, names))
+    for name in names:
+        challenge = read_challenge(name)
+        _log.info("%s  %s", name.ljust(width), challenge.name)
+
+
+def _show_challenge(arguments: argparse.Namespace) -> None:
+    """Print the file of a challenge."""
+    _log.info("%s", challenge_text(arguments.challenge).rstrip("\n"))
+
+
+def _validate_challenge(arguments: argparse.Namespace) -> None:
+    """Say what a challenge file means."""
+    _log.info("%s", challenge_summary(read_challenge(arguments.challenge)))
+    _log.info("\nThis challenge can be used: --challenge %s", arguments.challenge)
 
 
 def _demonstration(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 import zlib
@@ -171,6 +172,11 @@ def run_evaluate(predictions, ground_truth, output, *arguments, env=None):
     if ground_truth is not None:
         folders += ["--ground-truth", ground_truth]
     return run_program(*folders, *arguments, env=env)
+
+
+def read_metrics(output):
+    """What an evaluation wrote."""
+    return json.loads((output / "metrics.json").read_bytes())
 
 
 def run_program(*arguments, program=("evaluate.py",), env=None):

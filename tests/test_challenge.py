@@ -20,7 +20,7 @@ from flare.challenge import (
     read_challenge,
 )
 from flare.errors import ChallengeError
-from tests.builders import ORGANS, ROOT
+from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """
 name = "Two organs"
@@ -363,3 +363,101 @@ def test_every_key_of_the_schema_is_documented():
         for key in set(kind.__dataclass_fields__) - {"key", "checksum"}:
             if f"{key}." not in tables:
                 assert f"| `{table}{key}` |" in text
+
+
+# --- flare challenge --------------------------------------------------------------
+
+
+def challenge_command(*arguments):
+    run = run_program("challenge", *arguments, program=("-m", "flare"))
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def test_list_names_every_challenge():
+    status, stdout, stderr = challenge_command("list")
+
+    assert (status, stderr) == (0, "")
+    assert [line.split()[0] for line in stdout.splitlines()] == list(challenge_names())
+
+
+@pytest.mark.parametrize("name", challenge_names())
+def test_what_show_prints_is_the_challenge(tmp_path, name):
+    status, stdout, stderr = challenge_command("show", name)
+    file = tmp_path / f"{name}.toml"
+    file.write_text(stdout, encoding="utf-8")
+
+    assert (status, stderr) == (0, "")
+    assert read_challenge(file) == read_challenge(name)
+
+
+def test_validate_says_what_a_file_means(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        """
+        name = "Mine"
+        decimals = 4
+        smallest_dsc_for_nsd = 0.2
+        [[organs]]
+        label = 7
+        name = "aorta"
+        tolerance_mm = 2.5
+        [[organs]]
+        label = 3
+        name = "lesion"
+        tolerance_mm = 2
+        in_mean = false
+        [z_range]
+        organs = ["aorta"]
+        top_slice = "dropped"
+        [[ranking]]
+        metric = "dsc"
+        better = "higher"
+        """
+    )
+
+    status, stdout, stderr = challenge_command("validate", file)
+
+    assert (status, stderr) == (0, "")
+    assert stdout == (
+        "Mine (mine)\n"
+        "\n"
+        "    3  lesion  tolerance 2 mm, not in the means\n"
+        "    7  aorta   tolerance 2.5 mm\n"
+        "\n"
+        "An organ in neither file scores 1, only in the prediction 0, only in the"
+        " reference 0.\n"
+        "Unknown labels: refuse in references, refuse in predictions.\n"
+        "Grids: strict, within 0.1 mm.\n"
+        "Scored only where the reference has them, top slice dropped: aorta.\n"
+        "NSD is 0 where DSC is below 0.2.\n"
+        "Values are rounded to 4 decimals.\n"
+        "Ranked by dsc (higher).\n"
+        "\n"
+        f"This challenge can be used: --challenge {file}\n"
+    )
+
+
+@pytest.mark.parametrize("action", ["show", "validate"])
+def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, action):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "Mine"\n[[organs]]\nlabel = 0\nname = "a"\ntolerance_mm = 1'
+    )
+
+    status, stdout, stderr = challenge_command(action, file)
+
+    assert (status, stdout) == (1, "")
+    assert stderr == (
+        f"{file}: organs[1].label is 0, expected 1 to 255. Every key is explained in"
+        " docs/challenge-files.md. [G01]\n"
+    )
+
+
+def test_the_program_says_which_actions_there_are():
+    status, _, stderr = challenge_command()
+
+    assert status == 2
+    assert stderr == (
+        "flare challenge: the following arguments are required: COMMAND;"
+        " see flare challenge --help\n"
+    )

@@ -1,7 +1,6 @@
 """The program as the platform starts it: exit status, stderr and metrics.json."""
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ from tests.builders import (
     case_names,
     nifti_bytes,
     organ_boxes,
+    read_metrics,
     run_evaluate,
     run_program,
     write_cases,
@@ -49,10 +49,6 @@ def expected():
         )
         for label, organ in ORGANS.items()
     }
-
-
-def read_metrics(output):
-    return json.loads((output / "metrics.json").read_text(encoding="utf-8"))
 
 
 # --- A good submission ------------------------------------------------------------

@@ -13,6 +13,7 @@ from tests.builders import (
     case_names,
     metaimage_bytes,
     organ_boxes,
+    read_metrics,
     run_evaluate,
     write_cases,
 )
@@ -77,10 +78,6 @@ def run_image(image, folder, output, *flags, user=ANYBODY):
         *flags,
         image,
     )
-
-
-def read_metrics(output):
-    return json.loads((output / "metrics.json").read_bytes())
 
 
 def test_the_image_gives_what_the_checkout_gives(image, tmp_path):
@@ -206,26 +203,15 @@ def test_the_image_can_be_imported_by_the_platform(image):
 
 
 def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
-    challenge = tmp_path / "liver-only.toml"
-    challenge.write_text(
-        """
-        name = "Liver only"
-        [[organs]]
-        label = 1
-        name = "liver"
-        tolerance_mm = 1
-        [unknown_labels]
-        reference = "ignore"
-        prediction = "ignore"
-        """
-    )
+    challenge = ROOT / "examples" / "two-organs.toml"
     with built(f"{IMAGE}-challenge", "--challenge", challenge) as name:
         run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, b"")
     content = read_metrics(tmp_path / "out")
-    assert content["evaluation"]["challenge"] == "liver-only"
-    assert "dsc_spleen" not in content["case"]
+    assert content["evaluation"]["challenge"] == "two-organs"
+    assert "dsc_spleen" in content["case"]
+    assert "dsc_kidney" not in content["case"]
     assert not (ROOT / "flare" / "challenges" / challenge.name).exists()
 
 

@@ -1,0 +1,274 @@
+"""FLARE22 to 24: every rule by hand, and switched off in the challenge's own file.
+
+One case shows all rules. Every organ is a column of voxels of 1 mm along z, far from
+the others, so that its DSC can be read off the strings below.
+"""
+
+import ast
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge import challenge_names
+from flare.results import metrics_json
+from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
+
+CHALLENGES = ROOT / "flare" / "challenges"
+
+ORGANS = {
+    # organ: label, reference and prediction from the lowest slice to the highest
+    "liver": (1, "11111111....", "11111111...."),
+    "spleen": (3, "111111111111", "1..........."),
+    "pancreas": (4, "111.........", "1111........"),
+    "aorta": (5, ".1111.......", ".111........"),
+    "esophagus": (10, "..111.......", ".1111111...."),
+    "lesion": (14, "............", "..11........"),
+    "unknown": (40, "............", "......11...."),
+}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Reference and prediction of the case."""
+    for index, kind in ((1, "reference"), (2, "predictions")):
+        labels = np.zeros((12, 90, 90), dtype=np.uint8)
+        for number, columns in enumerate(ORGANS.values()):
+            mask = [voxel == "1" for voxel in columns[index]]
+            labels[mask, 12 * number + 6, 12 * number + 6] = columns[0]
+        write_nifti(tmp_path / kind / "case_1.nii.gz", labels, spacing=(1, 1, 1))
+    return tmp_path / "predictions", tmp_path / "reference"
+
+
+def scores(folders, challenge):
+    """DSC and NSD by name, of the organs and of the case."""
+    (case,) = flare.evaluate(*folders, challenge=challenge).cases
+    found = {"dsc": case.dsc, "nsd": case.nsd}
+    for organ in case.organs:
+        found |= {f"dsc_{organ.organ}": organ.dsc, f"nsd_{organ.organ}": organ.nsd}
+    return found
+
+
+@pytest.fixture
+def switched(tmp_path):
+    """A copy of a challenge's file in which one thing is written otherwise."""
+
+    def switch(name, found, instead):
+        text = (CHALLENGES / f"{name}.toml").read_text(encoding="utf-8")
+        assert text.count(found) == 1
+        file = tmp_path / "switched.toml"
+        file.write_text(text.replace(found, instead), encoding="utf-8")
+        return file
+
+    return switch
+
+
+def test_every_rule_of_flare23_by_hand(folders):
+    found = scores(folders, "flare23")
+
+    assert (found["dsc_liver"], found["nsd_liver"]) == (1, 1)
+    # 1 of 12 voxels: 2 / 13 is under 0.2, so NSD is 0, though some is within 3 mm.
+    assert (found["dsc_spleen"], found["nsd_spleen"]) == (round(2 / 13, 4), 0)
+    # 3 voxels and a fourth: 6 / 7, to four decimals.
+    assert found["dsc_pancreas"] == 0.8571
+    # Slices 1 to 3 are compared, the top one is dropped: no difference is left.
+    assert (found["dsc_aorta"], found["nsd_aorta"]) == (1, 1)
+    # Slices 2 and 3: what the prediction has above and below does not count.
+    assert (found["dsc_esophagus"], found["nsd_esophagus"]) == (1, 1)
+    # Only the prediction has a lesion.
+    assert (found["dsc_lesion"], found["nsd_lesion"]) == (0, 0)
+    # Neither has any of the other eight: 1. The lesion does not count.
+    assert found["dsc"] == pytest.approx((1 + 0.1538 + 0.8571 + 1 + 1 + 8) / 13)
+
+
+MEANS = {"dsc", "nsd"}
+
+SWITCHES = {
+    "the z-range": (
+        "flare23",
+        'organs = ["aorta", "inferior_vena_cava", "esophagus"]',
+        "",
+        # 3 of 4 voxels: 6 / 7. And 3 of 7: 6 / 10; within 3 mm of it is all.
+        {"dsc_aorta": 0.8571, "dsc_esophagus": 0.6},
+        {"dsc_aorta", "dsc_esophagus", "dsc"},
+    ),
+    "the dropped slice": (
+        "flare23",
+        'top_slice = "dropped"',
+        'top_slice = "kept"',
+        # Slices 1 to 4: 6 / 7. The esophagus is filled in slices 2 to 4 as well.
+        {"dsc_aorta": 0.8571, "dsc_esophagus": 1},
+        {"dsc_aorta", "dsc"},
+    ),
+    "the smallest DSC for NSD": (
+        "flare23",
+        "smallest_dsc_for_nsd = 0.2",
+        "",
+        {"dsc_spleen": 0.1538},
+        {"nsd_spleen", "nsd"},
+    ),
+    "rounding": (
+        "flare23",
+        "decimals = 4",
+        "",
+        {"dsc_spleen": 2 / 13, "dsc_pancreas": 6 / 7},
+        {"dsc_spleen", "dsc_pancreas", "dsc"},
+    ),
+    "the lesion in the means": (
+        "flare23",
+        "in_mean = false",
+        "",
+        {"dsc": pytest.approx((1 + 0.1538 + 0.8571 + 1 + 1 + 8 + 0) / 14)},
+        MEANS,
+    ),
+    "unknown labels": (
+        "flare23",
+        'prediction = "ignore"',
+        'prediction = "zero"',
+        {"dsc": 0, "dsc_liver": 0, "nsd_liver": 0},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", SWITCHES)
+def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
+    folders, switched, rule
+):
+    name, found, instead, values, expected = SWITCHES[rule]
+
+    before = scores(folders, name)
+    after = scores(folders, switched(name, found, instead))
+
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == (expected or {key for key in before if before[key]})
+    assert {key: after[key] for key in values} == values
+
+
+def test_flare24_lesion_scores_a_label_above_the_lesions_zero(tmp_path, switched):
+    """In 0003 of the official check only the prediction has one; here either has."""
+    plain = np.zeros((3, 4, 5), dtype=np.uint8)
+    plain[1, 1:3, 1:3] = 1
+    other = plain.copy()
+    other[2, 3, 4] = 2
+    names = {"clean": (plain, plain), "in_reference": (other, plain)}
+    names["in_prediction"] = plain, other
+    for name, pair in names.items():
+        for kind, labels in zip(("reference", "predictions"), pair, strict=True):
+            write_nifti(tmp_path / kind / f"{name}.nii.gz", labels)
+
+    def dsc(challenge):
+        folders = tmp_path / "predictions", tmp_path / "reference"
+        return {
+            case.case: case.dsc
+            for case in flare.evaluate(*folders, challenge=challenge).cases
+        }
+
+    assert dsc("flare24-lesion") == {"clean": 1, "in_reference": 0, "in_prediction": 0}
+    one = switched("flare24-lesion", 'reference = "zero"', 'reference = "ignore"')
+    assert dsc(one) == {"clean": 1, "in_reference": 1, "in_prediction": 0}
+    two = switched("flare24-lesion", 'prediction = "zero"', 'prediction = "ignore"')
+    assert dsc(two) == {"clean": 1, "in_reference": 0, "in_prediction": 1}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "flare").glob("*.py")), ids=str)
+def test_no_code_asks_for_the_name_of_a_challenge(path):
+    """The editions differ in their files alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            constants = [n for n in ast.walk(node) if isinstance(n, ast.Constant)]
+            assert not any("flare2" in str(c.value).lower() for c in constants)
+
+
+# --- The official scripts ---------------------------------------------------------
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("challenge", "folder", "official"),
+    [
+        ("flare22", "flare22", "official-flare22.csv"),
+        ("flare23", "flare22", "official-flare23-cases.csv"),
+        ("flare24", "flare22", "official-flare22.csv"),
+        ("flare24-lesion", "flare24-lesion", "official.csv"),
+    ],
+)
+def test_every_case_equals_its_official_values(
+    shared, tmp_path, challenge, folder, official
+):
+    """To the last of four decimals, by the command that organisers type."""
+    data = shared / "data" / folder
+    with (data / official).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    run = run_evaluate(
+        data / "predictions", data / "reference", tmp_path, "--challenge", challenge
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    case = read_metrics(tmp_path)["case"]
+    organs = [organ.name for organ in flare.read_challenge(challenge).organs]
+    assert list(case["alg_fname"].values()) == [row["Name"] for row in rows]
+    for number, row in enumerate(rows):
+        keys = [f"{metric}_{organ}" for metric in ("dsc", "nsd") for organ in organs]
+        found = [case[key][str(number)] for key in keys]
+        assert found == [float(value) for value in list(row.values())[1:]]
+
+
+ABBREVIATIONS = {
+    "RK": "right_kidney",
+    "LK": "left_kidney",
+    "IVC": "inferior_vena_cava",
+    "RAG": "right_adrenal_gland",
+    "LAG": "left_adrenal_gland",
+}
+
+
+@pytest.mark.shared
+def test_the_means_of_flare23_are_the_official_ones(shared):
+    """The mean of all organs, which leaves the lesion out, included."""
+    data = shared / "data" / "flare22"
+    lines = (data / "official-flare23-scores.txt").read_text(encoding="utf-8")
+    official = dict(line.split(": ") for line in lines.splitlines())
+
+    results = flare.evaluate(
+        data / "predictions", data / "reference", challenge="flare23"
+    )
+    means = json.loads(metrics_json(results))["aggregates"]
+
+    assert len(official) == 30
+    for key, value in official.items():
+        organ, metric = key.split("_")
+        name = ABBREVIATIONS.get(organ, organ.lower())
+        ours = metric.lower() + ("_mean" if organ == "Organ" else f"_{name}_mean")
+        assert f"{means[ours]:.4f}" == value, key
+
+
+# --- What the documentation says --------------------------------------------------
+
+
+def test_the_documentation_has_every_edition():
+    text = (ROOT / "docs" / "challenge-files.md").read_text(encoding="utf-8")
+
+    for name in challenge_names():
+        assert f"`{name}`" in text
+
+
+def test_the_example_of_two_organs_runs_from_its_file_alone(tmp_path):
+    """The bundled predictions: kidney and pancreas, which they hold, do not matter."""
+    run = run_evaluate(
+        ROOT / "examples" / "predictions",
+        None,
+        tmp_path,
+        *("--challenge", ROOT / "examples" / "two-organs.toml"),
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path)
+    assert content["evaluation"]["challenge"] == "two-organs"
+    assert set(content["case"]) == {
+        *("dsc_liver", "nsd_liver", "dsc_spleen", "nsd_spleen"),
+        *("dsc", "nsd", "alg_fname", "gt_fname"),
+    }
