@@ -178,6 +178,18 @@ class RankedMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmRules:
+    """How algorithm submissions are read, which the platform runs itself."""
+
+    input: str = ""
+    """Slug of the image that names the case; empty if jobs have only one."""
+    output: str = ""
+    """Slug of the image that is the label map; empty if jobs have only one."""
+    hide_cases: bool = True
+    """Whether messages say "case 7 of 100", because the images are secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
     """The rules of one challenge."""
 
@@ -196,6 +208,7 @@ class Challenge:
     z_range: ZRange = ZRange()
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
     grid: GridRules = GridRules()
+    algorithm: AlgorithmRules = AlgorithmRules()
     ranking: tuple[RankedMetric, ...] = ()
 
     def __post_init__(self) -> None:

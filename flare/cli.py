@@ -1,4 +1,8 @@
-"""The command line: arguments, environment variables and platform paths, no logic."""
+"""The command line: arguments, environment variables and platform paths, no logic.
+
+What only other commands than ``evaluate`` need is imported by them, so that an
+evaluation starts sooner.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +23,23 @@ from flare.challenge import (
     challenge_text,
     read_challenge,
 )
-from flare.console import run_command, show_progress
+from flare.console import OutcomeError, run_command, show_progress
+from flare.errors import InputError
 from flare.evaluation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
     check_references,
     evaluate,
     has_label_maps,
     source_commit,
 )
+from flare.names import safe
 from flare.results import prepare_output, results_table, write_metrics
-from flare.synthetic import SEED, write_demonstration
 
 INPUT = Path("/input")
 OUTPUT = Path("/output")
-PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
-"""Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
-BUNDLED_GROUND_TRUTH = Path(__file__).parents[1] / "ground-truth"
+
+PHASE_SETTINGS = Path(__file__).parents[1] / "phase-settings.json"
 
 _log = logging.getLogger(__name__)
 
@@ -145,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_challenge(command)
 
     _add_challenge_commands(commands)
+    _add_platform_commands(commands)
     command = commands.add_parser(
         "demonstration",
         help="write the demonstration set: synthetic references and predictions",
@@ -155,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, required=True, metavar="DIR", help="folder to write to"
     )
     command.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help="default: %(default)s"
+        "--seed", type=int, metavar="N", help="default: that of the bundled set"
     )
     return parser
 
@@ -182,6 +189,73 @@ def _add_challenge_commands(commands: argparse._SubParsersAction[_Parser]) -> No
     )
     command.set_defaults(command=_validate_challenge)
     command.add_argument("challenge", metavar="NAME|FILE.toml")
+
+
+def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
+    """``rehearse`` and ``leaderboard``."""
+    command = commands.add_parser(
+        "rehearse",
+        help="run the built image on a submission as grand-challenge.org would",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_rehearse)
+    command.add_argument("submission", type=Path, metavar="FOLDER|ZIP|JOBS_FOLDER")
+    command.add_argument(
+        "--ground-truth",
+        type=Path,
+        metavar="TAR.GZ|DIR",
+        help="a phase's ground truth tarball (default: none, so the image's labels)",
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="DIR", help="gets a copy of metrics.json"
+    )
+    command.add_argument(
+        "--image", default=os.environ.get("FLARE_IMAGE") or "flare-eval", metavar="NAME"
+    )
+    command.add_argument(
+        "--engine", default=os.environ.get("FLARE_ENGINE") or "docker", metavar="NAME"
+    )
+    command.add_argument(
+        "--time-limit",
+        type=_positive,
+        metavar="S",
+        help="seconds (default: an hour, the platform's)",
+    )
+    _add_phase(command)
+    command = commands.add_parser(
+        "leaderboard",
+        help="rank several metrics.json as grand-challenge.org would",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_leaderboard)
+    command.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="METRICS_JSON",
+        help="RESULTS/TEAM/metrics.json; of one team, the last is the most recent",
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="FILE.csv", help="the leaderboard as a table"
+    )
+    _add_phase(command)
+
+
+def _add_phase(command: argparse.ArgumentParser) -> None:
+    """Let a command be told which phase's settings apply."""
+    command.add_argument(
+        "--phase",
+        default="validation",
+        metavar="NAME",
+        help="sanity, validation or test (default: %(default)s)",
+    )
+    command.add_argument(
+        "--phase-settings",
+        type=Path,
+        default=PHASE_SETTINGS,
+        metavar="FILE",
+        help="default: phase-settings.json beside evaluate.py",
+    )
 
 
 def _add_challenge(command: argparse.ArgumentParser) -> None:
@@ -265,7 +339,55 @@ def _validate_challenge(arguments: argparse.Namespace) -> None:
     _log.info("\nThis challenge can be used: --challenge %s", arguments.challenge)
 
 
+def _rehearse(arguments: argparse.Namespace) -> None:
+    """Run the image as the platform would, and say what it would make of it."""
+    from flare.phases import read_phase
+    from flare.rehearsal import TIME_LIMIT_S, judge, rehearse, verdict_text
+
+    if not arguments.submission.exists():
+        problem = f"{safe(arguments.submission)}: there is no such file or folder"
+        raise InputError(problem)
+    phase = read_phase(arguments.phase_settings, arguments.phase)
+    time_limit_s = arguments.time_limit or TIME_LIMIT_S
+    _log.info("Rehearsing %s: %s", phase.title, arguments.submission)
+    run = rehearse(
+        arguments.submission,
+        phase,
+        image=arguments.image,
+        engine=arguments.engine,
+        ground_truth=arguments.ground_truth,
+        time_limit_s=time_limit_s,
+    )
+    verdict = judge(run, phase, time_limit_s=time_limit_s)
+    _log.info("%s", verdict_text(run, verdict))
+    if verdict.message:
+        raise OutcomeError(verdict.message)
+    if arguments.output and run.metrics:
+        prepare_output(arguments.output)
+        (arguments.output / "metrics.json").write_bytes(run.metrics)
+
+
+def _leaderboard(arguments: argparse.Namespace) -> None:
+    """Rank several results as the platform would."""
+    from flare.leaderboard import (
+        leaderboard_table,
+        rank_results,
+        read_result,
+        write_leaderboard,
+    )
+    from flare.phases import read_phase
+
+    phase = read_phase(arguments.phase_settings, arguments.phase)
+    board = rank_results([read_result(file) for file in arguments.files], phase)
+    if arguments.output:
+        write_leaderboard(board, arguments.output)
+    _log.info("%s", leaderboard_table(board, phase))
+
+
 def _demonstration(arguments: argparse.Namespace) -> None:
     """Write the demonstration set."""
-    for file in write_demonstration(arguments.output, seed=arguments.seed):
+    from flare.synthetic import SEED, write_demonstration
+
+    seed = SEED if arguments.seed is None else arguments.seed
+    for file in write_demonstration(arguments.output, seed=seed):
         _log.info("Wrote %s", file)

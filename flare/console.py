@@ -37,6 +37,10 @@ class _TerminatedError(BaseException):
     """Somebody wants us to end: a time limit, or an operator."""
 
 
+class OutcomeError(Exception):
+    """A command has done its work, and what came out is a failure: this line."""
+
+
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and turn what it raises into an exit status and one line.
 
@@ -61,7 +65,7 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
     """Exit status of a command, and the line for stderr."""
     try:
         command()
-    except FlareError as error:
+    except (FlareError, OutcomeError) as error:
         return 1, str(error)
     except MemoryError:
         _log_traceback()

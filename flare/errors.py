@@ -15,18 +15,23 @@
     │   │   ├── GridPositionError  F08
     │   │   ├── DamagedFileError   F09
     │   │   ├── FractionError      F10
-    │   │   └── LabelError         F11
+    │   │   ├── LabelError         F11
+    │   │   └── JobError           F13
     │   ├── EmptyError             F12
+    │   ├── JobsFileError          F14
     │   └── SeveralProblemsError       any of the above together
     ├── OrganiserError                 the organisers of the challenge
     │   ├── ChallengeError         G01
     │   ├── GroundTruthError       G02
-    │   └── DemonstrationSetError  G03
+    │   ├── DemonstrationSetError  G03
+    │   ├── PhaseSettingsError     G04
+    │   └── MetricsFileError       G05
     └── HostError                      whoever runs the program
         ├── InputError             H01
         ├── OutputError            H02
         ├── WorkerError            H03
-        └── StoppedError           H04
+        ├── StoppedError           H04
+        └── EngineError            H05
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
@@ -162,7 +167,11 @@ class MissingCasesError(SubmissionError):
     code = "F05"
 
     def __init__(
-        self, missing: Sequence[str], expected: int, unopened: Sequence[str] = ()
+        self,
+        missing: Sequence[str],
+        expected: int,
+        unopened: Sequence[str] = (),
+        is_algorithm: bool = False,
     ) -> None:
         self.missing = tuple(missing)
         self.expected = expected
@@ -172,6 +181,11 @@ class MissingCasesError(SubmissionError):
         if unopened:
             self.finding += f" (archives are not opened: {listing(unopened)})"
         self.remedy = f"Submit all {expected} files in one zip."
+        if is_algorithm:
+            self.remedy = (
+                "The algorithm was not run on them, or failed: please ask the"
+                " organisers."
+            )
 
 
 class FileError(SubmissionError):
@@ -238,6 +252,29 @@ class LabelError(FileError):
         super().__init__(file, problem)
         self.known = known
         self.remedy = f"Use {known}; map other labels to one of these, or to 0."
+
+
+class JobError(FileError):
+    """The platform's run of an algorithm on a case has no output to score."""
+
+    code = "F13"
+    remedy = (
+        "The algorithm has to write one image for every case: try it out on the"
+        " platform, and ask the organisers for the log of the job."
+    )
+
+
+class JobsFileError(SubmissionError):
+    """predictions.json is not the list of jobs that the platform writes."""
+
+    code = "F14"
+    remedy = (
+        "If it is a file of yours, remove it from the zip: the name is the platform's."
+    )
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = f"predictions.json: {problem}"
 
 
 class EmptyError(SubmissionError):
@@ -346,6 +383,30 @@ class ChallengeError(OrganiserError):
         self.finding = f"{safe(file)}: {problem}"
 
 
+class PhaseSettingsError(OrganiserError):
+    """The file of a phase's settings breaks the platform's rules."""
+
+    code = "G04"
+    remedy = "Every field is explained in docs/phase-settings.md."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
+class MetricsFileError(OrganiserError):
+    """A file is not a metrics.json that can be read."""
+
+    code = "G05"
+    remedy = "Give the metrics.json that an evaluation has written."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
 class GroundTruthError(OrganiserError):
     """The reference labels are missing, damaged or contradictory."""
 
@@ -411,3 +472,10 @@ class StoppedError(HostError):
 
     code = "H04"
     remedy = "Run it again."
+
+
+class EngineError(HostError):
+    """The container engine, or the image, cannot be used."""
+
+    code = "H05"
+    remedy = "Start Docker or Podman, and run ./build.sh first."

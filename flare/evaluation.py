@@ -32,6 +32,8 @@ from flare.errors import (
     UnexpectedCasesError,
     raise_problems,
 )
+from flare.jobs import FILE_NAME as JOBS_FILE_NAME
+from flare.jobs import find_job_outputs
 from flare.labelmaps import case_name
 from flare.names import listing, safe
 from flare.resources import default_workers
@@ -46,6 +48,11 @@ from flare.submission import (
     match_cases,
 )
 from flare.workers import Attempt, score_cases
+
+PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
+"""Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
+
+BUNDLED_GROUND_TRUTH = Path(__file__).resolve().parents[1] / "ground-truth"
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """What a result rests on."""
@@ -110,7 +117,9 @@ def evaluate(
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     challenge = _with_options(challenge, grid, unknown_labels)
-    references, submitted = _find_files(Path(predictions), Path(ground_truth))
+    references, submitted = _find_files(
+        Path(predictions), Path(ground_truth), challenge
+    )
     matching = match_cases(submitted, references)
     problems = list(matching.problems)
     pairs, headers = [], []
@@ -160,7 +169,9 @@ def evaluate(
             for reference in references
         ),
         warnings=tuple(warnings),
-        provenance=_provenance(challenge, references, options),
+        provenance=_provenance(
+            challenge, _reference_source(Path(ground_truth)), references, options
+        ),
         decimals=decimals,
     )
 
@@ -181,7 +192,7 @@ def _with_options(
 
 
 def _find_files(
-    predictions: Path, ground_truth: Path
+    predictions: Path, ground_truth: Path, challenge: Challenge
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted."""
     if not predictions.is_dir():
@@ -192,13 +203,39 @@ def _find_files(
         problem = "there is no such folder"
         raise GroundTruthError(problem)
     references = find_references(ground_truth)
-    submitted = find_label_maps(predictions)
-    _log_folder(submitted)
     is_demo = all(is_demonstration(file.case) for file in references)
+    if os.path.lexists(predictions / JOBS_FILE_NAME):
+        if challenge.algorithm.hide_cases:
+            references = _hidden(references)
+        try:
+            submitted = find_job_outputs(predictions, references, challenge)
+        except GroundTruthError as error:
+            if is_demo:
+                raise DemonstrationSetError from error
+            raise
+    else:
+        submitted = find_label_maps(predictions)
+    _log_folder(submitted)
     expected = {file.case for file in references}
     if is_demo and not any(file.case in expected for file in submitted.files):
         raise DemonstrationSetError
     return references, submitted
+
+
+def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
+    """References whose names, in messages, are numbers; the log has both."""
+    count = len(references)
+    hidden = []
+    for number, file in enumerate(references, start=1):
+        hidden.append(replace(file, name=f"case {number} of {count}"))
+        _log.info("%s is %s", hidden[-1].name, safe(file.name))
+    return tuple(hidden)
+
+
+def _reference_source(ground_truth: Path) -> str:
+    """Where the reference labels of a run are from, in one word."""
+    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    return sources.get(ground_truth.resolve(), "given")
 
 
 def _reasons(problems: Sequence[SubmissionError], submitted: Folder) -> dict[str, str]:
@@ -258,18 +295,18 @@ def source_commit() -> str:
         return commit or "unknown"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
 
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        run = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
-        )
-        return run.stdout.strip()
-
+    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40"]
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "HEAD") + ("-changed" if changed else "")
+        run = subprocess.run(
+            [*command, "--exclude=*", "--dirty=-changed"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return run.stdout.strip()
 
 
 def _log_folder(folder: Folder) -> None:
@@ -285,6 +322,7 @@ def _log_folder(folder: Folder) -> None:
 
 def _provenance(
     challenge: Challenge,
+    source: str,
     references: Sequence[LabelMapFile],
     options: Mapping[str, str],
 ) -> Provenance:
@@ -294,6 +332,7 @@ def _provenance(
         challenge_sha256=challenge.checksum,
         version=__version__,
         commit=source_commit(),
+        references=source,
         references_sha256=_digest(references),
         cases=len(references),
         options={name: value for name, value in options.items() if value},

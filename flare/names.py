@@ -1,4 +1,4 @@
-"""Makes names of files safe to print, and lists of them short."""
+"""Makes names safe to print and to tabulate, and lists of them short."""
 
 from __future__ import annotations
 
@@ -59,3 +59,15 @@ def printable(name: str | Path) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
+
+
+def csv_cell(name: str) -> str:
+    r"""Return a name that a spreadsheet takes for text, whatever it begins with.
+
+    Examples
+    --------
+    >>> csv_cell("=1+1")
+    "'=1+1"
+    """
+    text = printable(name)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -28,6 +28,8 @@ class Provenance:
     version: str
     commit: str
     """Commit of the program's source, or "unknown"."""
+    references: str
+    """Which reference labels: "bundled", "tarball", or "given" on the command line."""
     references_sha256: str
     """Digest of the names and contents of all reference files."""
     cases: int

@@ -1,4 +1,4 @@
-"""Builds frozen dataclasses from TOML tables, with errors that name the key.
+"""Builds frozen dataclasses from TOML or JSON, with errors that name the key.
 
 A dataclass is the schema: its fields are the keys, their types the allowed values, and
 their defaults the defaults. Rules of values are checked in its ``__post_init__`` with
@@ -48,7 +48,7 @@ def build(
         A dataclass whose fields are numbers, texts, booleans, enums, other such
         dataclasses, or tuples of these.
     values : object
-        What `tomllib` made of the table.
+        What `tomllib` or `json` made of the table.
     where : str
         Key of the table, with a full stop behind, for messages.
     **given : str
@@ -89,7 +89,7 @@ def build(
 
 
 def _convert(value: object, hint: Any, key: str) -> Any:
-    """Turn a TOML value into what a field of type `hint` holds."""
+    """Turn a value into what a field of type `hint` holds."""
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             text = f"{key} is {value!r}, expected a list"
@@ -99,7 +99,9 @@ def _convert(value: object, hint: Any, key: str) -> Any:
             _convert(item, inner, f"{key}[{number}]")
             for number, item in enumerate(value, start=1)
         )
-    if get_origin(hint) is UnionType:  # a value or None, which TOML cannot write
+    if get_origin(hint) is UnionType:  # a value or None, which only JSON can write
+        if value is None:
+            return None
         hint = get_args(hint)[0]
     if dataclasses.is_dataclass(hint):
         return build(hint, value, where=f"{key}.")  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ import math
 import threading
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
 
 import numpy as np
 
@@ -226,8 +225,8 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     ]
     return CaseScore(
         case=pair.case,
-        reference_file=PurePath(pair.reference.name).name,
-        prediction_file=PurePath(pair.prediction.name).name,
+        reference_file=pair.reference.path.name,
+        prediction_file=pair.prediction.path.name,
         is_empty=not prediction.has_organs,
         organs=organs,
         dsc=math.fsum(score.dsc for score in counted) / len(counted),
@@ -241,7 +240,7 @@ def worst_score(
     """The score of a case that cannot be scored: 0 for everything, and the reason."""
     return CaseScore(
         case=reference.case,
-        reference_file=PurePath(reference.name).name,
+        reference_file=reference.path.name,
         prediction_file="",
         organs=tuple(
             OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 
 from flare.errors import (
     DuplicateCasesError,
+    FileError,
     FileFormatError,
     GroundTruthError,
     InputError,
@@ -55,7 +56,7 @@ class LabelMapFile:
     path: Path
     name: str
     """Its path below the folder that was searched, with forward slashes."""
-    problem: FileFormatError | None = None
+    problem: FileError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
     is_archive: bool = False
     """Whether it is an archive, which could hold label maps."""
@@ -71,6 +72,8 @@ class Folder:
     """In the order of their cases."""
     ignored: tuple[str, ...]
     """Names of the other files."""
+    is_algorithm: bool = False
+    """Whether these are what the platform's jobs have written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +202,9 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     if missing and not is_only_file:
         absent = [file_names[case] for case in missing]
         archives = [file.name for file in folder.files if file.is_archive]
-        problems.append(MissingCasesError(absent, len(expected), archives))
+        problems.append(
+            MissingCasesError(absent, len(expected), archives, folder.is_algorithm)
+        )
     alone = [
         (case, same[0])
         for case, same in sorted(submitted.items())

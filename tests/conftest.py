@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
+from tests.engine import IMAGE, built
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("docker", "shared")
@@ -60,6 +61,13 @@ def docker(request) -> str:
     except (OSError, subprocess.CalledProcessError):
         _skip_or_fail(request, "docker", "no Docker engine answers")
     return "docker"
+
+
+@pytest.fixture(scope="session")
+def image(docker):
+    """The image of the bundled demonstration set."""
+    with built(IMAGE) as name:
+        yield name
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 import flare
 from flare.challenge import (
     AbsentOrgans,
+    AlgorithmRules,
     Better,
     GridComparison,
     GridRules,
@@ -357,6 +358,7 @@ def test_every_key_of_the_schema_is_documented():
         "z_range.": ZRange,
         "unknown_labels.": UnknownLabelRules,
         "grid.": GridRules,
+        "algorithm.": AlgorithmRules,
         "ranking.": RankedMetric,
     }
     for table, kind in tables.items():

@@ -8,6 +8,11 @@ import pytest
 from flare import errors, names
 
 EXAMPLES = (
+    errors.JobError("case 7 of 100", "the algorithm wrote no image"),
+    errors.JobsFileError("it is not JSON"),
+    errors.PhaseSettingsError("mine.json", "is not JSON"),
+    errors.MetricsFileError("a/metrics.json", "it is not JSON"),
+    errors.EngineError("flare-eval: there is no such image"),
     errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
     errors.MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),
@@ -161,7 +166,7 @@ def test_a_line_that_grows_too_long_keeps_every_code(letter):
     assert len(text.encode()) < errors.MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
-    assert text.endswith(("... [F12]", ". [F12]"))
+    assert text.endswith(("... [F14]", ". [F14]"))
 
 
 def test_nothing_wrong_raises_nothing():

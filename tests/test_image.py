@@ -1,10 +1,7 @@
 """The image: built by build.sh, run as the platform and README run it, exported."""
 
 import json
-import os
-import subprocess
 import tarfile
-from contextlib import contextmanager
 
 import pytest
 
@@ -17,10 +14,9 @@ from tests.builders import (
     run_evaluate,
     write_cases,
 )
+from tests.engine import IMAGE, built, call
 
 pytestmark = pytest.mark.docker
-
-IMAGE = "flare-eval-test"
 
 STRICT = (
     *("--network", "none", "--read-only", "--cap-drop", "ALL", "--memory", "2g"),
@@ -32,40 +28,11 @@ ANYBODY = 12345
 """A user whom the image does not know."""
 
 
-def call(*command, image=IMAGE, **options):
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=ROOT,
-        env={**os.environ, "FLARE_IMAGE": image},
-        capture_output=True,
-        check=False,
-        **options,
-    )
-
-
 def text_of(*command):
     """Stdout of a command that has to succeed."""
     run = call(*command)
     assert run.returncode == 0, run.stderr.decode()
     return run.stdout.decode()
-
-
-@contextmanager
-def built(name, *arguments):
-    """An image that build.sh makes, and that is removed afterwards."""
-    run = call("./build.sh", *arguments, image=name)
-    try:
-        assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
-        yield name
-    finally:
-        call("docker", "image", "rm", "--force", name)
-
-
-@pytest.fixture(scope="session")
-def image(docker):
-    """The image of the bundled demonstration set."""
-    with built(IMAGE) as name:
-        yield name
 
 
 def run_image(image, folder, output, *flags, user=ANYBODY):

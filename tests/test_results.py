@@ -25,6 +25,7 @@ PROVENANCE = Provenance(
     challenge_sha256="ab",
     version="1",
     commit="cd",
+    references="given",
     references_sha256="ef",
     cases=2,
     options={},

@@ -1,0 +1,224 @@
+"""Ranks metrics.json files as the platform's leaderboard would.
+
+The rules are those of grand-challenge.org (evaluation.utils.rank_results and
+evaluation.tasks.calculate_ranks). The platform averages over cases first and ranks the
+averages: this is not FLARE's ranking, which ranks each case first.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from flare.errors import MetricsFileError, OutputError
+from flare.names import csv_cell, printable, safe
+from flare.phases import (
+    Order,
+    Phase,
+    ResultDisplay,
+    ScoringMethod,
+    is_rankable,
+    value_at,
+)
+
+_Item = TypeVar("_Item")
+
+Ranks = dict[int, int]
+"""Rank by position in a sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A user's result."""
+
+    name: str
+    metrics: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the leaderboard."""
+
+    name: str
+    rank: int
+    rank_score: Fraction | float
+    """What the rank goes by: a rank, or the mean or median of ranks."""
+    values: tuple[float, ...]
+    """In the order of the phase's ranked paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard:
+    """The leaderboard, and the results that are not on it."""
+
+    paths: tuple[str, ...]
+    rows: tuple[Row, ...]
+    """Best first."""
+    left_out: tuple[tuple[str, str], ...]
+    """Name and reason."""
+
+
+def read_result(file: Path) -> Result:
+    """Read a metrics.json; the name of its folder is that of the result.
+
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
+    """
+    try:
+        # The platform takes NaN and infinities for null.
+        metrics = json.loads(
+            file.read_text(encoding="utf-8"), parse_constant=lambda _: None
+        )
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
+    except (ValueError, RecursionError) as error:
+        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
+    if not isinstance(metrics, dict):
+        raise MetricsFileError(str(file), "it is not a JSON object")
+    return Result(name=file.resolve().parent.name, metrics=metrics)
+
+
+def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
+    """Rank results by the settings of a phase.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Of one name, the last is the most recent.
+    phase : Phase
+        The settings.
+    """
+    newest_first = list(reversed(results))
+    left_out: list[tuple[str, str]] = []
+    if phase.result_display_choice is ResultDisplay.MOST_RECENT:
+        # This comes before results are looked at: an invalid one hides its user.
+        newest_first, older = _first_of_each(newest_first)
+        left_out += [(result.name, "it is not the most recent") for result in older]
+    valid = []
+    for result in newest_first:
+        problem = _problem(result, phase)
+        if problem:
+            left_out.append((result.name, problem))
+        else:
+            valid.append(result)
+    if phase.result_display_choice is ResultDisplay.BEST:
+        scores = _rank_scores(valid, phase)
+        best_first = [valid[index] for index, _ in _sorted_by(scores)]
+        valid, worse = _first_of_each(best_first)
+        left_out += [(result.name, "it is not the best") for result in worse]
+    scores = _rank_scores(valid, phase)
+    ranks = _ranks(scores, Order.ASCENDING)
+    rows = [
+        Row(
+            name=valid[index].name,
+            rank=ranks[index],
+            rank_score=score,
+            values=tuple(value_at(valid[index].metrics, p) for p in phase.ranked),
+        )
+        for index, score in _sorted_by(scores)
+    ]
+    return Leaderboard(
+        paths=tuple(phase.ranked), rows=tuple(rows), left_out=tuple(left_out)
+    )
+
+
+def _problem(result: Result, phase: Phase) -> str:
+    """Why the platform would not rank a result."""
+    for path in phase.ranked:
+        value = value_at(result.metrics, path)
+        if not is_rankable(value):
+            found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
+            return f"{path} is {found}"
+    return ""
+
+
+def _rank_scores(results: Sequence[Result], phase: Phase) -> list[int | Fraction]:
+    """What each result's rank goes by."""
+    by_metric = [
+        _ranks([value_at(result.metrics, path) for result in results], order)
+        for path, order in phase.ranked.items()
+    ]
+    summary: dict[ScoringMethod, Callable[[list[int]], int | Fraction]] = {
+        ScoringMethod.ABSOLUTE: lambda ranks: ranks[0],
+        ScoringMethod.MEAN: lambda ranks: Fraction(sum(ranks), len(ranks)),
+        ScoringMethod.MEDIAN: lambda ranks: statistics.median(map(Fraction, ranks)),
+    }
+    score = summary[phase.scoring_method_choice]
+    return [
+        score([ranks[index] for ranks in by_metric]) for index in range(len(results))
+    ]
+
+
+def _ranks(values: Sequence[Any], order: Order) -> list[int]:
+    """Competition ranks, 1 2 2 4: one more than the number of better values."""
+    ordered = sorted(values, reverse=order is Order.DESCENDING)
+    return [ordered.index(value) + 1 for value in values]
+
+
+def _sorted_by(scores: Sequence[_Item]) -> list[tuple[int, _Item]]:
+    """Positions and scores, smallest first; equal ones as they came."""
+    return sorted(enumerate(scores), key=lambda item: item[1])  # type: ignore[arg-type,return-value]
+
+
+def _first_of_each(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """The first result of each name, and the others."""
+    first: dict[str, Result] = {}
+    others = []
+    for result in results:
+        if result.name in first:
+            others.append(result)
+        else:
+            first[result.name] = result
+    return list(first.values()), others
+
+
+def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
+    """The leaderboard as text, and what was left out."""
+    places = phase.score_decimal_places
+    header = ["rank", "name", "rank score", *leaderboard.paths]
+    lines = [
+        [
+            str(row.rank),
+            printable(row.name),
+            f"{float(row.rank_score):g}",
+            *(f"{value:.{places}f}" for value in row.values),
+        ]
+        for row in leaderboard.rows
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    text = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        for line in (header, *lines)
+    ]
+    text += [f"{safe(name)} is left out: {why}" for name, why in leaderboard.left_out]
+    return "\n".join(line.rstrip() for line in text)
+
+
+def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
+    """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    try:
+        with file.open("w", encoding="utf-8", newline="") as content:
+            table = csv.writer(content, lineterminator="\n")
+            table.writerow(["name", "rank", "rank_score", *leaderboard.paths])
+            for row in leaderboard.rows:
+                cells = csv_cell(row.name), row.rank, float(row.rank_score)
+                table.writerow([*cells, *row.values])
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        problem = f"{safe(file)}: it cannot be written ({reason})"
+        raise OutputError(problem) from error

@@ -1,0 +1,215 @@
+"""What the platform makes of a metrics.json: the settings of a phase, and its paths.
+
+The rules are those of grand-challenge.org's evaluation app (models.Phase,
+templatetags.evaluation_extras.get_jsonpath and EXTRA_RESULT_COLUMNS_SCHEMA).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from flare.errors import PhaseSettingsError
+from flare.names import listing, safe
+from flare.schema import build, check
+
+TITLE_CHARACTERS = 64
+PATH_CHARACTERS = 255
+
+
+class Order(Enum):
+    """Which values of a metric come first."""
+
+    ASCENDING = "asc"
+    DESCENDING = "desc"
+
+
+class ScoringMethod(Enum):
+    """What the platform ranks results by."""
+
+    ABSOLUTE = "abs"
+    """The rank of the score."""
+    MEAN = "avg"
+    """The mean of the ranks of all ranked metrics."""
+    MEDIAN = "med"
+
+
+class ResultDisplay(Enum):
+    """Which results of a user are on the leaderboard."""
+
+    ALL = "all"
+    MOST_RECENT = "rec"
+    BEST = "bst"
+
+
+class Presence(Enum):
+    """Whether participants hand in something beside their submission."""
+
+    OFF = "off"
+    OPTIONAL = "opt"
+    REQUIRED = "req"
+
+
+def _check_title(key: str, value: str) -> None:
+    expected = f"1 to {TITLE_CHARACTERS} characters"
+    check(0 < len(value) <= TITLE_CHARACTERS, key, value, expected)
+
+
+def _check_path(key: str, value: str) -> None:
+    expected = f"keys with full stops between them, at most {PATH_CHARACTERS}"
+    is_path = len(value) <= PATH_CHARACTERS and all(value.split("."))
+    # What JSONPath has, the platform takes as part of a key.
+    check(is_path and not set("$[]*") & set(value), key, value, expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the leaderboard beside the score."""
+
+    title: str
+    path: str
+    order: Order
+    error_path: str = ""
+    """Shown behind the value; never counts."""
+    exclude_from_ranking: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_title("title", self.title)
+        _check_path("path", self.path)
+        if self.error_path:
+            _check_path("error_path", self.error_path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """The settings of a phase that an organiser types in, by the platform's names."""
+
+    title: str
+    score_title: str
+    score_jsonpath: str
+    score_error_jsonpath: str = ""
+    score_default_sort: Order = Order.DESCENDING
+    score_decimal_places: int = 4
+    extra_results_columns: tuple[Column, ...] = ()
+    scoring_method_choice: ScoringMethod = ScoringMethod.ABSOLUTE
+    result_display_choice: ResultDisplay = ResultDisplay.ALL
+    allow_submission_comments: bool = False
+    display_submission_comments: bool = False
+    supplementary_file_choice: Presence = Presence.OFF
+    supplementary_file_label: str = ""
+    supplementary_file_help_text: str = ""
+    show_supplementary_file_link: bool = False
+    supplementary_url_choice: Presence = Presence.OFF
+    supplementary_url_label: str = ""
+    supplementary_url_help_text: str = ""
+    show_supplementary_url: bool = False
+    submissions_limit_per_user_per_period: int = 0
+    submission_limit_period: int | None = 1
+    """In days; None is all time."""
+    submission_page_markdown: str = ""
+    auto_publish_new_results: bool = True
+    display_all_metrics: bool = True
+    give_algorithm_editors_job_view_permissions: bool = False
+    evaluation_requires_gpu_type: str = ""
+    evaluation_requires_memory_gb: int = 8
+    public: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_title("title", self.title)
+        _check_title("score_title", self.score_title)
+        _check_path("score_jsonpath", self.score_jsonpath)
+        if self.score_error_jsonpath:
+            _check_path("score_error_jsonpath", self.score_error_jsonpath)
+        for key, most in (
+            ("supplementary_file_label", 32),
+            ("supplementary_url_label", 32),
+            ("supplementary_file_help_text", 128),
+            ("supplementary_url_help_text", 128),
+        ):
+            text = getattr(self, key)
+            check(len(text) <= most, key, text, f"at most {most} characters")
+        limit = self.submissions_limit_per_user_per_period
+        check(limit >= 0, "submissions_limit_per_user_per_period", limit, "0 or more")
+        period = self.submission_limit_period
+        is_period = period is None or period >= 1
+        check(is_period, "submission_limit_period", period, "1 or more days, or null")
+        memory = self.evaluation_requires_memory_gb
+        check(4 <= memory <= 32, "evaluation_requires_memory_gb", memory, "4 to 32")
+
+    @property
+    def ranked(self) -> dict[str, Order]:
+        """Paths of the ranked metrics, the score first; a path counts once."""
+        columns = [c for c in self.extra_results_columns if not c.exclude_from_ranking]
+        orders = {column.path: column.order for column in columns}
+        return {self.score_jsonpath: self.score_default_sort} | orders
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All paths, those of errors included."""
+        paths = [self.score_jsonpath, self.score_error_jsonpath]
+        for column in self.extra_results_columns:
+            paths += [column.path, column.error_path]
+        return tuple(path for path in paths if path)
+
+
+def read_phase(file: Path, name: str) -> Phase:
+    """Read the settings of one phase.
+
+    Parameters
+    ----------
+    file : Path
+        A JSON file like phase-settings.json: an object with an object for each phase.
+    name : str
+        The phase.
+
+    Raises
+    ------
+    PhaseSettingsError
+        If the file cannot be read, or breaks a rule of the platform; the message names
+        the field, the value and what is allowed.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise PhaseSettingsError(str(file), f"cannot be read ({reason})") from error
+    except (ValueError, RecursionError) as error:
+        problem = f"is not JSON ({safe(str(error))})"
+        raise PhaseSettingsError(str(file), problem) from error
+    if not isinstance(content, dict) or name not in content:
+        found = listing(content) if isinstance(content, dict) else "no object"
+        problem = f"has no phase {safe(name)} (found {found})"
+        raise PhaseSettingsError(str(file), problem)
+    try:
+        return build(Phase, content[name], where=f"{name}.")
+    except (ValueError, OverflowError) as error:
+        raise PhaseSettingsError(str(file), str(error)) from error
+
+
+def value_at(metrics: object, path: str) -> Any:
+    """The value at a path, or "" if there is none: the platform's own rule.
+
+    It is no JSONPath: the text between full stops are keys of objects in objects.
+
+    Examples
+    --------
+    >>> value_at({"aggregates": {"dsc_mean": 0.9}}, "aggregates.dsc_mean")
+    0.9
+    """
+    for key in path.split("."):
+        if not isinstance(metrics, Mapping) or key not in metrics:
+            return ""
+        metrics = metrics[key]
+    return metrics
+
+
+def is_rankable(value: object) -> bool:
+    """Whether the platform ranks a result with such a value: booleans are numbers."""
+    return isinstance(value, int | float) and math.isfinite(value)

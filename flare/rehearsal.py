@@ -1,0 +1,432 @@
+"""Runs the built image on a submission as the platform would, and judges what came out.
+
+What the platform does is described in its own source (grand-challenge.org's components
+app and rse-sagemaker-shim); each rule below says what it follows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from flare.errors import EngineError, InputError
+from flare.jobs import FILE_NAME as JOBS_FILE_NAME
+from flare.names import listing, safe
+from flare.phases import Phase, is_rankable, value_at
+from flare.results import FILE_NAME
+
+JUNK = ("__MACOSX", ".DS_Store", "desktop.ini")
+"""The platform drops what has one of these in its path."""
+
+MESSAGE_CHARACTERS = 1024
+"""The platform cuts a message there."""
+
+LINE_BYTES = 2**16
+"""The platform drops a longer line, and puts a warning on stderr instead."""
+
+LONG_LINE_WARNING = "WARNING: A log line was skipped as it was too long"
+
+RESERVED_GB = 1
+"""Of the memory of a phase, the platform keeps this for itself."""
+
+TIME_LIMIT_S = 3600
+"""The platform's default; its staff can change it."""
+
+CPUS = 2
+"""An instance with up to 16 GB of memory has so many."""
+
+KILLED = 137
+"""Exit status of a process that ran out of the instance's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of running the image."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    process_bytes: int
+    """The most that one process had resident."""
+    is_late: bool
+    """Whether the time limit ended it."""
+    outputs: tuple[str, ...]
+    """Files below /output."""
+    metrics: bytes | None
+    """Content of metrics.json, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the platform would make of a run."""
+
+    message: str
+    """What the participant would see of a failure; empty after a success."""
+    row: tuple[tuple[str, str], ...]
+    """The leaderboard's columns and what would stand there."""
+    warnings: tuple[str, ...]
+    """What the organiser should know, or repair."""
+
+
+# --- What the platform does with an upload ----------------------------------------
+
+
+def prepare_input(source: Path, target: Path) -> None:
+    """Fill `target` with what would be in /input.
+
+    Parameters
+    ----------
+    source : Path
+        A zip file, a folder of what would be zipped, or an /input of an algorithm
+        phase, which has a predictions.json.
+    target : Path
+        A folder that is there and empty.
+
+    Raises
+    ------
+    InputError
+        If the platform would refuse the upload itself.
+    """
+    if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
+        shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
+    elif source.is_dir():
+        files = {
+            path.relative_to(source).as_posix(): path
+            for path in sorted(source.rglob("*"))
+            if path.is_file()
+        }
+        for name, place in _places(files).items():
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(files[name], target / place)
+    elif zipfile.is_zipfile(source):
+        _extract(source, target)
+    else:
+        problem = f"{safe(source)}: the platform takes a zip file; this is none"
+        raise InputError(problem)
+    # The platform writes this after the zip, and over a file of that name.
+    (target / "inputs.json").write_text("[]", encoding="utf-8")
+
+
+def _extract(source: Path, target: Path) -> None:
+    """Extract a zip file, without links and without what leads elsewhere."""
+    with zipfile.ZipFile(source) as archive:
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        for name, place in _places(names).items():
+            parts = PurePosixPath(place).parts
+            if ".." in parts or place.startswith("/"):
+                problem = f"{safe(source)}: Zip file contains invalid paths"
+                raise InputError(problem)
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with archive.open(name) as content, (target / place).open("wb") as file:
+                    shutil.copyfileobj(content, file)
+            except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+                problem = f"{safe(source)}: Input zip file could not be extracted"
+                raise InputError(problem) from error
+
+
+def _places(names: Iterable[str]) -> dict[str, str]:
+    """Where each file of a zip lies in /input, by its name in the zip.
+
+    Junk is dropped, and the longest parent folder that all other files share.
+    """
+    kept = [n for n in names if not set(JUNK) & set(PurePosixPath(n).parts)]
+    parents = [PurePosixPath(name).parts[:-1] for name in kept]
+    levels = zip(*parents, strict=False)  # as many as the shortest path has
+    shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
+    return {name: "/".join(PurePosixPath(name).parts[shared:]) or name for name in kept}
+
+
+# --- Running the image ------------------------------------------------------------
+
+
+def rehearse(
+    source: Path,
+    phase: Phase,
+    *,
+    image: str,
+    engine: str = "docker",
+    ground_truth: Path | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> Run:
+    """Run the image on a submission as the platform would.
+
+    Parameters
+    ----------
+    source : Path
+        As in `prepare_input`.
+    phase : Phase
+        How much memory there is.
+    image : str
+        Name of the built image.
+    engine : str
+        docker or podman.
+    ground_truth : Path, optional
+        A tarball of reference labels, or a folder to be one.
+    time_limit_s : float
+        After so many seconds, the platform ends the evaluation.
+
+    Raises
+    ------
+    EngineError
+        If the container engine, or the image, cannot be used.
+    InputError
+        If the platform would refuse the upload itself.
+    """
+    configuration = _inspect(engine, image)
+    with tempfile.TemporaryDirectory(
+        prefix="flare-rehearsal-", ignore_cleanup_errors=True
+    ) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        folders = {}
+        for part in ("input", "output", "ground_truth", "usage"):
+            folders[part] = folder / part
+            folders[part].mkdir()
+        folders["output"].chmod(0o777)
+        prepare_input(source, folders["input"])
+        if ground_truth:
+            _unpack(ground_truth, folders["ground_truth"])
+        gigabytes = phase.evaluation_requires_memory_gb
+        settings = {
+            "command": [
+                *(configuration["Entrypoint"] or []),
+                *(configuration["Cmd"] or []),
+            ],
+            "user": configuration["User"],
+            "folder": configuration["WorkingDir"] or "/",
+            "memory_bytes": (gigabytes - RESERVED_GB) << 30,
+            "time_limit_s": time_limit_s,
+        }
+        volumes = {
+            Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
+            folders["input"]: "/opt/ml/input/data/rehearsal-input:ro",
+            folders["ground_truth"]: "/opt/ml/input/data/ground_truth:ro",
+            folders["output"]: "/output",
+            folders["usage"]: "/rehearsal/usage",
+        }
+        run = subprocess.run(
+            [
+                *(engine, "run", "--rm", "--network", "none", "--user", "0"),
+                *("--cpus", str(CPUS), "--memory", f"{gigabytes}g"),
+                *("--tmpfs", "/tmp:exec,mode=1777"),
+                *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
+                *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
+                *(
+                    argument
+                    for path, place in volumes.items()
+                    for argument in ("--volume", f"{path}:{place}")
+                ),
+                *("--entrypoint", "python", image, "/rehearsal/shim.py"),
+                json.dumps(settings),
+            ],
+            capture_output=True,
+            check=False,
+        )
+        usage_file = folders["usage"] / "usage.json"
+        if not usage_file.exists() and run.returncode != KILLED:
+            problem = run.stderr.decode("utf-8", "replace").strip().splitlines()
+            text = f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
+            raise EngineError(text)
+        usage = json.loads(usage_file.read_text()) if usage_file.exists() else {}
+        metrics = folders["output"] / FILE_NAME
+        return Run(
+            status=run.returncode,
+            stdout=run.stdout,
+            stderr=run.stderr,
+            seconds=usage.get("seconds", 0.0),
+            process_bytes=usage.get("process_bytes", 0),
+            is_late=usage.get("is_late", False),
+            outputs=tuple(
+                sorted(
+                    path.relative_to(folders["output"]).as_posix()
+                    for path in folders["output"].rglob("*")
+                    if not path.is_dir()
+                )
+            ),
+            metrics=metrics.read_bytes() if metrics.is_file() else None,
+        )
+
+
+def _inspect(engine: str, image: str) -> dict[str, Any]:
+    """The configuration of an image that the platform would accept."""
+    try:
+        run = subprocess.run(
+            [engine, "image", "inspect", image], capture_output=True, check=False
+        )
+    except OSError as error:
+        problem = f"{safe(engine)}: it cannot be run; install Docker or Podman"
+        raise EngineError(problem) from error
+    if run.returncode:
+        problem = f"{image}: there is no such image, or {engine} does not answer"
+        raise EngineError(problem)
+    (found,) = json.loads(run.stdout)
+    user = (found["Config"].get("User") or "").partition(":")[0]
+    if user in ("", "root", "0"):
+        problem = f"{image}: its USER is root, which the platform refuses"
+        raise EngineError(problem)
+    if found["Architecture"] != "amd64":
+        problem = f"{image}: it is for {found['Architecture']}, not for amd64"
+        raise EngineError(problem)
+    return {key: found["Config"].get(key) for key in _CONFIGURATION}
+
+
+_CONFIGURATION = ("Entrypoint", "Cmd", "User", "WorkingDir")
+
+
+def _unpack(ground_truth: Path, target: Path) -> None:
+    """Unpack a tarball of reference labels, or copy a folder that could be one."""
+    if ground_truth.is_dir():
+        shutil.copytree(ground_truth, target, dirs_exist_ok=True)
+        return
+    try:
+        with tarfile.open(ground_truth, "r:gz") as archive:
+            archive.extractall(target, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        problem = f"{safe(ground_truth)}: it is not a .tar.gz file ({safe(str(error))})"
+        raise InputError(problem) from error
+
+
+# --- What the platform makes of it ------------------------------------------------
+
+
+def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
+    """Say what a participant and an organiser would see.
+
+    Parameters
+    ----------
+    run : Run
+        What came of the image.
+    phase : Phase
+        Whose leaderboard it is.
+    time_limit_s : float
+        The limit that the run had.
+    """
+    warnings = []
+    for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
+        longest = max(map(len, content.split(b"\n")))
+        if longest > LINE_BYTES:
+            warnings.append(
+                f"A line of {longest} bytes on {stream} would be dropped, and leave a"
+                " warning on stderr: at most 65,536."
+            )
+    warnings += _near_limits(run, phase, time_limit_s)
+    others = [name for name in run.outputs if name != FILE_NAME]
+    if others:
+        warnings.append(
+            f"Other files in /output, which are uploaded as well: {listing(others)}."
+        )
+    message = _failure(run)
+    row: tuple[tuple[str, str], ...] = ()
+    if not message:
+        if run.stderr.strip():
+            warnings.append(
+                "A successful run wrote to stderr, which marks it with a warning:"
+                f" {participant_message(run.stderr)}"
+            )
+        metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
+        row = _row(metrics, phase)
+        warnings += _path_problems(metrics, phase)
+    return Verdict(message=message, row=row, warnings=tuple(warnings))
+
+
+def participant_message(stderr: bytes) -> str:
+    """What the platform shows of stderr: its last line that is not empty."""
+    lines = [
+        LONG_LINE_WARNING if len(line) > LINE_BYTES else line.decode("utf-8", "replace")
+        for line in stderr.split(b"\n")
+    ]
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return "No errors were reported in the logs."
+    return lines[-1][:MESSAGE_CHARACTERS]
+
+
+def _failure(run: Run) -> str:
+    """The message of a run that failed; empty if it succeeded."""
+    if run.is_late:
+        return "Time limit exceeded"
+    if run.status == KILLED:
+        return "The container was killed as it exceeded its memory limit"
+    if run.status:
+        return participant_message(run.stderr)
+    if run.metrics is None:
+        return "Output file 'metrics.json' was not produced"
+    try:
+        text = run.metrics.decode("utf-8")
+    except UnicodeDecodeError:
+        return "An unexpected error occurred"
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return "The output file 'metrics.json' is not valid json"
+    return ""
+
+
+def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
+    """Warn of what took more than half of what there is."""
+    limit = (phase.evaluation_requires_memory_gb - RESERVED_GB) << 30
+    if run.process_bytes * 2 > limit:
+        yield (
+            f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
+            f" {limit >> 30} GiB that it may: set evaluation_requires_memory_gb higher."
+        )
+    if run.seconds * 2 > time_limit_s:
+        yield (
+            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
+            " staff for a higher evaluation_time_limit."
+        )
+
+
+def _row(metrics: object, phase: Phase) -> tuple[tuple[str, str], ...]:
+    """The score and the extra columns as the leaderboard shows them."""
+    places = phase.score_decimal_places
+
+    def cell(path: str, error_path: str) -> str:
+        values = [value_at(metrics, p) for p in (path, error_path) if p]
+        shown = [f"{v:.{places}f}" if is_rankable(v) else str(v or "-") for v in values]
+        return " ± ".join(shown)
+
+    return (
+        (phase.score_title, cell(phase.score_jsonpath, phase.score_error_jsonpath)),
+        *((c.title, cell(c.path, c.error_path)) for c in phase.extra_results_columns),
+    )
+
+
+def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:
+    """Warn of paths that lead to no number."""
+    for path in phase.paths:
+        value = value_at(metrics, path)
+        if not is_rankable(value):
+            found = "is not there" if value == "" else "is null or no number"
+            if path in phase.ranked:
+                yield f"{path} {found}: the result would not be on the leaderboard."
+            else:
+                yield f"{path} {found}: its column would show none."
+
+
+def verdict_text(run: Run, verdict: Verdict) -> str:
+    """What a rehearsal showed, for the organiser."""
+    lines = [
+        f"It took {run.seconds:.1f} s; the largest process used"
+        f" {run.process_bytes / 2**20:.0f} MiB."
+    ]
+    lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
+    if verdict.message:
+        log = run.stdout.decode("utf-8", "replace").strip()
+        lines = [log, *lines, "The evaluation would fail. The participant would read:"]
+    else:
+        width = max(len(title) for title, _ in verdict.row)
+        lines.append("The evaluation would succeed. The leaderboard's row:")
+        lines += [f"  {title.ljust(width)}  {cell}" for title, cell in verdict.row]
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,257 @@
+"""The platform's leaderboard, worked out by hand."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from flare.errors import MetricsFileError
+from flare.leaderboard import Result, rank_results, read_result
+from flare.phases import Column, Order, Phase, ResultDisplay, ScoringMethod
+from tests.builders import ROOT
+
+SCORE = "m.dsc"
+
+
+def phase(method, *, display=ResultDisplay.ALL, **changes):
+    """DSC is the score; NSD and time are ranked too, the volume is not."""
+    columns = (
+        Column(title="NSD", path="m.nsd", order=Order.DESCENDING),
+        Column(title="Time", path="m.time", order=Order.ASCENDING),
+        Column(
+            title="Volume",
+            path="m.volume",
+            order=Order.DESCENDING,
+            exclude_from_ranking=True,
+        ),
+    )
+    return Phase(
+        title="Mine",
+        score_title="DSC",
+        score_jsonpath=SCORE,
+        extra_results_columns=columns,
+        scoring_method_choice=method,
+        result_display_choice=display,
+        **changes,
+    )
+
+
+def result(name, dsc, nsd, time):
+    return Result(name=name, metrics={"m": {"dsc": dsc, "nsd": nsd, "time": time}})
+
+
+def ranking(results, phase):
+    """Name, rank and rank score of each row."""
+    board = rank_results(results, phase)
+    return [(row.name, row.rank, row.rank_score) for row in board.rows]
+
+
+TEAMS = [
+    # name, DSC (its rank), NSD (its rank), time (its rank)
+    result("a", 0.9, 0.7, 10),  # 1, 3, 2
+    result("b", 0.8, 0.9, 30),  # 2, 1, 4
+    result("c", 0.8, 0.8, 5),  # 2, 2, 1
+    result("d", 0.7, 0.7, 20),  # 4, 3, 3
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        # The ranks of DSC: 1, 2, 2, and then 4.
+        (ScoringMethod.ABSOLUTE, [("a", 1, 1), ("c", 2, 2), ("b", 2, 2), ("d", 4, 4)]),
+        # a (1 + 3 + 2) / 3 = 2, b (2 + 1 + 4) / 3 = 7/3, c (2 + 2 + 1) / 3 = 5/3,
+        # d (4 + 3 + 3) / 3 = 10/3.
+        (
+            ScoringMethod.MEAN,
+            [
+                ("c", 1, pytest.approx(5 / 3)),
+                ("a", 2, 2),
+                ("b", 3, pytest.approx(7 / 3)),
+                ("d", 4, pytest.approx(10 / 3)),
+            ],
+        ),
+        # a of 1 2 3: 2, b of 1 2 4: 2, c of 1 2 2: 2, d of 3 3 4: 3.
+        (ScoringMethod.MEDIAN, [("c", 1, 2), ("b", 1, 2), ("a", 1, 2), ("d", 4, 3)]),
+    ],
+)
+def test_three_methods_with_ties(method, expected):
+    assert ranking(TEAMS, phase(method)) == expected
+
+
+def test_a_median_of_an_even_number_of_ranks_is_between_them():
+    """With two ranked metrics: a has 1 and 3, so 2; c has 2 and 2."""
+    two = phase(ScoringMethod.MEDIAN)
+    columns = two.extra_results_columns[:1]
+    two = Phase(
+        title="Mine",
+        score_title="DSC",
+        score_jsonpath=SCORE,
+        extra_results_columns=columns,
+        scoring_method_choice=ScoringMethod.MEDIAN,
+    )
+
+    # b has 2 and 1: 3/2. d has 4 and 3: 7/2.
+    assert ranking(TEAMS, two) == [
+        ("b", 1, 1.5),
+        ("c", 2, 2),
+        ("a", 2, 2),
+        ("d", 4, 3.5),
+    ]
+
+
+@pytest.mark.parametrize("method", ScoringMethod)
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "m.nsd is no number (null)"),
+        ("0.9", 'm.nsd is no number ("0.9")'),
+        ([0.9], "m.nsd is no number ([0.9])"),
+        ("missing", "m.nsd is missing"),
+    ],
+)
+def test_a_result_without_a_ranked_number_is_left_out_and_named(method, value, reason):
+    """By every method: even where only the score decides, as on the platform."""
+    bad = result("bad", 0.99, value, 1)
+    if value == "missing":
+        del bad.metrics["m"]["nsd"]
+
+    board = rank_results([*TEAMS, bad], phase(method))
+
+    assert board.left_out == (("bad", reason),)
+    assert [row.name for row in board.rows] == [
+        name for name, _, _ in ranking(TEAMS, phase(method))
+    ]
+
+
+def test_a_column_that_is_not_ranked_may_lack():
+    assert len(rank_results(TEAMS, phase(ScoringMethod.MEAN)).rows) == 4
+
+
+def test_true_is_a_number_as_it_is_on_the_platform():
+    board = rank_results(
+        [result("a", True, 1, 1), result("b", 0.5, 1, 1)], phase(ScoringMethod.ABSOLUTE)
+    )
+
+    assert [row.name for row in board.rows] == ["a", "b"]
+
+
+def test_equality_is_of_all_digits():
+    """0.1 + 0.2 is not 0.3, whatever is displayed."""
+    results = [result("a", 0.3, 1, 1), result("b", 0.1 + 0.2, 1, 1)]
+
+    assert ranking(results, phase(ScoringMethod.ABSOLUTE)) == [("b", 1, 1), ("a", 2, 2)]
+
+
+def test_a_path_that_is_there_twice_counts_once():
+    """DSC as a column as well: ranks 1 and 2, not 1, 1 and 2."""
+    twice = Phase(
+        title="Mine",
+        score_title="DSC",
+        score_jsonpath=SCORE,
+        extra_results_columns=(
+            Column(title="DSC", path=SCORE, order=Order.DESCENDING),
+            Column(title="NSD", path="m.nsd", order=Order.DESCENDING),
+        ),
+        scoring_method_choice=ScoringMethod.MEAN,
+    )
+    results = [result("a", 0.9, 0.1, 1), result("b", 0.8, 0.2, 1)]
+
+    # a and b: (1 + 2) / 2 each.
+    assert ranking(results, twice) == [("b", 1, 1.5), ("a", 1, 1.5)]
+
+
+def test_the_best_result_of_each_user():
+    """U has ranks 3 and 1 among three: the first is kept, and ranked again."""
+    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
+    best = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.BEST)
+
+    board = rank_results(results, best)
+
+    assert [(row.name, row.rank, row.values[0]) for row in board.rows] == [
+        ("u", 1, 0.9),
+        ("v", 2, 0.8),
+    ]
+    assert board.left_out == (("u", "it is not the best"),)
+
+
+def test_the_most_recent_result_of_each_user():
+    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
+    recent = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.MOST_RECENT)
+
+    assert ranking(results, recent) == [("v", 1, 1), ("u", 2, 2)]
+
+
+def test_a_most_recent_result_that_is_invalid_hides_its_user():
+    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", None, 1, 1)]
+    recent = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.MOST_RECENT)
+    best = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.BEST)
+
+    assert ranking(results, recent) == [("v", 1, 1)]
+    assert ranking(results, best) == [("u", 1, 1), ("v", 2, 2)]
+
+
+def test_all_results_of_a_user():
+    results = [result("u", 0.9, 1, 1), result("u", 0.7, 1, 1)]
+
+    assert ranking(results, phase(ScoringMethod.ABSOLUTE)) == [("u", 1, 1), ("u", 2, 2)]
+
+
+# --- Files ------------------------------------------------------------------------
+
+
+def write(folder, content):
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text(content)
+    return folder / "metrics.json"
+
+
+def test_a_result_is_named_by_its_folder_and_nan_is_null(tmp_path):
+    found = read_result(write(tmp_path / "team a", '{"m": {"dsc": NaN}}'))
+
+    assert found == Result(name="team a", metrics={"m": {"dsc": None}})
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "\ufeff{}", "{", "null"])
+def test_what_is_no_metrics_json(tmp_path, content):
+    with pytest.raises(MetricsFileError, match=r"metrics.json: it is .*\[G05\]"):
+        read_result(write(tmp_path / "team", content))
+
+
+def test_the_command(tmp_path):
+    """A name that a spreadsheet would compute is made a text."""
+    settings = {
+        "title": "Mine",
+        "score_title": "DSC",
+        "score_jsonpath": SCORE,
+        "extra_results_columns": [{"title": "NSD", "path": "m.nsd", "order": "desc"}],
+        "scoring_method_choice": "avg",
+        "score_decimal_places": 2,
+    }
+    (tmp_path / "settings.json").write_text(json.dumps({"test": settings}))
+    values = {"=a": (0.9, 0.5), "b": (0.8, 0.75), "c": (0.7, None)}
+    files = [
+        write(tmp_path / name, json.dumps({"m": {"dsc": dsc, "nsd": nsd}}))
+        for name, (dsc, nsd) in values.items()
+    ]
+    command = [sys.executable, "-m", "flare", "leaderboard", *files]
+    command += ["--phase-settings", tmp_path / "settings.json", "--phase", "test"]
+    run = subprocess.run(
+        [*command, "--output", tmp_path / "board.csv"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == (
+        "rank  name  rank score  m.dsc  m.nsd\n"
+        "1     b     1.5         0.80   0.75\n"
+        "1     =a    1.5         0.90   0.50\n"
+        "c is left out: m.nsd is no number (null)\n"
+    )
+    assert (tmp_path / "board.csv").read_text() == (
+        "name,rank,rank_score,m.dsc,m.nsd\nb,1,1.5,0.8,0.75\n'=a,1,1.5,0.9,0.5\n"
+    )

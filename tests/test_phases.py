@@ -1,0 +1,247 @@
+"""The settings of the platform's phases, and its rule for paths."""
+
+import json
+import math
+import re
+
+import pytest
+
+import flare
+from flare.errors import PhaseSettingsError
+from flare.phases import Order, Phase, is_rankable, read_phase, value_at
+from flare.results import metrics_json
+from tests.builders import ROOT
+
+SETTINGS = ROOT / "phase-settings.json"
+PHASES = ("sanity", "validation", "test")
+
+PLATFORM_FIELDS = """
+title, slug, score_title, score_jsonpath, score_error_jsonpath, score_default_sort,
+score_decimal_places, extra_results_columns, scoring_method_choice,
+result_display_choice, creator_must_be_verified, submission_kind,
+allow_submission_comments, display_submission_comments, supplementary_file_choice,
+supplementary_file_label, supplementary_file_help_text, show_supplementary_file_link,
+supplementary_url_choice, supplementary_url_label, supplementary_url_help_text,
+show_supplementary_url, submissions_limit_per_user_per_period, submission_limit_period,
+submissions_open_at, submissions_close_at, submission_page_html,
+submission_page_markdown, auto_publish_new_results, display_all_metrics,
+algorithm_time_limit, give_algorithm_editors_job_view_permissions,
+evaluation_time_limit, evaluation_requires_gpu_type, evaluation_requires_memory_gb,
+public, workstation, workstation_config, hanging_protocol, view_content, archive,
+inputs, outputs, algorithm_inputs, algorithm_outputs, average_algorithm_job_duration,
+compute_cost_euro_millicents, parent, external_evaluation, algorithm_interfaces,
+additional_evaluation_inputs, evaluation_outputs, use_batch_mode,
+algorithm_selectable_gpu_type_choices, algorithm_maximum_settable_memory_gb,
+evaluation_selectable_gpu_type_choices, evaluation_maximum_settable_memory_gb,
+optional_hanging_protocols
+"""
+FIELDS = re.findall(r"\w+", PLATFORM_FIELDS)
+
+COLUMN_KEYS = {"title", "path", "order", "error_path", "exclude_from_ranking"}
+"""EXTRA_RESULT_COLUMNS_SCHEMA of the platform; the first three are required."""
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    """What the bundled submission gets, as the platform reads it."""
+    results = flare.evaluate(ROOT / "examples" / "predictions", ROOT / "ground-truth")
+    return json.loads(metrics_json(results))
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return json.loads(SETTINGS.read_text(encoding="utf-8"))
+
+
+def documented():
+    """Every row of the documentation's table: what is done with the field, and why."""
+    text = (ROOT / "docs" / "phase-settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    return {name: (value, why) for name, value, why in rows}
+
+
+def test_every_field_of_the_platform_is_accounted_for():
+    rows = documented()
+
+    assert set(rows) == set(FIELDS)
+    assert {value for value, _ in rows.values()} == {"set", "left alone", "read-only"}
+    assert all(why.endswith(".") for _, why in rows.values())
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_file_has_the_fields_that_are_set_and_no_others(settings, phase):
+    expected = {name for name, (value, _) in documented().items() if value == "set"}
+
+    assert set(settings[phase]) == expected
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_path_resolves_to_a_finite_number(metrics, phase):
+    settings = read_phase(SETTINGS, phase)
+
+    assert len(settings.paths) == 20
+    for path in settings.paths:
+        value = value_at(metrics, path)
+        assert type(value) is float
+        assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_columns_satisfy_the_platforms_schema(settings, phase):
+    columns = settings[phase]["extra_results_columns"]
+
+    assert isinstance(columns, list)
+    for column in columns:
+        assert {"title", "path", "order"} <= set(column) <= COLUMN_KEYS
+        assert column["order"] in ("asc", "desc")
+        assert type(column["exclude_from_ranking"]) is bool
+        assert all(
+            isinstance(column[key], str)
+            for key in COLUMN_KEYS - {"exclude_from_ranking"}
+        )
+
+
+def test_every_organ_has_its_columns(settings):
+    for phase in PHASES:
+        paths = {c["path"] for c in settings[phase]["extra_results_columns"]}
+        organs = [organ.name for organ in flare.read_challenge("flare21").organs]
+        assert paths == {"aggregates.nsd_mean"} | {
+            f"aggregates.{metric}_{organ}_mean"
+            for metric in ("dsc", "nsd")
+            for organ in organs
+        }
+
+
+def test_what_the_three_phases_are_for(settings):
+    keys = ("submissions_limit_per_user_per_period", "submission_limit_period")
+    limits = {name: tuple(settings[name][key] for key in keys) for name in PHASES}
+
+    assert limits == {"sanity": (10, 1), "validation": (5, None), "test": (1, None)}
+    assert settings["validation"]["supplementary_file_choice"] == "req"
+    assert settings["validation"]["supplementary_file_label"] == "Short paper"
+    for name in PHASES:
+        assert settings[name]["display_all_metrics"] is False
+        assert settings[name]["give_algorithm_editors_job_view_permissions"] is False
+
+
+def test_the_ranked_metric_is_the_score_alone():
+    """A null in a column that is ranked would remove the result from the board."""
+    for name in PHASES:
+        assert read_phase(SETTINGS, name).ranked == {
+            "aggregates.dsc_mean": Order.DESCENDING
+        }
+
+
+def test_null_is_all_time_and_nothing_is_a_day():
+    assert read_phase(SETTINGS, "validation").submission_limit_period is None
+    assert Phase(title="a", score_title="b", score_jsonpath="c").submission_limit_period
+
+
+# --- Paths ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("a.b", 1.5),
+        ("a", {"b": 1.5, "c d": None, "l": [7]}),
+        ("a.c d", None),
+        ("a.x", ""),
+        ("x.y.z", ""),
+        ("a.b.c", ""),
+        ("$.a.b", ""),
+        ("a.l.0", ""),
+        ("a.l[0]", ""),
+    ],
+)
+def test_a_path_is_keys_between_full_stops(path, value):
+    assert value_at({"a": {"b": 1.5, "c d": None, "l": [7]}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(1, True), (0.5, True), (True, True), (None, False), ("1", False), ([1], False)],
+)
+def test_which_values_the_platform_ranks(value, expected):
+    assert is_rankable(value) == expected
+
+
+# --- Mistakes ---------------------------------------------------------------------
+
+
+GOOD = {
+    "title": "Mine",
+    "score_title": "Score",
+    "score_jsonpath": "aggregates.dsc_mean",
+}
+COLUMN = {"title": "NSD", "path": "aggregates.nsd_mean", "order": "desc"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"score_jsonpat": "a"}, "mine.score_jsonpat is an unknown key, expected"),
+        ({"title": ""}, "mine.title is '', expected 1 to 64 characters"),
+        ({"title": "x" * 65}, "expected 1 to 64 characters"),
+        ({"score_jsonpath": "$.a"}, "mine.score_jsonpath is '$.a', expected keys"),
+        ({"score_jsonpath": "a..b"}, "expected keys with full stops between them"),
+        ({"score_jsonpath": "a" * 256}, "at most 255"),
+        ({"score_default_sort": "up"}, "score_default_sort is 'up', expected asc or"),
+        ({"scoring_method_choice": "mean"}, "expected abs, avg or med"),
+        ({"result_display_choice": "best"}, "expected all, rec or bst"),
+        (
+            {"score_decimal_places": "4"},
+            "score_decimal_places is '4', expected a whole",
+        ),
+        ({"submission_limit_period": 0}, "expected 1 or more days, or null"),
+        ({"submissions_limit_per_user_per_period": -1}, "expected 0 or more"),
+        ({"evaluation_requires_memory_gb": 64}, "is 64, expected 4 to 32"),
+        ({"supplementary_file_label": "x" * 33}, "expected at most 32 characters"),
+        ({"supplementary_url_help_text": "x" * 129}, "expected at most 128"),
+        ({"extra_results_columns": [{}]}, "extra_results_columns[1].title is missing"),
+        (
+            {"extra_results_columns": [{**COLUMN, "order": "down"}]},
+            "extra_results_columns[1].order is 'down', expected asc or desc",
+        ),
+        (
+            {"extra_results_columns": [{**COLUMN, "error": "a"}]},
+            "extra_results_columns[1].error is an unknown key",
+        ),
+    ],
+)
+def test_a_mistake_names_the_field_the_value_and_what_is_allowed(
+    tmp_path, changes, problem
+):
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"mine": {**GOOD, **changes}}))
+
+    with pytest.raises(PhaseSettingsError) as caught:
+        read_phase(file, "mine")
+
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(f"{file}: mine.")
+    assert str(caught.value).endswith("docs/phase-settings.md. [G04]")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "has no phase mine (found no object)"),
+        ('{"a": {}, "b": {}}', "has no phase mine (found a, b)"),
+        ('{"mine": 3}', "mine is 3, expected a table"),
+    ],
+)
+def test_a_file_that_is_no_settings(tmp_path, content, problem):
+    file = tmp_path / "settings.json"
+    file.write_text(content)
+
+    with pytest.raises(PhaseSettingsError) as caught:
+        read_phase(file, "mine")
+
+    assert problem in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(PhaseSettingsError, match=r"cannot be read \(no such file"):
+        read_phase(tmp_path / "none.json", "mine")

@@ -1,0 +1,480 @@
+"""What the platform does with an upload, and what it makes of a run."""
+
+import json
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+from flare.errors import EngineError, InputError
+from flare.phases import Phase, read_phase
+from flare.rehearsal import Run, judge, participant_message, prepare_input, rehearse
+from tests.builders import ROOT, read_metrics, run_evaluate
+from tests.engine import call
+from tests.test_jobs import job, write_jobs
+
+PREDICTIONS = ROOT / "examples" / "predictions"
+VALIDATION = read_phase(ROOT / "phase-settings.json", "validation")
+
+
+def write_zip(file, names, content=b"x"):
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, content)
+    return file
+
+
+def write_folder(folder, names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    return folder
+
+
+# --- Uploads ----------------------------------------------------------------------
+
+
+UPLOADS = {
+    "flat": (["a.nii.gz", "b.nii.gz"], ["a.nii.gz", "b.nii.gz"]),
+    "one folder around all is removed": (["s/a", "s/b"], ["a", "b"]),
+    "so are several": (["s/t/a", "s/t/b"], ["a", "b"]),
+    "what is not shared stays": (["s/t/a", "s/u/b"], ["t/a", "u/b"]),
+    "a stray file keeps the nesting": (["s/a", "s/b", "x"], ["s/a", "s/b", "x"]),
+    "a folder whose name only begins alike": (["st/a", "s/b"], ["s/b", "st/a"]),
+    "a single file loses all its folders": (["s/t/a.nii.gz"], ["a.nii.gz"]),
+    "junk is dropped before": (
+        ["__MACOSX/s/._a", "s/.DS_Store", "s/a", "s/b", "desktop.ini"],
+        ["a", "b"],
+    ),
+    "other junk is not": (["s/._a", "s/Thumbs.db", "s/a"], ["._a", "Thumbs.db", "a"]),
+}
+
+
+@pytest.mark.parametrize("kind", ["zip", "folder"])
+@pytest.mark.parametrize(("names", "expected"), UPLOADS.values(), ids=list(UPLOADS))
+def test_an_upload_is_unpacked_as_the_platform_does(tmp_path, kind, names, expected):
+    if kind == "zip":
+        source = write_zip(tmp_path / "upload.zip", names)
+    else:
+        source = write_folder(tmp_path / "upload", names)
+    (tmp_path / "input").mkdir()
+
+    prepare_input(source, tmp_path / "input")
+
+    found = [p for p in (tmp_path / "input").rglob("*") if p.is_file()]
+    names = sorted(p.relative_to(tmp_path / "input").as_posix() for p in found)
+    assert names == sorted([*expected, "inputs.json"])
+
+
+def test_the_platforms_inputs_json_wins(tmp_path):
+    source = write_zip(tmp_path / "upload.zip", ["inputs.json", "a.nii.gz"])
+    (tmp_path / "input").mkdir()
+
+    prepare_input(source, tmp_path / "input")
+
+    assert json.loads((tmp_path / "input" / "inputs.json").read_text()) == []
+
+
+def test_a_jobs_folder_is_taken_as_it_is(tmp_path):
+    source = write_jobs(tmp_path / "jobs", [job("pk", "a.mha")])
+    (tmp_path / "input").mkdir()
+
+    prepare_input(source, tmp_path / "input")
+
+    assert (tmp_path / "input" / "predictions.json").is_file()
+    assert (tmp_path / "input" / "pk" / "output" / "images" / "organs").is_dir()
+
+
+def test_a_link_in_a_zip_becomes_a_small_file(tmp_path):
+    entry = zipfile.ZipInfo("link.nii.gz")
+    entry.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "upload.zip", "w") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    (tmp_path / "input").mkdir()
+
+    prepare_input(tmp_path / "upload.zip", tmp_path / "input")
+
+    file = tmp_path / "input" / "link.nii.gz"
+    assert not file.is_symlink()
+    assert file.read_text() == "/etc/passwd"
+
+
+@pytest.mark.parametrize("name", ["../a", "s/../../a", "/etc/a"])
+def test_a_path_that_leads_elsewhere_is_refused(tmp_path, name):
+    source = write_zip(tmp_path / "upload.zip", [name, "b"])
+    (tmp_path / "input").mkdir()
+
+    with pytest.raises(InputError, match="Zip file contains invalid paths"):
+        prepare_input(source, tmp_path / "input")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_damaged_zip_is_refused(tmp_path):
+    source = write_zip(tmp_path / "upload.zip", ["a"], b"some content")
+    source.write_bytes(source.read_bytes().replace(b"some content", b"none content"))
+    (tmp_path / "input").mkdir()
+
+    with pytest.raises(InputError, match="Input zip file could not be extracted"):
+        prepare_input(source, tmp_path / "input")
+
+
+def test_a_file_that_is_no_zip_is_refused(tmp_path):
+    (tmp_path / "a.nii.gz").write_bytes(b"x")
+    (tmp_path / "input").mkdir()
+
+    with pytest.raises(InputError, match="the platform takes a zip file"):
+        prepare_input(tmp_path / "a.nii.gz", tmp_path / "input")
+
+
+# --- The participant's message ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stderr", "message"),
+    [
+        (b"", "No errors were reported in the logs."),
+        (b"\n  \n", "No errors were reported in the logs."),
+        (b"first\nlast\n", "last"),
+        (b"  last  \n\n \n", "last"),
+        (b"Traceback\n  File\nValueError: no\n", "ValueError: no"),
+        (b"x" * 2000, "x" * 1024),
+        (b"the reason\n" + b"y" * (2**16 + 1) + b"\n", "WARNING: A log line was"),
+        (b"y" * 2**16, "y" * 1024),
+        (b"caf\xc3\xa9", "café"),
+    ],
+)
+def test_the_last_line_of_stderr_is_the_message(stderr, message):
+    assert participant_message(stderr).startswith(message)
+
+
+# --- The verdict ------------------------------------------------------------------
+
+
+METRICS = {"aggregates": {"dsc_mean": 0.5, "dsc_std": 0.25, "nsd_mean": 1}}
+PHASE = Phase(
+    title="Mine",
+    score_title="DSC",
+    score_jsonpath="aggregates.dsc_mean",
+    score_error_jsonpath="aggregates.dsc_std",
+    score_decimal_places=2,
+)
+
+
+def run_of(**changes):
+    values = {
+        "status": 0,
+        "stdout": b"log\n",
+        "stderr": b"",
+        "seconds": 1.0,
+        "process_bytes": 2**20,
+        "is_late": False,
+        "outputs": ("metrics.json",),
+        "metrics": json.dumps(METRICS).encode(),
+        **changes,
+    }
+    return Run(**values)
+
+
+def test_a_good_run_has_a_row_and_nothing_to_say():
+    verdict = judge(run_of(), PHASE)
+
+    assert (verdict.message, verdict.warnings) == ("", ())
+    assert verdict.row == (("DSC", "0.50 ± 0.25"),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"status": 1, "stderr": b"a.nii.gz: bad\n"}, "a.nii.gz: bad"),
+        ({"status": 1}, "No errors were reported in the logs."),
+        (
+            {"status": 137},
+            "The container was killed as it exceeded its memory limit",
+        ),
+        ({"status": 143, "is_late": True}, "Time limit exceeded"),
+        ({"metrics": None}, "Output file 'metrics.json' was not produced"),
+        ({"metrics": b""}, "The output file 'metrics.json' is not valid json"),
+        ({"metrics": b"\xef\xbb\xbf{}"}, "The output file 'metrics.json' is not valid"),
+        ({"metrics": b"\xff"}, "An unexpected error occurred"),
+    ],
+)
+def test_a_failure_has_the_platforms_message(changes, message):
+    verdict = judge(run_of(**changes), PHASE)
+
+    assert verdict.message.startswith(message)
+    assert verdict.row == ()
+
+
+def metrics_with(**changes):
+    return json.dumps({"aggregates": {**METRICS["aggregates"], **changes}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        (
+            {"stderr": b"a warning\n"},
+            "A successful run wrote to stderr, which marks it",
+        ),
+        ({"stdout": b"x" * 70_000}, "A line of 70000 bytes on stdout would be dropped"),
+        ({"outputs": ("metrics.json", "core")}, "Other files in /output, which are"),
+        ({"process_bytes": 4 << 30}, "A process used 4.0 GiB of the 7 GiB that it may"),
+        ({"seconds": 2000.0}, "It took 2000 s of 3600 s: ask the platform's staff"),
+        (
+            {"metrics": metrics_with(dsc_mean=None)},
+            "aggregates.dsc_mean is null or no number: the result would not be on the",
+        ),
+        (
+            {"metrics": metrics_with(dsc_mean=float("nan"))},
+            "aggregates.dsc_mean is null or no number: the result would not be on the",
+        ),
+        (
+            {"metrics": b"{}"},
+            "aggregates.dsc_mean is not there: the result would not be on the",
+        ),
+        (
+            {"metrics": metrics_with(dsc_std=None)},
+            "aggregates.dsc_std is null or no number: its column would show none.",
+        ),
+    ],
+)
+def test_what_an_organiser_is_warned_of(changes, warning):
+    verdict = judge(run_of(**changes), PHASE)
+
+    assert verdict.message == ""
+    assert verdict.warnings[0].startswith(warning)
+
+
+# --- The real image ---------------------------------------------------------------
+
+
+def rehearsal(submission, image, *arguments):
+    return call("./rehearse.sh", *arguments, submission, image=image)
+
+
+def zip_of(folder, file, parent=""):
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{parent}{path.name}")
+    return file
+
+
+def test_what_cannot_be_run_is_told(tmp_path):
+    with pytest.raises(EngineError, match=r"install Docker or Podman.*\[H05\]"):
+        rehearse(PREDICTIONS, VALIDATION, image="none", engine="no-such-engine")
+
+
+@pytest.mark.docker
+def test_a_rehearsal_shows_the_row_of_the_leaderboard(image):
+    run = rehearsal(PREDICTIONS, image)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    text = run.stdout.decode()
+    assert "The evaluation would succeed. The leaderboard's row:\n" in text
+    assert "\n  Mean DSC      0.8590 ± 0.1148\n" in text
+    assert "For the organiser" not in text
+
+
+@pytest.mark.docker
+def test_folder_zip_and_a_zip_with_another_folder_give_the_same(image, tmp_path):
+    """And it is what `evaluate.py` gives, but for what is said of the machine."""
+    (tmp_path / "junk").mkdir()
+    nested = zip_of(PREDICTIONS, tmp_path / "nested.zip", "final/team/")
+    with zipfile.ZipFile(nested, "a") as archive:
+        archive.writestr("__MACOSX/final/._demo_001.nii.gz", b"junk")
+    sources = [PREDICTIONS, zip_of(PREDICTIONS, tmp_path / "flat.zip"), nested]
+    contents = []
+    for number, source in enumerate(sources):
+        output = tmp_path / f"out-{number}"
+        run = rehearsal(source, image, "--output", output)
+        assert run.returncode == 0, run.stderr
+        contents.append((output / "metrics.json").read_bytes())
+    run_evaluate(PREDICTIONS, None, tmp_path / "checkout")
+
+    assert contents[0] == contents[1] == contents[2]
+    found, expected = json.loads(contents[0]), read_metrics(tmp_path / "checkout")
+    found["evaluation"].pop("machine")
+    expected["evaluation"].pop("machine")
+    assert found == expected
+
+
+@pytest.mark.docker
+def test_algorithm_jobs_can_be_rehearsed(image, tmp_path):
+    names = sorted(f.name.removesuffix(".nii.gz") for f in PREDICTIONS.iterdir())
+    folder = write_jobs(
+        tmp_path / "jobs", [job(f"pk-{n}", f"{n}_0000.mha") for n in reversed(names)]
+    )
+    for name in names:
+        where = folder / f"pk-{name}" / "output" / "images" / "organs"
+        label_map = sitk.ReadImage(PREDICTIONS / f"{name}.nii.gz")
+        sitk.WriteImage(label_map, where / f"pk-{name}-out.mha")
+
+    run = rehearsal(folder, image)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"Mean DSC      0.8590" in run.stdout
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("kind", ["tarball", "stray"])
+def test_a_tarball_is_used_once_it_has_label_maps(image, tmp_path, kind):
+    """A .DS_Store is none; then the labels in the image are used."""
+    folder = tmp_path / "labels"
+    if kind == "tarball":
+        shutil.copytree(PREDICTIONS, folder)
+    else:
+        folder.mkdir()
+        (folder / ".DS_Store").write_bytes(b"x")
+    tarball = shutil.make_archive(str(tmp_path / "labels"), "gztar", folder)
+
+    run = rehearsal(
+        PREDICTIONS, image, "--ground-truth", tarball, "--output", tmp_path / "out"
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    expected = ("tarball", 1.0) if kind == "tarball" else ("bundled", 0.859)
+    assert content["evaluation"]["references"] == expected[0]
+    assert round(content["aggregates"]["dsc_mean"], 4) == expected[1]
+
+
+def lack_a_case(folder):
+    (folder / "demo_002.nii.gz").unlink()
+
+
+def have_a_case_twice(folder):
+    (folder / "old").mkdir()
+    shutil.copy(folder / "demo_002.nii.gz", folder / "old")
+
+
+def misname_a_case(folder):
+    (folder / "demo_002.nii.gz").rename(folder / "Demo-2.nii.gz")
+
+
+def truncate_a_file(folder):
+    file = folder / "demo_002.nii.gz"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def crop_a_file(folder):
+    image = sitk.ReadImage(folder / "demo_002.nii.gz")
+    sitk.WriteImage(image[:, :, 1:], folder / "demo_002.nii.gz")
+
+
+def use_another_label(folder):
+    image = sitk.ReadImage(folder / "demo_002.nii.gz")
+    labels = sitk.GetArrayFromImage(image)
+    labels[labels == 4] = 9
+    other = sitk.GetImageFromArray(labels.astype(np.uint8))
+    other.CopyInformation(image)
+    sitk.WriteImage(other, folder / "demo_002.nii.gz")
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        lack_a_case,
+        have_a_case_twice,
+        misname_a_case,
+        truncate_a_file,
+        crop_a_file,
+        use_another_label,
+    ],
+    ids=lambda breakage: breakage.__name__,
+)
+def test_a_broken_submission_shows_what_the_participant_would_read(
+    image, tmp_path, breakage
+):
+    """The very line that the program writes."""
+    shutil.copytree(PREDICTIONS, tmp_path / "predictions")
+    breakage(tmp_path / "predictions")
+    expected = run_evaluate(tmp_path / "predictions", None, tmp_path / "out")
+
+    run = rehearsal(tmp_path / "predictions", image)
+
+    assert (run.returncode, expected.returncode) == (1, 1)
+    assert run.stderr == expected.stderr
+    assert b"The participant would read:\n" in run.stdout
+
+
+@pytest.mark.docker
+def test_the_container_is_as_on_the_platform(image, tmp_path):
+    """/input is a link, and read-only; variables of the platform are gone."""
+    probe = tmp_path / "evaluate.py"
+    probe.write_text(
+        "import json, os, pathlib, resource\n"
+        "def can_write(path):\n"
+        "    try: (pathlib.Path(path) / 'x').write_text('x'); return True\n"
+        "    except OSError: return False\n"
+        "def is_offline():\n"
+        "    return sorted(os.listdir('/sys/class/net')) == ['lo']\n"
+        "found = {\n"
+        "  'link': os.path.islink('/input'), 'input': can_write('/input'),\n"
+        "  'tmp': can_write('/tmp') and os.listdir('/tmp') == ['x'],\n"
+        "  'home': os.environ['HOME'], 'user': os.getuid(), 'offline': is_offline(),\n"
+        "  'reserved': [k for k in os.environ if k.startswith('GRAND_')],\n"
+        "  'level': os.environ['LOG_LEVEL'],\n"
+        "  'data': resource.getrlimit(resource.RLIMIT_DATA)[0] >> 30,\n"
+        "  'folder': os.getcwd(), 'files': sorted(os.listdir('/input')),\n"
+        "}\n"
+        "print(json.dumps(found))\n"
+        "pathlib.Path('/output/metrics.json').write_text('{}')\n"
+    )
+    name = "flare-eval-test-probe"
+    dockerfile = f"FROM {image}\nCOPY evaluate.py /opt/app/evaluate.py\n"
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        run = rehearse(PREDICTIONS, VALIDATION, image=name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+    assert run.status == 0, run.stderr
+    assert json.loads(run.stdout) == {
+        "link": True,
+        "input": False,
+        "tmp": True,
+        "home": "/home/flare",
+        "user": 1000,
+        "offline": True,
+        "reserved": [],
+        "level": "INFO",
+        "data": 7,
+        "folder": "/opt/app",
+        "files": sorted([*(f.name for f in PREDICTIONS.iterdir()), "inputs.json"]),
+    }
+
+
+@pytest.mark.docker
+def test_the_time_limit_ends_it(image, tmp_path):
+    name = "flare-eval-test-slow"
+    (tmp_path / "Dockerfile").write_text(
+        f'FROM {image}\nENTRYPOINT ["python", "-c", "import time; time.sleep(60)"]\n'
+    )
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        run = rehearse(PREDICTIONS, VALIDATION, image=name, time_limit_s=1)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+    assert run.is_late
+    assert judge(run, VALIDATION).message == "Time limit exceeded"
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [("USER root\n", "its USER is root, which the platform refuses")],
+)
+def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, problem):
+    name = "flare-eval-test-root"
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{lines}")
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        with pytest.raises(EngineError, match=problem):
+            rehearse(PREDICTIONS, VALIDATION, image=name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
