@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+try:
+    import resource
+except ModuleNotFoundError:  # pragma: no cover  Windows has none
+    resource = None  # type: ignore[assignment]
+
 CGROUPS = Path("/sys/fs/cgroup")
+
+UNKNOWN_MEMORY_BYTES = 2**32
+"""What a computer is taken to have that does not say."""
 
 WORKER_BYTES = 150 * 2**20
 """Memory of a worker beside its label maps: Python and its libraries."""
@@ -27,7 +34,7 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
     """CPUs that this process may run on, as far as a container's quota allows."""
     if hasattr(os, "sched_getaffinity"):
         cpus = len(os.sched_getaffinity(0))
-    else:  # macOS
+    else:  # macOS, Windows
         cpus = os.cpu_count() or 1
     quotas = [cpus]
     for quota, period in _cpu_quotas(cgroups):
@@ -37,6 +44,8 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
     """Memory of this computer, as far as the limits of container and process allow."""
+    if resource is None:  # Windows, where only ``flare check`` is meant to run
+        return UNKNOWN_MEMORY_BYTES
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
     limits = [number for file in files for number in _numbers(file)]

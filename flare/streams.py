@@ -18,6 +18,13 @@ COMPRESSED_PIECE_BYTES = 2**16
 PIECE_BYTES = 2**19
 """How much content is handed on at once: it stays in the CPU's cache until used."""
 
+FIRST_BYTES = 2**9
+"""How much of a gzip member is decompressed at first: what is behind a member is copied
+when it ends, which would make thousands of tiny ones slow."""
+
+MEMBERS = 2**16
+"""More than these are no label map: bgzip has a member for each 64 KiB of content."""
+
 GZIP_MAGIC = b"\x1f\x8b"
 """How a gzip member begins."""
 
@@ -97,7 +104,8 @@ class _InflatingStream(Stream):
         super().__init__()
         self._file = file
         self._inflate = zlib_ng.decompressobj(self._window)
-        self._compressed = b""
+        self._compressed = memoryview(b"")
+        self._step = FIRST_BYTES
 
     @abstractmethod
     def _goes_on(self) -> bool:
@@ -108,16 +116,20 @@ class _InflatingStream(Stream):
             if self._inflate.eof and not self._goes_on():
                 return b""
             if not self._compressed:
-                self._compressed = self._file.read(COMPRESSED_PIECE_BYTES)
+                self._compressed = memoryview(self._file.read(COMPRESSED_PIECE_BYTES))
             if not self._compressed:
                 text = "its compressed data end early"
                 raise DamagedStreamError(text)
+            given = self._compressed[: self._step]
+            self._step = COMPRESSED_PIECE_BYTES
             try:
-                content = self._inflate.decompress(self._compressed, PIECE_BYTES)
+                content = self._inflate.decompress(given, PIECE_BYTES)
             except zlib_ng.error as error:  # type: ignore[misc]
                 text = "its compressed data do not fit their checksum"
                 raise DamagedStreamError(text) from error
-            self._compressed = self._inflate.unconsumed_tail
+            inflate = self._inflate
+            rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            self._compressed = self._compressed[len(given) - len(rest) :]
             if content:
                 return content
 
@@ -136,19 +148,28 @@ class GzipStream(_InflatingStream):
 
     _window = _GZIP_ONLY
 
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self._members = 1
+
     def _goes_on(self) -> bool:
-        rest = self._inflate.unused_data.lstrip(b"\0")
-        while len(rest) < len(GZIP_MAGIC):
+        while not self._compressed or self._compressed[0] == 0:
+            rest = bytes(self._compressed).lstrip(b"\0")
+            rest = rest or self._file.read(COMPRESSED_PIECE_BYTES)
+            if not rest:
+                return False
+            self._compressed = memoryview(rest)
+        if len(self._compressed) < len(GZIP_MAGIC):
             more = self._file.read(COMPRESSED_PIECE_BYTES)
-            if not more:
-                break
-            rest = (rest + more).lstrip(b"\0")
-        if not rest:
-            return False
-        if not rest.startswith(GZIP_MAGIC):
+            self._compressed = memoryview(bytes(self._compressed) + more)
+        self._members += 1
+        if self._compressed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
             self._refuse_rest()
+        if self._members > MEMBERS:
+            text = f"it has more than {MEMBERS} gzip members"
+            raise DamagedStreamError(text)
         self._inflate = zlib_ng.decompressobj(_GZIP_ONLY)
-        self._compressed = rest
+        self._step = FIRST_BYTES
         return True
 
 
@@ -158,6 +179,6 @@ class ZlibStream(_InflatingStream):
     _window = _ZLIB_ONLY
 
     def _goes_on(self) -> bool:
-        if self._inflate.unused_data or self._file.read(1):
+        if self._compressed or self._file.read(1):
             self._refuse_rest()
         return False

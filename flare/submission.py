@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -354,7 +355,8 @@ def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[st
 
 def _plain(name: str) -> str:
     """A name without what people tend to change in it."""
-    words = re.sub(r"[\W_]+", "_", _COPY.sub("", name.casefold()))
+    composed = unicodedata.normalize("NFC", name)  # a Mac takes letters apart
+    words = re.sub(r"[\W_]+", "_", _COPY.sub("", composed.casefold()))
     return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
 
 

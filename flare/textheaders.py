@@ -19,6 +19,9 @@ from flare.header import Header, check_sizes, make_grid
 from flare.names import safe
 from flare.streams import GzipStream, PlainStream, Stream, ZlibStream
 
+SIZE_DIGITS = 10
+"""A number of voxels has fewer; Python would refuse to read one with thousands."""
+
 LINE_BYTES = 2**14
 """Longest line of a header."""
 
@@ -199,7 +202,10 @@ def _read_line(file: BinaryIO, name: str, lines: int) -> str:
 def _sizes(text: str, name: str) -> tuple[tuple[int, int, int], int]:
     """Numbers of voxels along z, y, x, and how many axes the file has."""
     words = text.split()
-    sizes = [int(word) if word.isdecimal() else 0 for word in words]
+    is_size = [word.isdecimal() and len(word) < SIZE_DIGITS for word in words]
+    sizes = [
+        int(word) if fits else 0 for word, fits in zip(words, is_size, strict=True)
+    ]
     return check_sizes(sizes, name), len(sizes)
 
 
