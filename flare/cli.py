@@ -108,14 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for metrics.json (default: %(default)s)",
     )
     _add_challenge(command)
-    command.add_argument(
-        "--workers",
-        type=_positive,
-        default=os.environ.get("FLARE_WORKERS") or None,
-        metavar="N",
-        help="processes (default: $FLARE_WORKERS, else what CPUs and memory allow)",
-    )
-
+    _add_workers(command)
     command.add_argument(
         "--on-bad-case",
         choices=["refuse", "worst"],
@@ -138,6 +131,30 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="decimals of the numbers in metrics.json (default: all)",
     )
+
+    command = commands.add_parser(
+        "check",
+        help="for participants: say what the evaluation would refuse",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_check)
+    command.add_argument(
+        "predictions", type=Path, metavar="PREDICTIONS", help="what would be zipped"
+    )
+    command.add_argument(
+        "--images",
+        type=Path,
+        metavar="DIR",
+        help="the CTs: names and grids are compared with theirs",
+    )
+    command.add_argument(
+        "--ground-truth",
+        type=Path,
+        metavar="DIR",
+        help="the reference labels, where they are public",
+    )
+    _add_challenge(command)
+    _add_workers(command)
 
     command = commands.add_parser(
         "check-references",
@@ -258,6 +275,17 @@ def _add_phase(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_workers(command: argparse.ArgumentParser) -> None:
+    """Let a command be told how many processes to use."""
+    command.add_argument(
+        "--workers",
+        type=_positive,
+        default=os.environ.get("FLARE_WORKERS") or None,
+        metavar="N",
+        help="processes (default: $FLARE_WORKERS, else what CPUs and memory allow)",
+    )
+
+
 def _add_challenge(command: argparse.ArgumentParser) -> None:
     """Let a command be told whose rules apply."""
     command.add_argument(
@@ -310,6 +338,25 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     )
     file = write_metrics(results, arguments.output)
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Say what the evaluation would refuse."""
+    from flare.checking import check_submission
+
+    report = check_submission(
+        arguments.predictions,
+        read_challenge(arguments.challenge),
+        ground_truth=arguments.ground_truth,
+        images=arguments.images,
+        workers=arguments.workers,
+        on_case=show_progress if sys.stdout.isatty() else None,
+    )
+    if report.lines:
+        _log.info("%s", "\n".join(report.lines))
+        nothing_more = ""
+        raise OutcomeError(nothing_more)
+    _log.info("%s\nNothing is wrong with this submission.", report.summary)
 
 
 def _check_references(arguments: argparse.Namespace) -> None:

@@ -303,13 +303,25 @@ class SeveralProblemsError(SubmissionError):
 
     def __str__(self) -> str:
         """Return every kind of problem; if they are too many, each shortened."""
-        groups = itertools.groupby(self.problems, key=_kind)
-        kinds = [tuple(group) for _, group in groups]
-        line = " ".join(_kind_text(group) for group in kinds)
+        line = " ".join(problem_lines(self.problems))
         if len(line.encode()) < MESSAGE_LIMIT:
             return line
+        kinds = _kinds(self.problems)
         share = (MESSAGE_LIMIT - 1) // len(kinds) - 1
         return " ".join(_short_kind_text(group, share) for group in kinds)
+
+
+def problem_lines(problems: Sequence[SubmissionError]) -> tuple[str, ...]:
+    """What is wrong with a submission, a sentence for each kind, none shortened."""
+    return tuple(_kind_text(group) for group in _kinds(problems))
+
+
+def _kinds(
+    problems: Sequence[SubmissionError],
+) -> tuple[tuple[SubmissionError, ...], ...]:
+    """Problems of one kind together, in the order of their codes."""
+    ordered = sorted(problems, key=_kind)
+    return tuple(tuple(group) for _, group in itertools.groupby(ordered, key=_kind))
 
 
 def _kind(problem: SubmissionError) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -40,8 +40,10 @@ from flare.resources import default_workers
 from flare.results import Provenance, Results
 from flare.scoring import CaseScore, check_headers, read_reference, worst_score
 from flare.submission import (
+    CasePair,
     Folder,
     LabelMapFile,
+    Matching,
     find_label_maps,
     find_references,
     is_demonstration,
@@ -117,24 +119,16 @@ def evaluate(
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     challenge = _with_options(challenge, grid, unknown_labels)
-    references, submitted = _find_files(
-        Path(predictions), Path(ground_truth), challenge
-    )
-    matching = match_cases(submitted, references)
-    problems = list(matching.problems)
-    pairs, headers = [], []
-    for pair in matching.pairs:
-        try:
-            headers.append(check_headers(pair, challenge))
-            pairs.append(pair)
-        except SubmissionError as error:
-            problems.append(error)
+    references, submitted = find_files(Path(predictions), Path(ground_truth), challenge)
+    _log_folder(submitted)
+    prepared = prepare(match_cases(submitted, references), challenge)
+    problems = list(prepared.problems)
 
     scores: dict[str, CaseScore] = {}
     attempts = score_cases(
-        pairs,
+        prepared.pairs,
         challenge,
-        workers=workers or default_workers(max((h.voxels for h in headers), default=0)),
+        workers=workers or default_workers(prepared.largest_voxels),
         check_only=bool(problems) and on_bad_case == "refuse",
     )
     for number, attempt in enumerate(attempts, start=1):
@@ -143,14 +137,14 @@ def evaluate(
         if attempt.score:
             scores[attempt.pair.case] = attempt.score
         if on_case:
-            on_case(number, len(pairs), attempt)
+            on_case(number, len(prepared.pairs), attempt)
     if on_bad_case == "refuse":
         if not problems and all(score.is_empty for score in scores.values()):
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
     reasons = _reasons(problems, submitted)
-    warnings = [header.warning for header in headers if header.warning]
+    warnings = list(prepared.warnings)
     warnings += [p.finding for p in problems if isinstance(p, UnexpectedCasesError)]
     options = {
         "on_bad_case": on_bad_case if on_bad_case != "refuse" else "",
@@ -191,10 +185,50 @@ def _with_options(
     return challenge
 
 
-def _find_files(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A submission whose names and headers have been checked."""
+
+    pairs: tuple[CasePair, ...]
+    """Those whose voxels can be read."""
+    problems: tuple[SubmissionError, ...]
+    warnings: tuple[str, ...]
+    largest_voxels: int
+    """Number of voxels of the largest label map."""
+
+
+def prepare(matching: Matching, challenge: Challenge) -> Prepared:
+    """Check all headers, without reading any voxel."""
+    problems = list(matching.problems)
+    pairs, headers = [], []
+    for pair in matching.pairs:
+        try:
+            headers.append(check_headers(pair, challenge))
+            pairs.append(pair)
+        except SubmissionError as error:
+            problems.append(error)
+    return Prepared(
+        pairs=tuple(pairs),
+        problems=tuple(problems),
+        warnings=tuple(header.warning for header in headers if header.warning),
+        largest_voxels=max((header.voxels for header in headers), default=0),
+    )
+
+
+def find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
-    """The references, and what was submitted."""
+    """The references, and what was submitted.
+
+    Raises
+    ------
+    SubmissionError
+        If predictions.json is not what the platform writes.
+    OrganiserError
+        If the reference labels are at fault.
+    InputError
+        If a folder cannot be read.
+    """
     if not predictions.is_dir():
         there = "it is not a" if predictions.exists() else "there is no such"
         problem = f"{safe(predictions)}: {there} folder"
@@ -215,7 +249,6 @@ def _find_files(
             raise
     else:
         submitted = find_label_maps(predictions)
-    _log_folder(submitted)
     expected = {file.case for file in references}
     if is_demo and not any(file.case in expected for file in submitted.files):
         raise DemonstrationSetError

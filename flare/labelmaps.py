@@ -100,7 +100,13 @@ class LabelMap:
     @property
     def has_organs(self) -> bool:
         """Whether any voxel has a known label."""
-        return any(place.rows.any() for place in self.places.values())
+        return bool(self.present)
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The known labels that there are."""
+        places = self.places.items()
+        return tuple(label for label, place in places if place.rows.any())
 
 
 def case_name(path: Path) -> str | None:

@@ -39,6 +39,9 @@ IGNORED_FOLDERS = ("__MACOSX",)
 DEMONSTRATION_CASE = "demo_{:03}"
 """How the cases of the bundled demonstration set are named, and no others are."""
 
+EXAMPLE = "validation_001.nii.gz"
+"""What the file of a case may be called, where no case is known."""
+
 SIMILARITY = 0.85
 """How alike names must be, by difflib's ratio, for one to be a slip of the other."""
 
@@ -216,6 +219,34 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
         pairs=tuple(
             CasePair(case=case, reference=expected[case], prediction=file)
             for case, file in alone
+            if not file.problem
+        ),
+        problems=tuple(problems),
+    )
+
+
+def match_alone(folder: Folder) -> Matching:
+    """Take every label map for one of a case; there is nothing to compare it with.
+
+    In each pair, the prediction stands for the reference as well.
+    """
+    if all(file.is_foreign for file in folder.files):
+        problem = _nothing_to_score(folder, EXAMPLE)
+        return Matching(pairs=(), problems=(problem,))
+    submitted = _submitted(folder.files, ())
+    alone = {case: same[0] for case, same in submitted.items() if len(same) == 1}
+    problems: list[SubmissionError] = [f.problem for f in alone.values() if f.problem]
+    duplicates = [
+        (case, tuple(file.name for file in same))
+        for case, same in submitted.items()
+        if len(same) > 1
+    ]
+    if duplicates:
+        problems.append(DuplicateCasesError(duplicates))
+    return Matching(
+        pairs=tuple(
+            CasePair(case=case, reference=file, prediction=file)
+            for case, file in sorted(alone.items())
             if not file.problem
         ),
         problems=tuple(problems),

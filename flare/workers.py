@@ -36,6 +36,8 @@ class Attempt:
     score: CaseScore | None
     problem: SubmissionError | None
     seconds: float
+    organs: tuple[str, ...] = ()
+    """Of a prediction that was only checked: the organs that it has."""
 
 
 def score_cases(
@@ -143,15 +145,21 @@ def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attem
     """Score one case; a problem of the submission is a result like another."""
     start = time.perf_counter()
     score, problem = None, None
+    organs: tuple[str, ...] = ()
     try:
         if check_only:
-            check_prediction(pair, challenge)
+            present = check_prediction(pair, challenge).present
+            organs = tuple(o.name for o in challenge.organs if o.label in present)
         else:
             score = score_case(pair, challenge)
     except SubmissionError as error:
         problem = error
     return Attempt(
-        pair=pair, score=score, problem=problem, seconds=time.perf_counter() - start
+        pair=pair,
+        score=score,
+        problem=problem,
+        organs=organs,
+        seconds=time.perf_counter() - start,
     )
 
 

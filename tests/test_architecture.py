@@ -30,6 +30,7 @@ MODULES = (
     "results",
     "resources",
     "evaluation",
+    "checking",
     "synthetic",
     "phases",
     "leaderboard",

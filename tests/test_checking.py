@@ -1,0 +1,296 @@
+"""`flare check` says what the evaluation says, before anything is submitted."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+
+import numpy as np
+import pytest
+
+import flare
+from flare.checking import check_submission
+from flare.errors import GroundTruthError, InputError
+from tests.builders import (
+    ROOT,
+    case_names,
+    organ_boxes,
+    run_evaluate,
+    run_program,
+    write_cases,
+    write_nifti,
+)
+from tests.test_evaluate import REFUSALS
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+@pytest.fixture
+def images(tmp_path):
+    """CTs of the three cases: the grid of their labels, and other voxels."""
+    for name in case_names(3):
+        ct = np.linspace(-1000, 1000, organ_boxes().size).reshape(organ_boxes().shape)
+        write_nifti(tmp_path / "images" / f"{name}_0000.nii.gz", ct, dtype="<i2")
+    return tmp_path / "images"
+
+
+def run_check(*arguments):
+    run = run_program("check", *arguments, program=("-m", "flare"))
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_each_broken_submission_is_told_in_the_evaluations_words(
+    predictions, ground_truth, name
+):
+    """Both are run; the evaluation's line is the check's lines in a row."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(predictions, ground_truth)
+    report = check_submission(predictions, FLARE21, ground_truth=ground_truth)
+
+    assert " ".join(report.lines) == str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["missing", "truncated", "all empty"])
+def test_the_programs_say_the_same(predictions, ground_truth, output, name):
+    """On stdout here, on stderr there."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    expected = run_evaluate(predictions, ground_truth, output).stderr.decode()
+    status, stdout, stderr = run_check(predictions, "--ground-truth", ground_truth)
+
+    assert expected == f"{message}\n"
+    assert (status, stderr) == (1, "")
+    assert " ".join(stdout.splitlines()) + "\n" == expected
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
+    """But where an example is named: any of the cases serves."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    report = check_submission(predictions, FLARE21, images=images)
+
+    assert " ".join(report.lines) == message
+
+
+def test_every_problem_has_a_line_of_its_own(predictions, ground_truth):
+    write_cases(ground_truth, case_names(7))
+    write_cases(predictions, case_names(7))
+    (predictions / "validation_003.nii.gz").unlink()
+    (predictions / "validation_004.nii.gz").rename(predictions / "Validation_4.nii.gz")
+    file = predictions / "validation_006.nii.gz"
+    file.write_bytes(file.read_bytes()[:-9])
+
+    status, stdout, _ = run_check(predictions, "--ground-truth", ground_truth)
+
+    codes = [line[-5:] for line in stdout.splitlines()]
+    assert (status, codes) == (1, ["[F03]", "[F05]", "[F09]"])
+
+
+def test_more_than_fits_into_the_evaluations_line_is_told_whole(
+    predictions, ground_truth
+):
+    names = [f"{'long_name_' * 6}{n:03}" for n in range(40)]
+    write_cases(ground_truth, [*case_names(3), *names])
+    for n, name in enumerate(names):
+        labels = organ_boxes()
+        labels[0, 0, 0] = 10 + n
+        write_nifti(predictions / f"{name}.nii.gz", labels)
+    (predictions / "validation_001.nii.gz").unlink()
+    (predictions / "validation_002.nii.gz").write_bytes(b"none")
+
+    report = check_submission(predictions, FLARE21, ground_truth=ground_truth)
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(predictions, ground_truth)
+
+    assert len(report.lines) == 3
+    for line in report.lines:
+        assert line[:80] in str(caught.value)
+
+
+# --- Good submissions -------------------------------------------------------------
+
+
+def test_a_good_submission_gets_a_summary(predictions, ground_truth):
+    labels = organ_boxes()
+    labels[labels == 4] = 0
+    write_nifti(predictions / "validation_002.nii.gz", labels)
+
+    status, stdout, stderr = run_check(predictions, "--ground-truth", ground_truth)
+
+    assert (status, stderr) == (0, "")
+    assert stdout == (
+        "Checked 3 label maps by the rules of FLARE 2021. They have:\n"
+        "  liver     in 3 of 3\n"
+        "  kidney    in 3 of 3\n"
+        "  spleen    in 3 of 3\n"
+        "  pancreas  in 2 of 3\n"
+        "Scores depend on the labels: only an evaluation tells them.\n"
+        "Nothing is wrong with this submission.\n"
+    )
+
+
+def test_with_images_alone(predictions, images):
+    report = check_submission(predictions, FLARE21, images=images)
+
+    assert report.lines == ()
+    assert report.summary.endswith("Names and grids are those of the images.")
+
+
+def test_images_without_a_channel_are_found_as_well(predictions, images):
+    for file in images.iterdir():
+        file.rename(images / file.name.replace("_0000", ""))
+
+    assert check_submission(predictions, FLARE21, images=images).lines == ()
+
+
+def test_with_nothing_to_compare(predictions):
+    report = check_submission(predictions, FLARE21)
+
+    assert report.lines == ()
+    assert report.summary.endswith("add --images with the folder of the CTs.")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["truncated", "bit-flipped", "non-integer", "another edition", "duplicate"],
+)
+def test_with_nothing_to_compare_what_a_file_itself_tells(predictions, name):
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    assert " ".join(check_submission(predictions, FLARE21).lines) == message
+
+
+def test_the_challenge_decides_about_labels(predictions):
+    labels = organ_boxes()
+    labels[0, 0, 0] = 13
+    write_nifti(predictions / "validation_002.nii.gz", labels)
+
+    flare22 = flare.read_challenge("flare22")
+
+    assert check_submission(predictions, flare22).lines == ()
+    (line,) = check_submission(predictions, FLARE21).lines
+    assert line.startswith("validation_002.nii.gz: unknown label 13.")
+
+
+# --- What is not the participant's fault ------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["ground_truth", "images"])
+def test_a_folder_that_is_not_there(predictions, tmp_path, option):
+    with pytest.raises(flare.FlareError, match="there is no such folder"):
+        check_submission(predictions, FLARE21, **{option: tmp_path / "none"})
+
+
+def test_predictions_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match="there is no such folder"):
+        check_submission(tmp_path / "none", FLARE21)
+
+
+def test_a_damaged_ct(predictions, images):
+    (images / "validation_002_0000.nii.gz").write_bytes(b"none")
+
+    with pytest.raises(InputError, match="it is not a NIfTI"):
+        check_submission(predictions, FLARE21, images=images)
+
+
+def test_a_damaged_reference(predictions, ground_truth):
+    (ground_truth / "validation_002.nii.gz").write_bytes(b"none")
+
+    with pytest.raises(GroundTruthError, match="it is not a NIfTI"):
+        check_submission(predictions, FLARE21, ground_truth=ground_truth)
+
+
+# --- On other computers -----------------------------------------------------------
+
+
+def test_it_runs_where_posix_modules_are_missing(predictions, images):
+    """As on Windows; workers are started anew there, not forked."""
+    code = (
+        "import os, sys\n"
+        "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'):\n"
+        "    sys.modules[name] = None\n"
+        "for name in ('sysconf', 'sched_getaffinity', 'fork', 'getppid'):\n"
+        "    delattr(os, name)\n"
+        "from flare.cli import main\n"
+        "sys.exit(main(['check', *sys.argv[1:]]))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, predictions, "--images", images, "--workers", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.endswith("Nothing is wrong with this submission.\n")
+
+
+def test_names_in_messages_have_forward_slashes(predictions):
+    """Whatever the computer has: the evaluation runs on Linux."""
+    (predictions / "a" / "b").mkdir(parents=True)
+    (predictions / "validation_001.nii.gz").rename(predictions / "a" / "b" / "x.nii.gz")
+    (predictions / "a" / "b" / "x.nii.gz").write_bytes(b"none")
+
+    (line,) = check_submission(predictions, FLARE21).lines
+
+    assert line.startswith("a/b/x.nii.gz: it is not a NIfTI")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    source = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "flare", source / "flare")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", source]
+    command += ["--no-build-isolation", "--wheel-dir", folder]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_the_wheel_holds_no_label_map(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+
+    assert "flare/checking.py" in names
+    assert "flare/challenges/flare22.toml" in names
+    suffixes = (".nii.gz", ".nii", ".mha", ".nrrd", ".gz", ".zip")
+    assert not [name for name in names if name.lower().endswith(suffixes)]
+    assert {name.split("/")[0] for name in names} == {
+        "flare",
+        f"flare_evaluation_kit-{flare.__version__}.dist-info",
+    }
+
+
+def test_the_installed_wheel_checks_a_submission(wheel, predictions, tmp_path):
+    """In a new environment that borrows the libraries of this one."""
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", python, "install"]
+    subprocess.run([*install, "--quiet", "--no-deps", wheel], check=True)
+    libraries = next(path for path in sys.path if path.endswith("site-packages"))
+    run = subprocess.run(
+        [tmp_path / "venv" / "bin" / "flare", "check", predictions],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": libraries},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("Checked 3 label maps by the rules of FLARE 2021.")
