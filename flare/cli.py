@@ -417,6 +417,7 @@ def _rehearse(arguments: argparse.Namespace) -> None:
 def _leaderboard(arguments: argparse.Namespace) -> None:
     """Rank several results as the platform would."""
     from flare.leaderboard import (
+        find_differences,
         leaderboard_table,
         rank_results,
         read_result,
@@ -425,7 +426,11 @@ def _leaderboard(arguments: argparse.Namespace) -> None:
     from flare.phases import read_phase
 
     phase = read_phase(arguments.phase_settings, arguments.phase)
-    board = rank_results([read_result(file) for file in arguments.files], phase)
+    results = [read_result(file) for file in arguments.files]
+    difference = find_differences(results)
+    if difference:
+        _log.info("%s", difference)
+    board = rank_results(results, phase)
     if arguments.output:
         write_leaderboard(board, arguments.output)
     _log.info("%s", leaderboard_table(board, phase))

@@ -236,10 +236,19 @@ def find_files(
     if not ground_truth.is_dir():
         problem = "there is no such folder"
         raise GroundTruthError(problem)
-    references = find_references(ground_truth)
+    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
+    is_hidden = is_algorithm and challenge.algorithm.hide_cases
+    try:
+        references = find_references(ground_truth)
+    except (GroundTruthError, InputError) as error:
+        if not is_hidden:
+            raise
+        _log.info("%s", error)
+        problem = "there is a mistake in their files, which the log names"
+        raise GroundTruthError(problem) from error
     is_demo = all(is_demonstration(file.case) for file in references)
-    if os.path.lexists(predictions / JOBS_FILE_NAME):
-        if challenge.algorithm.hide_cases:
+    if is_algorithm:
+        if is_hidden:
             references = _hidden(references)
         try:
             submitted = find_job_outputs(predictions, references, challenge)

@@ -32,6 +32,11 @@ FILE_BYTES = 2**25
 
 SUCCEEDED = "Succeeded"
 
+NAME_CHARACTERS = 255
+"""No file has a longer name, so no case has."""
+
+ELSEWHERE = "the path of its output leads elsewhere"
+
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
 
@@ -202,6 +207,8 @@ def _choose(
 
 def _case(image_name: str, cases: Mapping[str, str]) -> str | None:
     """The case that an image is of: by its exact name, then without the channel."""
+    if len(image_name) > NAME_CHARACTERS:
+        return None
     name = image_name
     candidates = [name]
     while suffix := _suffix(name):
@@ -225,6 +232,9 @@ def _output_file(
         path = _output_path(folder, name, jobs, challenge)
     except FileError as error:
         return LabelMapFile(case=case, path=folder, name=name, problem=error)
+    except OSError:  # such as a name that no file can have
+        problem = JobError(name, ELSEWHERE)
+        return LabelMapFile(case=case, path=folder, name=name, problem=problem)
     return LabelMapFile(case=case, path=path, name=name)
 
 
@@ -246,7 +256,8 @@ def _output_path(
     files = sorted(where.iterdir()) if where.is_dir() else []
     if len(files) != 1:
         found = f"{len(files)} files" if files else "no file"
-        raise JobError(name, f"the algorithm's output {output.slug} is {found}")
+        slug = safe(output.slug)
+        raise JobError(name, f"the algorithm's output {slug} is {found}")
     (file,) = files
     suffix = _suffix(file.name)
     if suffix in OTHER_SUFFIXES:
@@ -262,7 +273,12 @@ def _below(folder: Path, parts: Sequence[str], name: str) -> Path:
     """A path below a folder; no part of it, and no link on the way, leads out."""
     path = folder
     for part in (step for text in parts for step in PurePosixPath(text).parts):
+        # A rooted part, of which "//" is one as well, would begin at the very top.
+        if part == ".." or part.startswith("/") or "\0" in part:
+            raise JobError(name, ELSEWHERE)
         path /= part
-        if part in ("..", "/") or "\0" in part or path.is_symlink():
-            raise JobError(name, "the path of its output leads elsewhere")
+        if path.is_symlink():
+            raise JobError(name, ELSEWHERE)
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise JobError(name, ELSEWHERE)
     return path

@@ -8,6 +8,8 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -224,7 +226,11 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
     What is wrong with it, also later, becomes an error that names it.
     """
     try:
-        with path.open("rb") as file:
+        # A pipe would be waited for; one may be there by now, though none was before.
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise FileFormatError(name, "it is no regular file")
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
             yield _read_header(file, start, name)

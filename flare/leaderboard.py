@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flare.errors import MetricsFileError, OutputError
-from flare.names import csv_cell, printable, safe
+from flare.names import csv_cell, listing, printable, safe
 from flare.phases import (
     Order,
     Phase,
@@ -26,6 +26,7 @@ from flare.phases import (
     is_rankable,
     value_at,
 )
+from flare.results import FILE_NAME
 
 _Item = TypeVar("_Item")
 
@@ -67,6 +68,8 @@ class Leaderboard:
 def read_result(file: Path) -> Result:
     """Read a metrics.json; the name of its folder is that of the result.
 
+    A file of another name is called like itself.
+
     Raises
     ------
     MetricsFileError
@@ -84,7 +87,8 @@ def read_result(file: Path) -> Result:
         raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
     if not isinstance(metrics, dict):
         raise MetricsFileError(str(file), "it is not a JSON object")
-    return Result(name=file.resolve().parent.name, metrics=metrics)
+    name = file.absolute().parent.name if file.name == FILE_NAME else file.stem
+    return Result(name=name, metrics=metrics)
 
 
 def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
@@ -102,7 +106,7 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
     if phase.result_display_choice is ResultDisplay.MOST_RECENT:
         # This comes before results are looked at: an invalid one hides its user.
         newest_first, older = _first_of_each(newest_first)
-        left_out += [(result.name, "it is not the most recent") for result in older]
+        left_out += [(result.name, "a later result is there") for result in older]
     valid = []
     for result in newest_first:
         problem = _problem(result, phase)
@@ -114,7 +118,7 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
         scores = _rank_scores(valid, phase)
         best_first = [valid[index] for index, _ in _sorted_by(scores)]
         valid, worse = _first_of_each(best_first)
-        left_out += [(result.name, "it is not the best") for result in worse]
+        left_out += [(result.name, "a better result is there") for result in worse]
     scores = _rank_scores(valid, phase)
     ranks = _ranks(scores, Order.ASCENDING)
     rows = [
@@ -181,6 +185,29 @@ def _first_of_each(results: Sequence[Result]) -> tuple[list[Result], list[Result
     return list(first.values()), others
 
 
+def find_differences(results: Sequence[Result]) -> str:
+    """Say whether results were made by different rules or labels; empty if not.
+
+    The platform would not notice.
+    """
+    found = []
+    for key, what in (
+        ("challenge_sha256", "challenges"),
+        ("references_sha256", "reference labels"),
+        ("version", "versions of this program"),
+    ):
+        names: dict[str, str] = {}
+        for result in results:
+            names.setdefault(
+                str(value_at(result.metrics, f"evaluation.{key}")), result.name
+            )
+        if len(names) > 1:
+            found.append(f"{what} ({listing(names.values())})")
+    if not found:
+        return ""
+    return f"These results cannot be compared: they have different {'; '.join(found)}."
+
+
 def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
     """The leaderboard as text, and what was left out."""
     places = phase.score_decimal_places
@@ -199,7 +226,10 @@ def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         for line in (header, *lines)
     ]
-    text += [f"{safe(name)} is left out: {why}" for name, why in leaderboard.left_out]
+    text += [
+        f"A result of {safe(name)} is left out: {why}."
+        for name, why in leaderboard.left_out
+    ]
     return "\n".join(line.rstrip() for line in text)
 
 

@@ -135,6 +135,8 @@ class Phase:
         ):
             text = getattr(self, key)
             check(len(text) <= most, key, text, f"at most {most} characters")
+        places = self.score_decimal_places
+        check(0 <= places <= 20, "score_decimal_places", places, "0 to 20")
         limit = self.submissions_limit_per_user_per_period
         check(limit >= 0, "submissions_limit_per_user_per_period", limit, "0 or more")
         period = self.submission_limit_period
@@ -212,4 +214,7 @@ def value_at(metrics: object, path: str) -> Any:
 
 def is_rankable(value: object) -> bool:
     """Whether the platform ranks a result with such a value: booleans are numbers."""
-    return isinstance(value, int | float) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False

@@ -285,6 +285,30 @@ def be_absolute(folder, jobs):
     return f"the path of its output leads elsewhere. {REMEDY}"
 
 
+def begin_at_the_top(folder, jobs):
+    """POSIX takes two slashes for a root of their own."""
+    where = f"/{folder / 'pk0' / 'output' / 'images' / 'organs'}"
+    jobs[1]["outputs"][0]["interface"]["relative_path"] = where
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def begin_at_the_top_from_the_key(folder, jobs):
+    jobs[1]["pk"] = f"/{folder / 'pk0'}"
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def have_a_key_that_no_file_has(folder, jobs):
+    jobs[1]["pk"] = "k" * 300
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def have_a_slug_that_is_no_word(folder, jobs):
+    jobs[1]["outputs"][0]["interface"]["slug"] = "a\x1b[31m\u202e\0" + "b" * 2000
+    shutil.rmtree(output_of(folder, "pk1"))
+    shown = r"a\x1b[31m\u202e\x00" + "b" * 19 + "..." + "b" * 38
+    return f"the algorithm's output {shown} is no file. {REMEDY}"
+
+
 def have_a_null_byte(folder, jobs):
     jobs[1]["outputs"][0]["interface"]["relative_path"] = "images/\0"
     return f"the path of its output leads elsewhere. {REMEDY}"
@@ -303,6 +327,10 @@ CHANGES = [
     climb,
     climb_from_the_key,
     be_absolute,
+    begin_at_the_top,
+    begin_at_the_top_from_the_key,
+    have_a_key_that_no_file_has,
+    have_a_slug_that_is_no_word,
     have_a_null_byte,
 ]
 
@@ -492,3 +520,34 @@ def test_labels_are_compared_voxel_by_voxel(tmp_path, ground_truth, jobs):
     results = evaluate(folder, ground_truth)
 
     assert [case.organs[0].dsc for case in results.cases] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["twice", "half an image", "demonstration"])
+def test_a_mistake_in_hidden_references_names_none_of_them(
+    tmp_path, ground_truth, jobs, kind, caplog
+):
+    """The log, which organisers see, does."""
+    if kind == "twice":
+        (ground_truth / "again").mkdir()
+        name = "again/validation_002.nii.gz"
+        shutil.copy(ground_truth / "validation_002.nii.gz", ground_truth / name)
+    else:
+        name = "validation_009.mhd" if kind == "half an image" else "demo_009.nii.gz"
+        (ground_truth / name).write_bytes(b"")
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    with caplog.at_level("INFO"):
+        message = refusal(folder, ground_truth, hide_cases=True)
+
+    assert message == (
+        "Reference labels: there is a mistake in their files, which the log names. The"
+        " organisers have to repair this; the submission is not at fault. [G02]"
+    )
+    assert name in caplog.text
+
+
+def test_an_image_with_a_name_of_kilobytes_is_no_case(tmp_path, ground_truth, jobs):
+    jobs[0]["inputs"][1]["image"]["name"] = "x" + ".nii" * 100_000
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    assert "1 of 3 images that the algorithm" in refusal(folder, ground_truth)

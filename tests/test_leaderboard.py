@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from flare.errors import MetricsFileError
-from flare.leaderboard import Result, rank_results, read_result
+from flare.leaderboard import Result, find_differences, rank_results, read_result
 from flare.phases import Column, Order, Phase, ResultDisplay, ScoringMethod
 from tests.builders import ROOT
 
@@ -109,6 +109,8 @@ def test_a_median_of_an_even_number_of_ranks_is_between_them():
         ("0.9", 'm.nsd is no number ("0.9")'),
         ([0.9], "m.nsd is no number ([0.9])"),
         ("missing", "m.nsd is missing"),
+        (float("inf"), "m.nsd is no number (Infinity)"),
+        (10**400, f"m.nsd is no number ({'1' + 39 * '0'})"),
     ],
 )
 def test_a_result_without_a_ranked_number_is_left_out_and_named(method, value, reason):
@@ -173,7 +175,7 @@ def test_the_best_result_of_each_user():
         ("u", 1, 0.9),
         ("v", 2, 0.8),
     ]
-    assert board.left_out == (("u", "it is not the best"),)
+    assert board.left_out == (("u", "a better result is there"),)
 
 
 def test_the_most_recent_result_of_each_user():
@@ -250,8 +252,34 @@ def test_the_command(tmp_path):
         "rank  name  rank score  m.dsc  m.nsd\n"
         "1     b     1.5         0.80   0.75\n"
         "1     =a    1.5         0.90   0.50\n"
-        "c is left out: m.nsd is no number (null)\n"
+        "A result of c is left out: m.nsd is no number (null).\n"
     )
     assert (tmp_path / "board.csv").read_text() == (
         "name,rank,rank_score,m.dsc,m.nsd\nb,1,1.5,0.8,0.75\n'=a,1,1.5,0.9,0.5\n"
     )
+
+
+def test_a_file_of_another_name_is_called_like_itself(tmp_path):
+    (tmp_path / "team_a.json").write_text("{}")
+
+    assert read_result(tmp_path / "team_a.json").name == "team_a"
+
+
+def test_a_folder_that_is_a_link_keeps_its_name(tmp_path):
+    write(tmp_path / "runs" / "7" / "output", "{}")
+    (tmp_path / "team_a").symlink_to(tmp_path / "runs" / "7" / "output")
+
+    assert read_result(tmp_path / "team_a" / "metrics.json").name == "team_a"
+
+
+def test_results_of_different_labels_are_told():
+    """The platform would rank them; a person should know."""
+    results = [
+        Result(name=name, metrics={"evaluation": {"references_sha256": digest}})
+        for name, digest in (("a", "1"), ("b", "1"), ("c", "2"))
+    ]
+
+    assert find_differences(results) == (
+        "These results cannot be compared: they have different reference labels (a, c)."
+    )
+    assert find_differences(results[:2]) == ""

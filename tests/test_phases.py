@@ -193,6 +193,7 @@ COLUMN = {"title": "NSD", "path": "aggregates.nsd_mean", "order": "desc"}
             {"score_decimal_places": "4"},
             "score_decimal_places is '4', expected a whole",
         ),
+        ({"score_decimal_places": -1}, "score_decimal_places is -1, expected 0 to 20"),
         ({"submission_limit_period": 0}, "expected 1 or more days, or null"),
         ({"submissions_limit_per_user_per_period": -1}, "expected 0 or more"),
         ({"evaluation_requires_memory_gb": 64}, "is 64, expected 4 to 32"),
