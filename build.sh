@@ -60,9 +60,12 @@ commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 if [[ -n $(git status --porcelain --untracked-files=no 2>/dev/null) ]]; then
   commit=$commit-changed
 fi
-"$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
+if ! "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   ${base:+--build-arg "BASE=$base"} \
-  --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"
+  --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"; then
+  echo "build.sh: $IMAGE was not built, and what was built before is unchanged. The reason is above, in the last step's output." >&2
+  exit 1
+fi
 
 # How many label maps there are, of those that the further arguments of find let pass.
 count_labels() {
@@ -76,4 +79,4 @@ echo "Built $IMAGE: challenge $challenge, $labels reference label maps."
 if [[ $own == 0 ]]; then
   echo "These are the demonstration set. Give your own labels with --ground-truth before you upload."
 fi
-echo "Next: ./export.sh writes the file to upload."
+echo "Next: ./rehearse.sh FOLDER runs it as the platform would; ./export.sh writes the file to upload."

@@ -7,6 +7,7 @@ evaluation starts sooner.
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import sys
@@ -240,6 +241,13 @@ def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> Non
     )
     _add_phase(command)
     command = commands.add_parser(
+        "phase-settings",
+        help="print the settings of three phases of grand-challenge.org",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_phase_settings)
+    _add_challenge(command)
+    command = commands.add_parser(
         "leaderboard",
         help="rank several metrics.json as grand-challenge.org would",
         allow_abbrev=False,
@@ -409,9 +417,22 @@ def _rehearse(arguments: argparse.Namespace) -> None:
     _log.info("%s", verdict_text(run, verdict))
     if verdict.message:
         raise OutcomeError(verdict.message)
+    if arguments.ground_truth and "Reference labels: tarball" not in verdict.about:
+        _log.info("The labels of %s were not used.", arguments.ground_truth)
+    if not verdict.is_ranked:
+        problem = f"The result would not be on the leaderboard: {verdict.warnings[0]}"
+        raise OutcomeError(problem)
     if arguments.output and run.metrics:
         prepare_output(arguments.output)
         (arguments.output / "metrics.json").write_bytes(run.metrics)
+
+
+def _phase_settings(arguments: argparse.Namespace) -> None:
+    """Print the settings of three phases."""
+    from flare.phases import settings_for
+
+    settings = settings_for(read_challenge(arguments.challenge))
+    _log.info("%s", json.dumps(settings, indent=2))
 
 
 def _leaderboard(arguments: argparse.Namespace) -> None:

@@ -31,7 +31,8 @@
         ├── OutputError            H02
         ├── WorkerError            H03
         ├── StoppedError           H04
-        └── EngineError            H05
+        ├── EngineError            H05
+        └── UploadError            H06
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
@@ -491,3 +492,10 @@ class EngineError(HostError):
 
     code = "H05"
     remedy = "Start Docker or Podman, and run ./build.sh first."
+
+
+class UploadError(HostError):
+    """The platform would not take what is to be rehearsed."""
+
+    code = "H06"
+    remedy = "Zip the label maps, and rehearse the zip; pack labels with tar -czf."

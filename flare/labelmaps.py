@@ -8,8 +8,6 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -226,11 +224,9 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
     What is wrong with it, also later, becomes an error that names it.
     """
     try:
-        # A pipe would be waited for; one may be there by now, though none was before.
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(number, "rb") as file:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise FileFormatError(name, "it is no regular file")
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise FileFormatError(name, "it is no regular file")
+        with path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
             yield _read_header(file, start, name)
@@ -319,7 +315,9 @@ class _Narrower:
             if values.dtype.kind != "f" or np.array_equal(labels, values):
                 return labels
         if values.dtype.kind == "f":
-            is_fraction = ~(np.isfinite(values) & (np.rint(values) == values))
+            with np.errstate(invalid="ignore"):
+                is_whole = np.isfinite(values) & (np.rint(values) == values)
+            is_fraction = ~is_whole
             if is_fraction.any():
                 if self.fraction is None:
                     self.fraction = float(values[is_fraction][0])

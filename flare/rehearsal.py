@@ -7,6 +7,7 @@ app and rse-sagemaker-shim); each rule below says what it follows.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -18,14 +19,14 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flare.errors import EngineError, InputError
+from flare.errors import EngineError, UploadError
 from flare.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.names import listing, safe
 from flare.phases import Phase, is_rankable, value_at
 from flare.results import FILE_NAME
 
-JUNK = ("__MACOSX", ".DS_Store", "desktop.ini")
-"""The platform drops what has one of these in its path."""
+_JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
+"""The platform drops what has this anywhere in its path."""
 
 MESSAGE_CHARACTERS = 1024
 """The platform cuts a message there."""
@@ -45,7 +46,7 @@ CPUS = 2
 """An instance with up to 16 GB of memory has so many."""
 
 KILLED = 137
-"""Exit status of a process that ran out of the instance's memory."""
+"""Exit status of a container that ran out of the instance's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Run:
     """What came of running the image."""
 
     status: int
+    """Exit status of the program, or minus the signal that ended it."""
     stdout: bytes
     stderr: bytes
     seconds: float
@@ -76,6 +78,10 @@ class Verdict:
     """The leaderboard's columns and what would stand there."""
     warnings: tuple[str, ...]
     """What the organiser should know, or repair."""
+    is_ranked: bool = False
+    """Whether the result would be on the leaderboard."""
+    about: str = ""
+    """How many cases were scored, by which rules, with which labels."""
 
 
 # --- What the platform does with an upload ----------------------------------------
@@ -94,7 +100,7 @@ def prepare_input(source: Path, target: Path) -> None:
 
     Raises
     ------
-    InputError
+    UploadError
         If the platform would refuse the upload itself.
     """
     if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
@@ -111,28 +117,33 @@ def prepare_input(source: Path, target: Path) -> None:
     elif zipfile.is_zipfile(source):
         _extract(source, target)
     else:
-        problem = f"{safe(source)}: the platform takes a zip file; this is none"
-        raise InputError(problem)
-    # The platform writes this after the zip, and over a file of that name.
-    (target / "inputs.json").write_text("[]", encoding="utf-8")
+        problem = f"{safe(source)}: the platform takes a zip file, and this is none"
+        raise UploadError(problem)
+    # The platform writes this after the zip, and in the place of such a file.
+    inputs = target / "inputs.json"
+    if inputs.is_dir() and not inputs.is_symlink():
+        shutil.rmtree(inputs)
+    inputs.unlink(missing_ok=True)
+    inputs.write_text("[]", encoding="utf-8")
 
 
 def _extract(source: Path, target: Path) -> None:
     """Extract a zip file, without links and without what leads elsewhere."""
-    with zipfile.ZipFile(source) as archive:
-        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-        for name, place in _places(names).items():
-            parts = PurePosixPath(place).parts
-            if ".." in parts or place.startswith("/"):
-                problem = f"{safe(source)}: Zip file contains invalid paths"
-                raise InputError(problem)
-            (target / place).parent.mkdir(parents=True, exist_ok=True)
-            try:
+    try:
+        with zipfile.ZipFile(source) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            for name, place in _places(entry.filename for entry in entries).items():
+                if ".." in PurePosixPath(place).parts or place.startswith("/"):
+                    problem = f"{safe(source)}: Zip file contains invalid paths"
+                    raise UploadError(problem)
+                (target / place).parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(name) as content, (target / place).open("wb") as file:
                     shutil.copyfileobj(content, file)
-            except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-                problem = f"{safe(source)}: Input zip file could not be extracted"
-                raise InputError(problem) from error
+    except UploadError:
+        raise
+    except Exception as error:  # zipfile lets many kinds through, from zlib and others
+        problem = f"{safe(source)}: Input zip file could not be extracted"
+        raise UploadError(problem) from error
 
 
 def _places(names: Iterable[str]) -> dict[str, str]:
@@ -140,7 +151,7 @@ def _places(names: Iterable[str]) -> dict[str, str]:
 
     Junk is dropped, and the longest parent folder that all other files share.
     """
-    kept = [n for n in names if not set(JUNK) & set(PurePosixPath(n).parts)]
+    kept = [name for name in names if not _JUNK.search(name)]
     parents = [PurePosixPath(name).parts[:-1] for name in kept]
     levels = zip(*parents, strict=False)  # as many as the shortest path has
     shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
@@ -180,23 +191,23 @@ def rehearse(
     ------
     EngineError
         If the container engine, or the image, cannot be used.
-    InputError
-        If the platform would refuse the upload itself.
+    UploadError
+        If the platform would refuse the upload, or the tarball, itself.
     """
     configuration = _inspect(engine, image)
     with tempfile.TemporaryDirectory(
         prefix="flare-rehearsal-", ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
-        folder.chmod(0o755)
         folders = {}
-        for part in ("input", "output", "ground_truth", "usage"):
+        for part in ("input", "output", "ground_truth", "result"):
             folders[part] = folder / part
             folders[part].mkdir()
-        folders["output"].chmod(0o777)
         prepare_input(source, folders["input"])
         if ground_truth:
             _unpack(ground_truth, folders["ground_truth"])
+        _open_up(folder)
+        folders["output"].chmod(0o777)
         gigabytes = phase.evaluation_requires_memory_gb
         settings = {
             "command": [
@@ -213,11 +224,12 @@ def rehearse(
             folders["input"]: "/opt/ml/input/data/rehearsal-input:ro",
             folders["ground_truth"]: "/opt/ml/input/data/ground_truth:ro",
             folders["output"]: "/output",
-            folders["usage"]: "/rehearsal/usage",
+            folders["result"]: "/rehearsal/result",
         }
         run = subprocess.run(
             [
-                *(engine, "run", "--rm", "--network", "none", "--user", "0"),
+                *(engine, "run", "--rm", "--platform", "linux/amd64"),
+                *("--network", "none", "--user", "0"),
                 *("--cpus", str(CPUS), "--memory", f"{gigabytes}g"),
                 *("--tmpfs", "/tmp:exec,mode=1777"),
                 *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
@@ -233,17 +245,22 @@ def rehearse(
             capture_output=True,
             check=False,
         )
-        usage_file = folders["usage"] / "usage.json"
-        if not usage_file.exists() and run.returncode != KILLED:
+        result = folders["result"]
+        is_over = (result / "usage.json").exists()
+        if not is_over and run.returncode != KILLED:
             problem = run.stderr.decode("utf-8", "replace").strip().splitlines()
             text = f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
             raise EngineError(text)
-        usage = json.loads(usage_file.read_text()) if usage_file.exists() else {}
+        usage = json.loads((result / "usage.json").read_text()) if is_over else {}
+        streams = [
+            (result / stream).read_bytes() if (result / stream).exists() else b""
+            for stream in ("stdout", "stderr")
+        ]
         metrics = folders["output"] / FILE_NAME
         return Run(
-            status=run.returncode,
-            stdout=run.stdout,
-            stderr=run.stderr,
+            status=usage.get("status", KILLED),
+            stdout=streams[0],
+            stderr=streams[1],
             seconds=usage.get("seconds", 0.0),
             process_bytes=usage.get("process_bytes", 0),
             is_late=usage.get("is_late", False),
@@ -284,6 +301,13 @@ def _inspect(engine: str, image: str) -> dict[str, Any]:
 _CONFIGURATION = ("Entrypoint", "Cmd", "User", "WorkingDir")
 
 
+def _open_up(folder: Path) -> None:
+    """Let anybody read everything, as the platform does, whoever may so here."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 def _unpack(ground_truth: Path, target: Path) -> None:
     """Unpack a tarball of reference labels, or copy a folder that could be one."""
     if ground_truth.is_dir():
@@ -292,9 +316,9 @@ def _unpack(ground_truth: Path, target: Path) -> None:
     try:
         with tarfile.open(ground_truth, "r:gz") as archive:
             archive.extractall(target, filter="data")
-    except (OSError, tarfile.TarError) as error:
-        problem = f"{safe(ground_truth)}: it is not a .tar.gz file ({safe(str(error))})"
-        raise InputError(problem) from error
+    except Exception as error:  # tarfile lets many kinds through, from zlib and others
+        problem = f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
+        raise UploadError(problem) from error
 
 
 # --- What the platform makes of it ------------------------------------------------
@@ -328,6 +352,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         )
     message = _failure(run)
     row: tuple[tuple[str, str], ...] = ()
+    is_ranked, about = False, ""
     if not message:
         if run.stderr.strip():
             warnings.append(
@@ -337,7 +362,21 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
         row = _row(metrics, phase)
         warnings += _path_problems(metrics, phase)
-    return Verdict(message=message, row=row, warnings=tuple(warnings))
+        values = [value_at(metrics, path) for path in phase.ranked]
+        is_ranked = all(map(is_rankable, values))
+        about = _about(metrics)
+    if phase.display_all_metrics:
+        warnings.append(
+            "display_all_metrics is on: the DSC of a single case gives away the volume"
+            " of its reference."
+        )
+    return Verdict(
+        message=message,
+        row=row,
+        warnings=tuple(warnings),
+        is_ranked=is_ranked,
+        about=about,
+    )
 
 
 def participant_message(stderr: bytes) -> str:
@@ -350,6 +389,17 @@ def participant_message(stderr: bytes) -> str:
     if not lines:
         return "No errors were reported in the logs."
     return lines[-1][:MESSAGE_CHARACTERS]
+
+
+def _about(metrics: object) -> str:
+    """How many cases were scored, by which rules, with which labels."""
+    keys = ("cases", "challenge", "references")
+    cases, challenge, references = (
+        safe(str(value_at(metrics, f"evaluation.{key}"))) for key in keys
+    )
+    if not challenge:
+        return ""
+    return f"Cases: {cases}. Challenge: {challenge}. Reference labels: {references}."
 
 
 def _failure(run: Run) -> str:
@@ -367,9 +417,13 @@ def _failure(run: Run) -> str:
     except UnicodeDecodeError:
         return "An unexpected error occurred"
     try:
-        json.loads(text)
+        metrics = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return "The output file 'metrics.json' is not valid json"
+    # Its database takes neither; json writes the one as Infinity, the other so.
+    written = json.dumps(metrics)
+    if "Infinity" in written or "\\u0000" in written:
+        return "An unexpected error occurred"
     return ""
 
 
@@ -421,12 +475,17 @@ def verdict_text(run: Run, verdict: Verdict) -> str:
         f"It took {run.seconds:.1f} s; the largest process used"
         f" {run.process_bytes / 2**20:.0f} MiB."
     ]
+    if verdict.about:
+        lines.append(verdict.about)
     lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
     if verdict.message:
         log = run.stdout.decode("utf-8", "replace").strip()
         lines = [log, *lines, "The evaluation would fail. The participant would read:"]
     else:
         width = max(len(title) for title, _ in verdict.row)
-        lines.append("The evaluation would succeed. The leaderboard's row:")
+        if verdict.is_ranked:
+            lines.append("The evaluation would succeed. The leaderboard's row:")
+        else:
+            lines.append("The evaluation would succeed, and NOT be on the leaderboard:")
         lines += [f"  {title.ljust(width)}  {cell}" for title, cell in verdict.row]
     return "\n".join(line for line in lines if line)

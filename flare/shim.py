@@ -24,8 +24,9 @@ from typing import Any
 INPUT = Path("/opt/ml/input/data/rehearsal-input")
 """What /input leads to."""
 
-USAGE = Path("/rehearsal/usage/usage.json")
-"""Gets what the run took."""
+RESULT = Path("/rehearsal/result")
+"""Gets usage.json, and what the program alone wrote to stdout and stderr: a container
+engine may write there as well."""
 
 GRACE_S = 5
 """Seconds between SIGTERM and SIGKILL after the time limit."""
@@ -34,8 +35,8 @@ KILLED_PREFIX = "grand_challenge_"
 """Variables that begin like this, in any case, never reach the program."""
 
 
-def main(configuration: Mapping[str, Any]) -> int:
-    """Run the image's command; the result is its exit status."""
+def main(configuration: Mapping[str, Any]) -> None:
+    """Run the image's command, and note what came of it."""
     link = Path("/input")
     if link.is_dir() and not link.is_symlink():
         shutil.rmtree(link)
@@ -56,8 +57,11 @@ def main(configuration: Mapping[str, Any]) -> int:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
     start = time.monotonic()
+    stdout, stderr = ((RESULT / name).open("wb") for name in ("stdout", "stderr"))
     process = subprocess.Popen(
         configuration["command"],
+        stdout=stdout,
+        stderr=stderr,
         cwd=configuration["folder"],
         env={**environment, "HOME": user.pw_dir},
         user=user.pw_uid,
@@ -78,14 +82,13 @@ def main(configuration: Mapping[str, Any]) -> int:
             process.kill()
             process.wait()
     usage = {
+        "status": process.returncode,
         "seconds": time.monotonic() - start,
         "process_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
         "is_late": is_late,
     }
-    USAGE.write_text(json.dumps(usage), encoding="utf-8")
-    return process.returncode
+    (RESULT / "usage.json").write_text(json.dumps(usage), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    status = main(json.loads(sys.argv[1]))
-    sys.exit(status if status >= 0 else 128 - status)
+    main(json.loads(sys.argv[1]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
-from tests.engine import IMAGE, built
+from tests.engine import IMAGE, built, call
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("docker", "shared")
@@ -66,6 +66,7 @@ def docker(request) -> str:
 @pytest.fixture(scope="session")
 def image(docker):
     """The image of the bundled demonstration set."""
+    call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
 

@@ -21,6 +21,7 @@ from flare.challenge import (
     read_challenge,
 )
 from flare.errors import ChallengeError
+from flare.names import safe
 from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """
@@ -450,8 +451,8 @@ def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, action):
 
     assert (status, stdout) == (1, "")
     assert stderr == (
-        f"{file}: organs[1].label is 0, expected 1 to 255. Every key is explained in"
-        " docs/challenge-files.md. [G01]\n"
+        f"{safe(file)}: organs[1].label is 0, expected 1 to 255."
+        " Every key is explained in docs/challenge-files.md. [G01]\n"
     )
 
 

@@ -3,12 +3,13 @@
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import EngineError, InputError
+from flare.errors import EngineError, UploadError
 from flare.phases import Phase, read_phase
 from flare.rehearsal import Run, judge, participant_message, prepare_input, rehearse
 from tests.builders import ROOT, read_metrics, run_evaluate
@@ -46,6 +47,10 @@ UPLOADS = {
     "a single file loses all its folders": (["s/t/a.nii.gz"], ["a.nii.gz"]),
     "junk is dropped before": (
         ["__MACOSX/s/._a", "s/.DS_Store", "s/a", "s/b", "desktop.ini"],
+        ["a", "b"],
+    ),
+    "junk is anything with such a name in it": (
+        ["s/old__MACOSX/x", "s/a.DS_Store", "s/desktop_ini", "s/a", "s/b"],
         ["a", "b"],
     ),
     "other junk is not": (["s/._a", "s/Thumbs.db", "s/a"], ["._a", "Thumbs.db", "a"]),
@@ -106,7 +111,7 @@ def test_a_path_that_leads_elsewhere_is_refused(tmp_path, name):
     source = write_zip(tmp_path / "upload.zip", [name, "b"])
     (tmp_path / "input").mkdir()
 
-    with pytest.raises(InputError, match="Zip file contains invalid paths"):
+    with pytest.raises(UploadError, match="Zip file contains invalid paths"):
         prepare_input(source, tmp_path / "input")
     assert not (tmp_path / "a").exists()
 
@@ -116,15 +121,73 @@ def test_a_damaged_zip_is_refused(tmp_path):
     source.write_bytes(source.read_bytes().replace(b"some content", b"none content"))
     (tmp_path / "input").mkdir()
 
-    with pytest.raises(InputError, match="Input zip file could not be extracted"):
+    with pytest.raises(UploadError, match="Input zip file could not be extracted"):
         prepare_input(source, tmp_path / "input")
+
+
+def damaged(kind, tmp_path):
+    """A zip that zipfile fails on in one of its many ways."""
+    file = tmp_path / "upload.zip"
+    names = {
+        "a file and a folder of one name": ["a", "a/b", "c"],
+        "a folder of the platform's name": ["inputs.json/x", "a/b"],
+        "a name that no file can have": ["n" * 300, "a"],
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names.get(kind, ["a", "b"]):
+            archive.writestr(name, "some content " * 100)
+    content = bytearray(file.read_bytes())
+    if kind == "bad deflate data":
+        content[35:45] = b"\xff" * 10
+    elif kind == "a bad directory":
+        content = content.replace(b"PK\x01\x02", b"PK\x01\x03")
+    file.write_bytes(content)
+    return file
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bad deflate data",
+        "a bad directory",
+        "a file and a folder of one name",
+        "a name that no file can have",
+    ],
+)
+def test_a_zip_that_cannot_be_extracted(tmp_path, kind):
+    (tmp_path / "input").mkdir()
+
+    with pytest.raises(UploadError, match="zip"):
+        prepare_input(damaged(kind, tmp_path), tmp_path / "input")
+
+
+def test_a_folder_of_the_platforms_name_gives_way(tmp_path):
+    (tmp_path / "input").mkdir()
+
+    prepare_input(
+        damaged("a folder of the platform's name", tmp_path), tmp_path / "input"
+    )
+
+    assert (tmp_path / "input" / "inputs.json").read_text() == "[]"
+
+
+def test_a_link_of_the_platforms_name_is_not_followed(tmp_path):
+    source = write_jobs(tmp_path / "jobs", [job("pk", "a.mha")])
+    (tmp_path / "mine").write_text("precious")
+    (source / "inputs.json").unlink()
+    (source / "inputs.json").symlink_to(tmp_path / "mine")
+    (tmp_path / "input").mkdir()
+
+    prepare_input(source, tmp_path / "input")
+
+    assert (tmp_path / "mine").read_text() == "precious"
 
 
 def test_a_file_that_is_no_zip_is_refused(tmp_path):
     (tmp_path / "a.nii.gz").write_bytes(b"x")
     (tmp_path / "input").mkdir()
 
-    with pytest.raises(InputError, match="the platform takes a zip file"):
+    with pytest.raises(UploadError, match="the platform takes a zip file"):
         prepare_input(tmp_path / "a.nii.gz", tmp_path / "input")
 
 
@@ -159,6 +222,7 @@ PHASE = Phase(
     score_jsonpath="aggregates.dsc_mean",
     score_error_jsonpath="aggregates.dsc_std",
     score_decimal_places=2,
+    display_all_metrics=False,
 )
 
 
@@ -198,6 +262,9 @@ def test_a_good_run_has_a_row_and_nothing_to_say():
         ({"metrics": b""}, "The output file 'metrics.json' is not valid json"),
         ({"metrics": b"\xef\xbb\xbf{}"}, "The output file 'metrics.json' is not valid"),
         ({"metrics": b"\xff"}, "An unexpected error occurred"),
+        ({"metrics": b'{"a": 1e999}'}, "An unexpected error occurred"),
+        ({"metrics": b'{"a": "\\u0000"}'}, "An unexpected error occurred"),
+        ({"status": -9, "stderr": b"the reason\n"}, "the reason"),
     ],
 )
 def test_a_failure_has_the_platforms_message(changes, message):
@@ -245,6 +312,16 @@ def test_what_an_organiser_is_warned_of(changes, warning):
 
     assert verdict.message == ""
     assert verdict.warnings[0].startswith(warning)
+    assert verdict.is_ranked == ("would not be on the" not in warning)
+
+
+def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
+    warnings = judge(run_of(), replace(PHASE, display_all_metrics=True)).warnings
+
+    assert warnings == (
+        "display_all_metrics is on: the DSC of a single case gives away the volume of"
+        " its reference.",
+    )
 
 
 # --- The real image ---------------------------------------------------------------
@@ -273,6 +350,7 @@ def test_a_rehearsal_shows_the_row_of_the_leaderboard(image):
     assert (run.returncode, run.stderr) == (0, b"")
     text = run.stdout.decode()
     assert "The evaluation would succeed. The leaderboard's row:\n" in text
+    assert "\nCases: 5. Challenge: flare21. Reference labels: bundled.\n" in text
     assert "\n  Mean DSC      0.8590 ± 0.1148\n" in text
     assert "For the organiser" not in text
 
@@ -337,6 +415,8 @@ def test_a_tarball_is_used_once_it_has_label_maps(image, tmp_path, kind):
     content = read_metrics(tmp_path / "out")
     expected = ("tarball", 1.0) if kind == "tarball" else ("bundled", 0.859)
     assert content["evaluation"]["references"] == expected[0]
+    is_unused = f"The labels of {tarball} were not used." in run.stdout.decode()
+    assert is_unused == (kind == "stray")
     assert round(content["aggregates"]["dsc_mean"], 4) == expected[1]
 
 
@@ -478,3 +558,35 @@ def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, probl
             rehearse(PREDICTIONS, VALIDATION, image=name)
     finally:
         call("docker", "image", "rm", "--force", name)
+
+
+@pytest.mark.docker
+def test_files_that_only_their_owner_may_read_are_no_obstacle(image, tmp_path):
+    """As on the platform, which makes them readable."""
+    labels = shutil.copytree(ROOT / "ground-truth", tmp_path / "labels")
+    predictions = shutil.copytree(PREDICTIONS, tmp_path / "predictions")
+    for folder in (labels, predictions):
+        for file in folder.iterdir():
+            file.chmod(0o600)
+        folder.chmod(0o700)
+
+    run = rehearsal(predictions, image, "--ground-truth", labels)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"Reference labels: tarball." in run.stdout
+
+
+@pytest.mark.docker
+def test_a_path_that_leads_nowhere_is_an_outcome_of_its_own(image, tmp_path):
+    settings = json.loads((ROOT / "phase-settings.json").read_text(encoding="utf-8"))
+    settings["validation"]["score_jsonpath"] = "aggregates.dsc_meen"
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+
+    run = rehearsal(PREDICTIONS, image, "--phase-settings", tmp_path / "settings.json")
+
+    assert run.returncode == 1
+    assert b"would succeed, and NOT be on the leaderboard" in run.stdout
+    assert run.stderr.decode() == (
+        "The result would not be on the leaderboard: aggregates.dsc_meen is not there:"
+        " the result would not be on the leaderboard.\n"
+    )
