@@ -52,6 +52,9 @@ cp -RL "$ground_truth" "$context/ground-truth"
 if [[ $challenge == *.toml ]]; then
   file=$(path_of "$challenge")
   [[ -f $file ]] || fail "there is no file $file"
+  if [[ -e flare/challenges/$(basename "$file") ]]; then
+    fail "$(basename "$file") has the name of a challenge that comes with the program; give it another one"
+  fi
   cp "$file" "$context/flare/challenges/"
   challenge=$(basename "$file" .toml)
 fi

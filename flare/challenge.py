@@ -240,6 +240,17 @@ class Challenge:
         return ", ".join(["0 background", *names])
 
 
+_UNKNOWN_TEXT = {
+    UnknownLabels.REFUSE: "the file is refused",
+    UnknownLabels.IGNORE: "they count as background",
+    UnknownLabels.ZERO: "the case scores 0",
+}
+_GRID_TEXT = {
+    GridComparison.STRICT: "size, and in position within ",
+    GridComparison.SIZE: "size; a warning tells of positions off by more than ",
+}
+
+
 def challenge_names() -> tuple[str, ...]:
     """Return the names of the challenges that come with the program."""
     files = resources.files("flare.challenges").iterdir()
@@ -275,9 +286,9 @@ def challenge_summary(challenge: Challenge) -> str:
         "",
         f"An organ in neither file scores {absent.in_both:g}, only in the prediction"
         f" {absent.in_reference:g}, only in the reference {absent.in_prediction:g}.",
-        f"Unknown labels: {unknown.reference.value} in references,"
-        f" {unknown.prediction.value} in predictions.",
-        f"Grids: {grid.compare.value}, within {grid.tolerance_mm:g} mm.",
+        f"Other labels in references: {_UNKNOWN_TEXT[unknown.reference]};"
+        f" in predictions: {_UNKNOWN_TEXT[unknown.prediction]}.",
+        f"Grids must agree in {_GRID_TEXT[grid.compare]}{grid.tolerance_mm:g} mm.",
     ]
     if zs.organs:
         lines.append(

@@ -232,6 +232,8 @@ def find_files(
     if not predictions.is_dir():
         there = "it is not a" if predictions.exists() else "there is no such"
         problem = f"{safe(predictions)}: {there} folder"
+        if predictions.suffix.lower() == ".zip":
+            problem += " (unzip it first: only the platform does so itself)"
         raise InputError(problem)
     if not ground_truth.is_dir():
         problem = "there is no such folder"

@@ -310,6 +310,9 @@ def _open_up(folder: Path) -> None:
 
 def _unpack(ground_truth: Path, target: Path) -> None:
     """Unpack a tarball of reference labels, or copy a folder that could be one."""
+    if not ground_truth.exists():
+        problem = f"{safe(ground_truth)}: there is no such file or folder"
+        raise UploadError(problem)
     if ground_truth.is_dir():
         shutil.copytree(ground_truth, target, dirs_exist_ok=True)
         return

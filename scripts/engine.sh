@@ -11,6 +11,10 @@ if [[ -z $ENGINE ]]; then
   echo "Neither docker nor podman is installed. Install one of them." >&2
   exit 1
 fi
+if ! command -v "$ENGINE" >/dev/null; then
+  echo "$ENGINE is not installed. Install it, or set FLARE_ENGINE to docker or podman." >&2
+  exit 1
+fi
 if ! "$ENGINE" info >/dev/null 2>&1; then
   echo "$ENGINE is installed, but its engine does not answer. Start it (Docker Desktop, or: sudo systemctl start docker), or join its group (sudo usermod -aG docker \$USER, then log in again)." >&2
   exit 1

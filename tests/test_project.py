@@ -234,3 +234,32 @@ def test_git_sees_no_labels_but_the_demonstration_set():
     )
 
     assert run.stdout.split() == list(ignored)
+
+
+def test_a_challenge_of_ones_own_does_not_take_the_name_of_another(tmp_path):
+    """The results would say that they are by the rules of FLARE21."""
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "flare21.toml").write_text('name = "Mine"')
+
+    run = call(
+        "build.sh",
+        *("--challenge", str(tmp_path / "flare21.toml")),
+        PATH=f"{tmp_path}:/usr/bin:/bin",
+    )
+
+    assert run.returncode == 2
+    assert run.stderr == (
+        "build.sh: flare21.toml has the name of a challenge that comes with the"
+        " program; give it another one\n"
+    )
+
+
+def test_an_engine_that_is_not_there_is_told():
+    run = call("build.sh", FLARE_ENGINE="no-such-engine")
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "no-such-engine is not installed. Install it, or set FLARE_ENGINE to docker or"
+        " podman.\n"
+    )
