@@ -11,23 +11,30 @@ from pathlib import Path
 from flare.challenge import Challenge
 from flare.errors import (
     EmptyError,
+    FileError,
     GroundTruthError,
     InputError,
+    MissingCasesError,
     SubmissionError,
+    UnexpectedCasesError,
     problem_lines,
 )
-from flare.evaluation import OnCase, Prepared, find_files, prepare
+from flare.evaluation import OnCase, Prepared, find_files, find_submission, prepare
 from flare.jobs import CHANNEL
 from flare.labelmaps import SUFFIX, read_grid
-from flare.names import safe
+from flare.names import listing, safe
 from flare.resources import default_workers
 from flare.submission import (
-    find_label_maps,
     find_references,
     match_alone,
     match_cases,
 )
 from flare.workers import score_cases
+
+_IMAGES_REMEDY = (
+    "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"
+    " case."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +43,12 @@ class Report:
 
     lines: tuple[str, ...]
     """What is wrong, a line for each kind of problem; none if nothing is."""
-    summary: str
-    """What would be scored, and what could not be checked."""
+    summary: str = ""
+    """What would be scored."""
+    note: str = ""
+    """What names and grids were compared with."""
+    hint: str = ""
+    """What else could be the reason for the problems."""
 
 
 def check_submission(
@@ -73,19 +84,22 @@ def check_submission(
     HostError
         If a folder or file cannot be read, or memory does not suffice.
     """
-    if ground_truth:
-        references, submitted = find_files(predictions, ground_truth, challenge)
-        prepared = prepare(match_cases(submitted, references), challenge)
-        missing = "Scores depend on the labels: only an evaluation tells them."
-    elif images:
-        prepared = _prepare_with_images(predictions, images, challenge)
-        missing = "Names and grids are those of the images."
-    else:
-        prepared = _prepare_alone(predictions)
-        missing = (
-            "Names and grids were not compared with anything: add --images with the"
-            " folder of the CTs."
-        )
+    try:
+        if ground_truth:
+            references, submitted = find_files(predictions, ground_truth, challenge)
+            prepared = prepare(match_cases(submitted, references), challenge)
+            note = "Scores depend on the labels: only an evaluation tells them."
+        elif images:
+            prepared = _prepare_with_images(predictions, images, challenge)
+            note = "Names and grids are those of the images."
+        else:
+            prepared = _prepare_alone(predictions, challenge)
+            note = (
+                "Whether names and grids are right, and every case is there, is not"
+                " known: add --images with the CTs."
+            )
+    except SubmissionError as error:  # before any file was looked at
+        return Report(lines=(str(error),))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     attempts = score_cases(
@@ -103,9 +117,20 @@ def check_submission(
             on_case(number, count, attempt)
     if not problems and not organs:
         problems.append(EmptyError(count))
+    hint = ""
+    if images and not ground_truth:
+        names = (UnexpectedCasesError, MissingCasesError)
+        is_other = any(isinstance(problem, names) for problem in problems)
+        if is_other:
+            hint = (
+                f"Names were compared with {safe(images)}, which has to hold the CTs of"
+                " this phase and no other images."
+            )
     return Report(
         lines=problem_lines(problems),
-        summary=_summary(challenge, count, organs, missing),
+        summary="" if problems else _summary(challenge, count, organs),
+        note=note,
+        hint=hint,
     )
 
 
@@ -113,29 +138,32 @@ def _prepare_with_images(
     predictions: Path, images: Path, challenge: Challenge
 ) -> Prepared:
     """Check names and headers against those of the CTs."""
-    for folder in (predictions, images):
-        if not folder.is_dir():
-            problem = f"{safe(folder)}: there is no such folder"
-            raise InputError(problem)
+    _check_folder(predictions)
+    _check_folder(images)
+    if predictions.resolve() == images.resolve():
+        problem = f"{safe(images)}: these are the predictions as well"
+        raise InputError(problem, "Give the folder of the CTs with --images.")
     try:
-        references = [
-            replace(file, case=case, name=f"{case}{SUFFIX}")
-            for file in find_references(images)
-            for case in [file.case.removesuffix(CHANNEL)]
-        ]
-        matching = match_cases(find_label_maps(predictions), references)
-        return prepare(matching, challenge)
-    except GroundTruthError as error:
-        problem = f"{safe(images)}: {error.problem}"
-        raise InputError(problem) from error
+        files = find_references(images)
+        for file in files:
+            read_grid(file.path, file.name)
+    except (GroundTruthError, FileError) as error:
+        found = error.problem if isinstance(error, GroundTruthError) else error.finding
+        problem = f"{safe(images)}: {found}"
+        raise InputError(problem, _IMAGES_REMEDY) from error
+    references = [
+        replace(file, case=case, name=f"{case}{SUFFIX}")
+        for file in files
+        for case in [file.case.removesuffix(CHANNEL)]
+    ]
+    submitted = find_submission(predictions, references, challenge)
+    return prepare(match_cases(submitted, references), challenge)
 
 
-def _prepare_alone(predictions: Path) -> Prepared:
+def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
     """Check the headers of label maps that there is nothing to compare with."""
-    if not predictions.is_dir():
-        problem = f"{safe(predictions)}: there is no such folder"
-        raise InputError(problem)
-    matching = match_alone(find_label_maps(predictions))
+    _check_folder(predictions)
+    matching = match_alone(find_submission(predictions, (), challenge))
     problems = list(matching.problems)
     pairs, voxels = [], [0]
     for pair in matching.pairs:
@@ -154,12 +182,25 @@ def _prepare_alone(predictions: Path) -> Prepared:
     )
 
 
-def _summary(
-    challenge: Challenge, count: int, organs: Mapping[str, int], missing: str
-) -> str:
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no folder."""
+    if folder.is_dir():
+        return
+    if folder.exists():
+        problem = f"{safe(folder)}: it is a file"
+        raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
+    problem = f"{safe(folder)}: there is no such folder"
+    raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
+
+
+def _summary(challenge: Challenge, count: int, organs: Mapping[str, int]) -> str:
     """What would be scored, in a few lines."""
     names = [organ.name for organ in challenge.organs]
     width = max(map(len, names))
     lines = [f"Checked {count} label maps by the rules of {challenge.name}. They have:"]
     lines += [f"  {name.ljust(width)}  in {organs[name]} of {count}" for name in names]
-    return "\n".join([*lines, missing])
+    absent = [name for name in names if not organs[name]]
+    if absent:
+        challenge_is = f"is --challenge {challenge.key} the right one?"
+        lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+    return "\n".join(lines)

@@ -142,13 +142,14 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "predictions", type=Path, metavar="PREDICTIONS", help="what would be zipped"
     )
-    command.add_argument(
+    compared = command.add_mutually_exclusive_group()
+    compared.add_argument(
         "--images",
         type=Path,
         metavar="DIR",
         help="the CTs: names and grids are compared with theirs",
     )
-    command.add_argument(
+    compared.add_argument(
         "--ground-truth",
         type=Path,
         metavar="DIR",
@@ -361,10 +362,13 @@ def _check(arguments: argparse.Namespace) -> None:
         on_case=show_progress if sys.stdout.isatty() else None,
     )
     if report.lines:
-        _log.info("%s", "\n".join(report.lines))
+        _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
         nothing_more = ""
         raise OutcomeError(nothing_more)
-    _log.info("%s\nNothing is wrong with this submission.", report.summary)
+    is_whole = arguments.images or arguments.ground_truth
+    what = "this submission" if is_whole else "the files themselves"
+    _log.info("%s\n%s", report.summary, report.note)
+    _log.info("Nothing is wrong with %s.", what)
 
 
 def _check_references(arguments: argparse.Namespace) -> None:

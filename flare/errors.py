@@ -446,11 +446,13 @@ class DemonstrationSetError(OrganiserError):
 
 
 class HostError(FlareError):
-    """Something on this computer stands in the way."""
+    """Something on this computer stands in the way; a remedy replaces the usual one."""
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, remedy: str = "") -> None:
         self.problem = problem
         self.finding = problem
+        if remedy:
+            self.remedy = remedy
 
 
 class InputError(HostError):

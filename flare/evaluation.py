@@ -249,21 +249,27 @@ def find_files(
         problem = "there is a mistake in their files, which the log names"
         raise GroundTruthError(problem) from error
     is_demo = all(is_demonstration(file.case) for file in references)
-    if is_algorithm:
-        if is_hidden:
-            references = _hidden(references)
-        try:
-            submitted = find_job_outputs(predictions, references, challenge)
-        except GroundTruthError as error:
-            if is_demo:
-                raise DemonstrationSetError from error
-            raise
-    else:
-        submitted = find_label_maps(predictions)
+    if is_hidden:
+        references = _hidden(references)
+    try:
+        submitted = find_submission(predictions, references, challenge)
+    except GroundTruthError as error:
+        if is_demo:
+            raise DemonstrationSetError from error
+        raise
     expected = {file.case for file in references}
     if is_demo and not any(file.case in expected for file in submitted.files):
         raise DemonstrationSetError
     return references, submitted
+
+
+def find_submission(
+    predictions: Path, references: Sequence[LabelMapFile], challenge: Challenge
+) -> Folder:
+    """What was submitted: files, or what the jobs of an algorithm have written."""
+    if os.path.lexists(predictions / JOBS_FILE_NAME):
+        return find_job_outputs(predictions, references, challenge)
+    return find_label_maps(predictions)
 
 
 def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:

@@ -8,6 +8,7 @@ image tells which case its output is for.
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -209,7 +210,7 @@ def _case(image_name: str, cases: Mapping[str, str]) -> str | None:
     """The case that an image is of: by its exact name, then without the channel."""
     if len(image_name) > NAME_CHARACTERS:
         return None
-    name = image_name
+    name = unicodedata.normalize("NFC", image_name)
     candidates = [name]
     while suffix := _suffix(name):
         name = name[: -len(suffix)]

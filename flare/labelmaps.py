@@ -8,6 +8,7 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -191,7 +192,10 @@ def read_label_map(
         text = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
             text += f" after scaling by scl_slope {header.slope:.6g}"
-        raise FractionError(name, text)
+        remedy = "Find out why, and write a label there." * math.isnan(
+            narrower.fraction
+        )
+        raise FractionError(name, text, remedy)
     places = finder.finish()
     if finder.unwanted:
         _erase(labels, finder.unwanted)

@@ -41,6 +41,9 @@ from flare.submission import CasePair, LabelMapFile
 
 _log = logging.getLogger(__name__)
 
+LOWEST_LABEL = -100
+"""Lower values are not labels that were mixed up, but those of an image."""
+
 _of_thread = threading.local()
 
 
@@ -311,7 +314,9 @@ def _read(
 
 
 def _other_edition(labels: LabelMap, challenge: Challenge) -> str:
-    """A hint, if unknown labels are those of another challenge that comes with us."""
+    """A hint, if unknown labels are those of another challenge, or of an image."""
+    if labels.unknown and labels.unknown[0] < LOWEST_LABEL:
+        return ": it looks like a CT instead of a label map"
     if len(labels.unknown) > 1:
         for name in challenge_names():
             other = read_challenge(name)

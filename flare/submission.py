@@ -340,7 +340,7 @@ def _label_map_file(
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
     return LabelMapFile(
-        case=case,
+        case=unicodedata.normalize("NFC", case),  # a Mac takes letters apart
         path=path,
         name=name,
         problem=problem,
@@ -386,8 +386,7 @@ def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[st
 
 def _plain(name: str) -> str:
     """A name without what people tend to change in it."""
-    composed = unicodedata.normalize("NFC", name)  # a Mac takes letters apart
-    words = re.sub(r"[\W_]+", "_", _COPY.sub("", composed.casefold()))
+    words = re.sub(r"[\W_]+", "_", _COPY.sub("", name.casefold()))
     return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
 
 

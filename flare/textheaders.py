@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.errors import DamagedFileError, FileFormatError
-from flare.header import Header, check_sizes, make_grid
+from flare.header import ONE_VOLUME, Header, check_sizes, make_grid
 from flare.names import safe
 from flare.streams import GzipStream, PlainStream, Stream, ZlibStream
 
@@ -114,7 +114,7 @@ def read_metaimage_header(file: BinaryIO, name: str) -> tuple[Header, Stream]:
     if _flag(fields, "BinaryData", default=True) is False:
         raise FileFormatError(name, "its voxels are written as text")
     if fields.get("ElementNumberOfChannels", "1") != "1":
-        raise FileFormatError(name, "its voxels have several channels")
+        raise FileFormatError(name, "its voxels have several channels", ONE_VOLUME)
     if fields.get("HeaderSize", "0") not in ("0", "-1"):
         raise FileFormatError(name, "its header has a HeaderSize")
 

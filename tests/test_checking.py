@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import unicodedata
 import venv
 import zipfile
 
@@ -13,6 +14,7 @@ import pytest
 import flare
 from flare.checking import check_submission
 from flare.errors import GroundTruthError, InputError
+from flare.names import safe
 from tests.builders import (
     ROOT,
     case_names,
@@ -142,7 +144,7 @@ def test_with_images_alone(predictions, images):
     report = check_submission(predictions, FLARE21, images=images)
 
     assert report.lines == ()
-    assert report.summary.endswith("Names and grids are those of the images.")
+    assert report.note == "Names and grids are those of the images."
 
 
 def test_images_without_a_channel_are_found_as_well(predictions, images):
@@ -156,7 +158,12 @@ def test_with_nothing_to_compare(predictions):
     report = check_submission(predictions, FLARE21)
 
     assert report.lines == ()
-    assert report.summary.endswith("add --images with the folder of the CTs.")
+    assert report.note.endswith("is not known: add --images with the CTs.")
+    status, stdout, _ = run_check(predictions)
+    assert (status, stdout.splitlines()[-1]) == (
+        0,
+        "Nothing is wrong with the files themselves.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,6 +192,73 @@ def test_the_challenge_decides_about_labels(predictions):
 # --- What is not the participant's fault ------------------------------------------
 
 
+@pytest.mark.parametrize("content", [b"{}", b"[]", b"[1]", b"no JSON"])
+@pytest.mark.parametrize("option", ["--images", "--ground-truth", None])
+def test_a_predictions_json_of_ones_own(
+    predictions, ground_truth, images, output, content, option
+):
+    """Whatever it is compared with, the evaluation would not accept it."""
+    (predictions / "predictions.json").write_bytes(content)
+    folders = {"--images": [images], "--ground-truth": [ground_truth]}
+    options = [option, *folders[option]] if option else []
+
+    expected = run_evaluate(predictions, ground_truth, output).stderr.decode()
+    status, stdout, _ = run_check(predictions, *options)
+
+    assert status == 1
+    assert stdout.splitlines()[-1] + "\n" == expected
+
+
+def test_an_organ_that_no_file_has_is_told(predictions):
+    flare22 = flare.read_challenge("flare22")
+
+    report = check_submission(predictions, flare22)
+
+    assert "No label map has aorta, inferior_vena_cava, " in report.summary
+    assert report.summary.endswith("is --challenge flare22 the right one?")
+
+
+def test_more_images_than_the_phase_has_are_hinted_at(predictions, images):
+    write_nifti(images / "train_001_0000.nii.gz", organ_boxes())
+
+    status, stdout, _ = run_check(predictions, "--images", images)
+
+    assert status == 1
+    assert stdout.splitlines()[1].endswith(
+        "which has to hold the CTs of this phase and no other images."
+    )
+
+
+def test_cts_in_the_place_of_predictions(images):
+    """Their voxels are no labels; and a folder is not compared with itself."""
+    report = check_submission(images, FLARE21)
+
+    assert "it looks like a CT instead of a label map" in report.lines[0]
+    with pytest.raises(InputError, match="these are the predictions as well"):
+        check_submission(images, FLARE21, images=images)
+
+
+def test_a_name_that_a_mac_has_taken_apart_is_the_same_name(tmp_path):
+    for folder, form in (("images", "NFC"), ("predictions", "NFD")):
+        name = unicodedata.normalize(form, "médecin_001")
+        write_cases(tmp_path / folder, [name])
+
+    report = check_submission(
+        tmp_path / "predictions", FLARE21, images=tmp_path / "images"
+    )
+
+    assert report.lines == ()
+
+
+def test_images_and_references_cannot_both_be_compared(predictions, images):
+    options = ("--images", images, "--ground-truth", images)
+
+    status, _, stderr = run_check(predictions, *options)
+
+    assert status == 2
+    assert "not allowed with argument" in stderr
+
+
 @pytest.mark.parametrize("option", ["ground_truth", "images"])
 def test_a_folder_that_is_not_there(predictions, tmp_path, option):
     with pytest.raises(flare.FlareError, match="there is no such folder"):
@@ -196,11 +270,24 @@ def test_predictions_that_are_not_there(tmp_path):
         check_submission(tmp_path / "none", FLARE21)
 
 
-def test_a_damaged_ct(predictions, images):
+def test_a_damaged_ct_is_named_as_it_is(predictions, images):
     (images / "validation_002_0000.nii.gz").write_bytes(b"none")
 
-    with pytest.raises(InputError, match="it is not a NIfTI"):
+    with pytest.raises(InputError) as caught:
         check_submission(predictions, FLARE21, images=images)
+
+    assert str(caught.value) == (
+        f"{safe(images)}: validation_002_0000.nii.gz: it is not a NIfTI, MetaImage or"
+        " NRRD file. The folder of --images has to hold one .nii.gz, .nii, .mha or"
+        " .nrrd file for each case. [H01]"
+    )
+
+
+def test_a_zip_is_not_a_folder(tmp_path):
+    (tmp_path / "mine.zip").write_bytes(b"")
+
+    with pytest.raises(InputError, match="it is a file"):
+        check_submission(tmp_path / "mine.zip", FLARE21)
 
 
 def test_a_damaged_reference(predictions, ground_truth):

@@ -312,7 +312,10 @@ def test_very_many_unknown_labels_are_not_all_listed(make_pair):
     with pytest.raises(LabelError) as caught:
         score_case(pair, FLARE21)
 
-    assert caught.value.problem == "20 or more unknown labels, such as -1024"
+    assert caught.value.problem == (
+        "20 or more unknown labels, such as -1024: it looks like a CT instead of a"
+        " label map"
+    )
 
 
 def test_a_file_that_changes_between_header_and_voxels(make_pair):
