@@ -159,6 +159,39 @@ def _parser() -> argparse.ArgumentParser:
     _add_workers(command)
 
     command = commands.add_parser(
+        "rank",
+        help="rank teams by FLARE's rule: on each case and metric, then averaged",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=_rank)
+    command.add_argument(
+        "results",
+        type=Path,
+        metavar="RESULTS",
+        help="a folder with one for each team, or a table: team,case,metric,value",
+    )
+    command.add_argument("--output", type=Path, required=True, metavar="DIR")
+    command.add_argument(
+        "--metrics",
+        type=lambda text: text.split(","),
+        metavar="dsc,nsd,...",
+        help="those of the challenge that are ranked (default: all)",
+    )
+    command.add_argument(
+        "--ties",
+        choices=["min", "average", "max"],
+        default="min",
+        help="the rank of teams with equal values (default: %(default)s)",
+    )
+    command.add_argument(
+        "--missing",
+        choices=["last", "worst-plus-one", "refuse"],
+        default="last",
+        help="the rank of a team without a result (default: %(default)s)",
+    )
+    _add_challenge(command)
+
+    command = commands.add_parser(
         "check-references",
         help="for organisers: read a challenge file and all reference labels",
         allow_abbrev=False,
@@ -369,6 +402,31 @@ def _check(arguments: argparse.Namespace) -> None:
     what = "this submission" if is_whole else "the files themselves"
     _log.info("%s\n%s", report.summary, report.note)
     _log.info("Nothing is wrong with %s.", what)
+
+
+def _rank(arguments: argparse.Namespace) -> None:
+    """Rank teams by FLARE's rule."""
+    from flare.ranking import (
+        MissingRule,
+        Ties,
+        rank_teams,
+        ranking_table,
+        rules_of,
+        write_ranking,
+    )
+    from flare.teams import read_results
+
+    challenge = read_challenge(arguments.challenge)
+    rules = rules_of(
+        challenge,
+        metrics=arguments.metrics,
+        ties=Ties(arguments.ties),
+        missing=MissingRule(arguments.missing),
+    )
+    table = read_results(arguments.results, [rule.metric for rule in rules.metrics])
+    standings = rank_teams(table, rules)
+    write_ranking(standings, table, rules, challenge, arguments.output)
+    _log.info("%s", ranking_table(standings, table, rules))
 
 
 def _check_references(arguments: argparse.Namespace) -> None:

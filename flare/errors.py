@@ -25,7 +25,8 @@
     │   ├── GroundTruthError       G02
     │   ├── DemonstrationSetError  G03
     │   ├── PhaseSettingsError     G04
-    │   └── MetricsFileError       G05
+    │   ├── MetricsFileError       G05
+    │   └── RankingError           G06
     └── HostError                      whoever runs the program
         ├── InputError             H01
         ├── OutputError            H02
@@ -413,6 +414,18 @@ class MetricsFileError(OrganiserError):
 
     code = "G05"
     remedy = "Give the metrics.json that an evaluation has written."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
+class RankingError(OrganiserError):
+    """Results of teams contradict themselves, or cannot be ranked as asked."""
+
+    code = "G06"
+    remedy = 'README says what results have to look like, under "The final ranking".'
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file

@@ -36,6 +36,8 @@ MODULES = (
     "leaderboard",
     "rehearsal",
     "shim",
+    "teams",
+    "ranking",
     "console",
     "cli",
     "__main__",

@@ -13,6 +13,7 @@ EXAMPLES = (
     errors.PhaseSettingsError("mine.json", "is not JSON"),
     errors.MetricsFileError("a/metrics.json", "it is not JSON"),
     errors.UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
+    errors.RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
     errors.EngineError("flare-eval: there is no such image"),
     errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),

@@ -1,0 +1,385 @@
+"""FLARE's ranking, worked out by hand, and compared with challengeR."""
+
+import csv
+import itertools
+import json
+import random
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+import flare
+from flare.challenge import Better, RankedMetric
+from flare.errors import RankingError
+from flare.ranking import MissingRule, Rules, Ties, rank_teams, rank_values, rules_of
+from flare.teams import read_results
+from tests.builders import ROOT
+
+DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
+TIME = RankedMetric(metric="runtime_s", better=Better.LOWER)
+FLARE21 = flare.read_challenge("flare21")
+METRICS21 = [rule.metric for rule in FLARE21.ranking]
+
+
+def write_table(file, rows):
+    """A long table: team, case, metric, value."""
+    with file.open("w", newline="") as content:
+        csv.writer(content).writerows([("team", "case", "metric", "value"), *rows])
+    return file
+
+
+def rank(tmp_path, rows, rules):
+    """Rank, score and mean ranks by team, in the order of the ranking."""
+    metrics = [rule.metric for rule in rules.metrics]
+    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
+    return {
+        s.team: (s.rank, s.score, dict(s.mean_ranks))
+        for s in rank_teams(table, rules).standings
+    }
+
+
+# --- Ranks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        # Values 1 2 2 2 5: the three take places 2, 3 and 4.
+        (Ties.MIN, [1, 2, 2, 2, 5]),
+        (Ties.AVERAGE, [1, 3, 3, 3, 5]),
+        (Ties.MAX, [1, 4, 4, 4, 5]),
+    ],
+)
+def test_ties(ties, expected):
+    values = dict(zip("abcde", (1.0, 2.0, 2.0, 2.0, 5.0), strict=True))
+
+    assert list(rank_values(values, ties).values()) == expected
+
+
+def test_two_metrics_on_two_cases(tmp_path):
+    """Three teams: DSC ranks, then time ranks, case by case."""
+    rows = [
+        ("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8), ("c", "1", "dsc", 0.7),
+        ("a", "2", "dsc", 0.5), ("b", "2", "dsc", 0.6), ("c", "2", "dsc", 0.6),
+        ("a", "1", "runtime_s", 30), ("b", "1", "runtime_s", 10),
+        ("c", "1", "runtime_s", 20),
+        ("a", "2", "runtime_s", 5), ("b", "2", "runtime_s", 5),
+        ("c", "2", "runtime_s", 9),
+    ]  # fmt: skip
+
+    found = rank(tmp_path, rows, Rules(metrics=(DSC, TIME)))
+
+    # a: DSC 1 and 3, time 3 and 1: 8 / 4 / 3. b: 2 and 1, 1 and 1: 5 / 4 / 3.
+    # c: 3 and 1, 2 and 3: 9 / 4 / 3.
+    assert found == {
+        "b": (1, Fraction(5, 12), {"dsc": Fraction(3, 2), "runtime_s": 1}),
+        "a": (2, Fraction(8, 12), {"dsc": 2, "runtime_s": 2}),
+        "c": (3, Fraction(9, 12), {"dsc": 2, "runtime_s": Fraction(5, 2)}),
+    }
+
+
+def test_weights(tmp_path):
+    """DSC counts 1, time a half: (1 * 1 + 2 / 2) / 1.5 / 2 = 2/3, and 5/6."""
+    half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
+    rows = [
+        *(("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)),
+        *(("a", "1", "runtime_s", 9), ("b", "1", "runtime_s", 8)),
+    ]
+
+    found = rank(tmp_path, rows, Rules(metrics=(DSC, half)))
+
+    assert [score for _, score, _ in found.values()] == [Fraction(2, 3), Fraction(5, 6)]
+
+
+def test_a_tolerance_makes_all_below_it_equal(tmp_path):
+    memory = RankedMetric(metric="memory", better=Better.LOWER, tolerance=2048.0)
+    rows = [(team, "1", "memory", value) for team, value in
+            (("a", 0), ("b", 2048), ("c", 2049), ("d", 5000))]  # fmt: skip
+
+    found = rank(tmp_path, rows, Rules(metrics=(memory,)))
+
+    assert [place for place, _, _ in found.values()] == [1, 1, 3, 4]
+
+
+def test_an_exact_tie_is_a_tie(tmp_path):
+    """Thirds of ranks add up to the same, in whatever order they are added."""
+    values = {"a": (1, 2, 3), "b": (2, 3, 1), "c": (3, 1, 2)}
+    rows = [
+        (team, case, "runtime_s", value)
+        for team, times in values.items()
+        for case, value in enumerate(times)
+    ]
+
+    found = rank(tmp_path, rows, Rules(metrics=(TIME,)))
+
+    # Each has the ranks 1, 2 and 3: 6 / 3 / 3.
+    assert [item[:2] for item in found.values()] == [(1, Fraction(2, 3))] * 3
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        # Of four teams, c and d have no result: they are 4th; or 2 + 1.
+        (MissingRule.LAST, {"a": 1, "b": 1, "c": 4, "d": 4}),
+        (MissingRule.WORST_PLUS_ONE, {"a": 1, "b": 1, "c": 2, "d": 2}),
+    ],
+)
+def test_missing_results(tmp_path, missing, expected):
+    rows = [
+        *(("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.9), ("c", "1", "dsc", "")),
+        *((team, "2", "dsc", 0.5) for team in "abcd"),
+    ]
+    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+
+    found = rank_teams(table, Rules(metrics=(DSC,), missing=missing))
+
+    assert {t: found.case_ranks[t, "1", "dsc"] for t in "abcd"} == expected
+    assert [(m.team, m.case, m.reason) for m in table.missing] == [
+        ("c", "1", "the value is empty"),
+        ("d", "1", "there is no row"),
+    ]
+    with pytest.raises(RankingError, match="2 are missing: c 1 dsc, d 1 dsc"):
+        rank_teams(table, Rules(metrics=(DSC,), missing=MissingRule.REFUSE))
+
+
+def test_the_order_of_rows_and_the_names_of_teams_change_nothing(tmp_path):
+    chance = random.Random(1)
+    rows = [
+        (f"team {t}", f"case {c}", "dsc", chance.choice((0.1, 0.2, 0.3, "")))
+        for t, c in itertools.product(range(5), range(6))
+    ]
+    command = [sys.executable, "-m", "flare", "rank", tmp_path / "results.csv"]
+    command += ["--metrics", "dsc", "--output"]
+    contents = []
+    for run in range(3):
+        chance.shuffle(rows)
+        write_table(tmp_path / "results.csv", rows)
+        subprocess.run([*command, tmp_path / str(run)], cwd=ROOT, check=True)
+        files = sorted((tmp_path / str(run)).iterdir())
+        contents.append([(file.name, file.read_bytes()) for file in files])
+
+    assert contents[0] == contents[1] == contents[2]
+    assert [name for name, _ in contents[0]] == [
+        *("case_ranks.csv", "ranking.csv", "ranking.json"),
+    ]
+
+
+# --- challengeR -------------------------------------------------------------------
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("metric", ["dsc", "runtime"])
+@pytest.mark.parametrize("ties", [Ties.MIN, Ties.AVERAGE])
+def test_rank_then_mean_equals_challenger(shared, tmp_path, metric, ties):
+    """With its rule for missing results: one more than the highest rank in use."""
+    folder = shared / "data" / "ranking"
+    file = folder / f"challengeR-{metric}" / f"rank_then_mean_{ties.value}.csv"
+    if not file.exists():
+        pytest.skip("challengeR's result is not among the shared ones")
+    with (folder / f"{metric}.csv").open() as content:
+        rows = [
+            (row["alg_name"], row["case"], "m", row["value"].replace("NA", ""))
+            for row in csv.DictReader(content)
+        ]
+    with file.open() as content:
+        expected = {
+            row["alg"]: (int(float(row["rank"])), float(row["rank_mean"]))
+            for row in csv.DictReader(content)
+        }
+    better = Better.HIGHER if metric == "dsc" else Better.LOWER
+    rules = Rules(
+        metrics=(RankedMetric(metric="m", better=better),),
+        ties=ties,
+        missing=MissingRule.WORST_PLUS_ONE,
+    )
+
+    found = rank(tmp_path, rows, rules)
+
+    assert {
+        team: (place, pytest.approx(float(means["m"]), abs=1e-12))
+        for team, (place, _, means) in found.items()
+    } == expected
+
+
+# --- Folders of teams -------------------------------------------------------------
+
+
+def write_team(folder, scores, efficiency=None, failed=None, **evaluation):
+    """metrics.json of a team with a DSC for each case, and efficiency.csv."""
+    folder.mkdir(parents=True)
+    names = {str(n): f"{case}.nii.gz" for n, case in enumerate(sorted(scores))}
+    by_case = {str(n): scores[case] for n, case in enumerate(sorted(scores))}
+    content = {
+        "case": {"dsc": by_case, "nsd": by_case, "gt_fname": names},
+        "failed": failed or {},
+        "evaluation": {"challenge_sha256": "a", "references_sha256": "b",
+                       "version": "1", **evaluation},
+    }  # fmt: skip
+    (folder / "metrics.json").write_text(json.dumps(content))
+    if efficiency is not None:
+        lines = ["case,status,runtime_s,max_gpu_memory_mb,note"]
+        lines += [",".join([*map(str, row), "x"]) for row in efficiency]
+        (folder / "efficiency.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_a_team_that_crashes_in_a_second_is_last(tmp_path):
+    """Eleven teams; the crash would be the fastest, and use no memory."""
+    cases = ["c1", "c2", "c3"]
+    for number in range(10):
+        write_team(
+            tmp_path / f"team_{number:02}",
+            dict.fromkeys(cases, 0.9 - number / 100),
+            [(case, "ok", 10 + number, 1000 + number) for case in cases],
+        )
+    write_team(
+        tmp_path / "crash",
+        dict.fromkeys(cases, 0.0),
+        [(case, "failed", 1, 0) for case in cases],
+    )
+
+    with pytest.raises(RankingError, match="team crash has no result at all"):
+        read_results(tmp_path, METRICS21)
+
+    (tmp_path / "crash" / "efficiency.csv").write_text(
+        "case,status,runtime_s,max_gpu_memory_mb\n"
+        "c1,ok,99,9999\nc2,failed,1,0\nc3,timed out,,\n"
+    )
+    table = read_results(tmp_path, METRICS21)
+    found = rank_teams(table, rules_of(FLARE21))
+
+    last = found.standings[-1]
+    # It is the worst of eleven on every case and metric: 11 / 11.
+    assert (last.team, last.rank, last.score) == ("crash", 11, 1)
+    assert {(m.case, m.reason) for m in table.missing} == {
+        ("c2", "status failed"),
+        ("c3", "status timed out"),
+    }
+
+
+def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 50, 500)])
+    write_team(tmp_path / "a2", {"c1": 0.8}, [("c1", "ok", 60, 600)])
+    write_team(
+        tmp_path / "b",
+        {"c1": 0.0, "c2": 0.5},
+        [("c1", "ok", 1, 0), ("c2", "ok", 9, 9)],
+        failed={"c1": "no file was submitted"},
+    )
+
+    table = read_results(tmp_path, METRICS21)
+    ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
+
+    assert {metric: ranks["b", "c1", metric] for metric in METRICS21} == dict.fromkeys(
+        METRICS21, 3
+    )
+
+
+def test_a_team_without_a_gpu_is_tied_for_the_best_memory(tmp_path):
+    """0 MB twice: both are first, the third team is third."""
+    for team, memory in (("cpu", 0), ("cpu2", 0), ("gpu", 900)):
+        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, memory)])
+
+    table = read_results(tmp_path, METRICS21)
+    ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
+
+    assert {team: ranks[team, "c1", "max_gpu_memory_mb"] for team in table.teams} == {
+        "cpu": 1,
+        "cpu2": 1,
+        "gpu": 3,
+    }
+
+
+@pytest.mark.parametrize("key", ["challenge_sha256", "references_sha256", "version"])
+def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
+    write_team(tmp_path / "a", {"c1": 0.9})
+    write_team(tmp_path / "b", {"c1": 0.9}, **{key: "other"})
+
+    with pytest.raises(RankingError, match=f"its {key} is other, that of others"):
+        read_results(tmp_path, ["dsc"])
+
+
+# --- Mistakes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            [("a", "1", "dsc", 1), ("b", "1", "dsc", 1), ("a", "1", "dsc", 0)],
+            "line 2 and line 4 are both a 1 dsc",
+        ),
+        ([("a", "1", "DSC", 1)], "line 2: unknown metric DSC, not dsc"),
+        ([("a", "1", "dsc", "x")], "line 2: x is no number"),
+        ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
+        ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
+        (
+            [("a", "1", "dsc", 1), ("b", "1", "dsc", "")],
+            "team b has no result at all",
+        ),
+        (
+            [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
+            "teams Team, team differ only in spelling",
+        ),
+        (
+            [("a", "cafe\u0301", "dsc", 1), ("b", "caf\u00e9", "dsc", 1)],
+            "cases cafe\u0301, caf\u00e9 differ only in spelling",
+        ),
+        ([("a", "1", "dsc", 1, 7)], "line 2 has another number of cells"),
+        ([("a", "1", "dsc")], "line 2 has another number of cells"),
+        ([], "there is no result in it"),
+    ],
+)
+def test_a_mistake_names_the_rows(tmp_path, rows, problem):
+    file = write_table(tmp_path / "results.csv", rows)
+
+    with pytest.raises(RankingError) as caught:
+        read_results(file, ["dsc"])
+
+    assert problem in str(caught.value)
+    assert str(caught.value).endswith("[G06]")
+
+
+def test_a_metric_that_no_team_has(tmp_path):
+    file = write_table(tmp_path / "results.csv", [("a", "1", "dsc", 1)])
+
+    with pytest.raises(RankingError, match="no team has a value of nsd; leave it out"):
+        read_results(file, ["dsc", "nsd"])
+
+
+@pytest.mark.parametrize("metrics", [["dsc", "speed"], ["dsc", "dsc"]])
+def test_metrics_that_the_challenge_does_not_rank(metrics):
+    with pytest.raises(
+        RankingError, match="flare21: it ranks dsc, nsd, runtime_s, max"
+    ):
+        rules_of(FLARE21, metrics=metrics)
+
+
+def test_the_files_of_the_contract(tmp_path):
+    """And a name that a spreadsheet would compute is made a text."""
+    rows = [("=a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
+    file = write_table(tmp_path / "results.csv", rows)
+    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
+    run = subprocess.run(
+        [*command, "--output", tmp_path / "out"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines()[:3] == [
+        "rank  team  score   mean rank dsc",
+        "1     =a    0.5000  1.00",
+        "2     b     1.0000  2.00",
+    ]
+    assert (tmp_path / "out" / "ranking.csv").read_text() == (
+        "team,rank,score,mean_rank_dsc\n'=a,1,0.5,1\nb,2,1,2\n"
+    )
+    assert (tmp_path / "out" / "case_ranks.csv").read_text() == (
+        "team,case,metric,rank\n'=a,1,dsc,1\nb,1,dsc,2\n"
+    )
+    settings = json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]
+    assert (settings["challenge"], settings["ties"]) == ("flare21", "min")
