@@ -127,7 +127,11 @@ HEADERS = {
     ),
     "zero size": (nifti_with(dim=(3, 0, 16, 10, 1, 1, 1, 1)), ".nii.gz", "[F06]"),
     "negative size": (nifti_with(dim=(3, -20, 16, 10, 1, 1, 1, 1)), ".nii.gz", "[F06]"),
-    "no size": (metaimage_bytes(organ_boxes(), DimSize="nan 16 10"), ".mha", "[F06]"),
+    "not-a-number size": (
+        metaimage_bytes(organ_boxes(), DimSize="nan 16 10"),
+        ".mha",
+        "[F06]",
+    ),
     "zero dimensions": (
         nifti_with(dim=(0, 20, 16, 10, 1, 1, 1, 1)),
         ".nii.gz",
@@ -153,6 +157,7 @@ HEADERS = {
         ".mha",
         "[F0",
     ),
+    "zero offset": (nifti_with(vox_offset=(0,)), ".nii.gz", "[F06]"),
     "negative offset": (nifti_with(vox_offset=(-1e9,)), ".nii.gz", "[F06]"),
     "not-a-number offset": (nifti_with(vox_offset=(NAN,)), ".nii.gz", "[F06]"),
     "an offset of exabytes": (nifti_with(vox_offset=(1e18,)), ".nii.gz", "[F06]"),
