@@ -189,6 +189,12 @@ def _parser() -> argparse.ArgumentParser:
         default="last",
         help="the rank of a team without a result (default: %(default)s)",
     )
+    command.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="FILE.toml",
+        help="withdrawn cases, disqualified teams, baselines and names, with reasons",
+    )
     _add_challenge(command)
 
     command = commands.add_parser(
@@ -406,6 +412,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _rank(arguments: argparse.Namespace) -> None:
     """Rank teams by FLARE's rule."""
+    from flare.decisions import Decisions, apply_decisions, read_decisions
     from flare.ranking import (
         MissingRule,
         Ties,
@@ -424,9 +431,13 @@ def _rank(arguments: argparse.Namespace) -> None:
         missing=MissingRule(arguments.missing),
     )
     table = read_results(arguments.results, [rule.metric for rule in rules.metrics])
-    standings = rank_teams(table, rules)
-    write_ranking(standings, table, rules, challenge, arguments.output)
-    _log.info("%s", ranking_table(standings, table, rules))
+    decisions = Decisions()
+    if arguments.decisions:
+        decisions = read_decisions(arguments.decisions)
+        table = apply_decisions(table, decisions, str(arguments.decisions))
+    standings = rank_teams(table, rules, decisions.guests)
+    write_ranking(standings, table, rules, challenge, decisions, arguments.output)
+    _log.info("%s", ranking_table(standings, table, rules, decisions))
 
 
 def _check_references(arguments: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from flare._version import __version__
 from flare.challenge import Better, Challenge, RankedMetric
+from flare.decisions import Decisions
 from flare.errors import OutputError, RankingError
 from flare.names import csv_cell, listing, printable, safe
 from flare.teams import ResultTable
@@ -62,7 +63,8 @@ class Standing:
     """Where a team stands."""
 
     team: str
-    rank: int
+    rank: int | None
+    """None for a team that is out of competition."""
     score: Fraction
     """Weighted mean of its ranks, divided by the number of teams; smaller is better."""
     mean_ranks: Mapping[str, Fraction]
@@ -107,8 +109,20 @@ def rules_of(
     )
 
 
-def rank_teams(table: ResultTable, rules: Rules) -> Standings:
+def rank_teams(
+    table: ResultTable, rules: Rules, guests: frozenset[str] = frozenset()
+) -> Standings:
     """Rank all teams.
+
+    Parameters
+    ----------
+    table : ResultTable
+        Their results.
+    rules : Rules
+        How they are ranked.
+    guests : frozenset of str
+        Teams out of competition. A guest gets the rank that it would have if it alone
+        joined the others; theirs, and their number, do not change.
 
     Raises
     ------
@@ -120,22 +134,11 @@ def rank_teams(table: ResultTable, rules: Rules) -> Standings:
         problem = f"{len(table.missing)} are missing: {names}"
         file = "The results"
         raise RankingError(file, problem)
-    case_ranks: dict[tuple[str, str, str], Fraction] = {}
-    for rule in rules.metrics:
-        for case in table.cases:
-            values = {
-                team: _comparable(table.values[team, case, rule.metric], rule)
-                for team in table.teams
-                if (team, case, rule.metric) in table.values
-            }
-            ranks = rank_values(values, rules.ties)
-            last = Fraction(len(table.teams))
-            if rules.missing is MissingRule.WORST_PLUS_ONE:
-                last = max(ranks.values(), default=Fraction(0)) + _place(
-                    1, len(table.teams) - len(ranks), rules.ties
-                )
-            for team in table.teams:
-                case_ranks[team, case, rule.metric] = ranks.get(team, last)
+    competing = [team for team in table.teams if team not in guests]
+    case_ranks = _case_ranks(table, competing, rules)
+    for guest in guests:
+        joined = _case_ranks(table, [*competing, guest], rules)
+        case_ranks |= {key: rank for key, rank in joined.items() if key[0] == guest}
     mean_ranks = {
         team: {
             rule.metric: sum(
@@ -151,19 +154,44 @@ def rank_teams(table: ResultTable, rules: Rules) -> Standings:
     scores = {
         team: sum((weights[m] * rank for m, rank in ranks.items()), Fraction())
         / sum(weights.values())
-        / len(table.teams)
+        / len(competing)
         for team, ranks in mean_ranks.items()
     }
     standings = [
         Standing(
             team=team,
-            rank=1 + sum(other < scores[team] for other in scores.values()),
+            rank=None
+            if team in guests
+            else 1 + sum(scores[other] < scores[team] for other in competing),
             score=scores[team],
             mean_ranks=mean_ranks[team],
         )
         for team in sorted(table.teams, key=lambda team: (scores[team], team))
     ]
     return Standings(standings=tuple(standings), case_ranks=case_ranks)
+
+
+def _case_ranks(
+    table: ResultTable, teams: Sequence[str], rules: Rules
+) -> dict[tuple[str, str, str], Fraction]:
+    """Ranks of some teams among themselves, by team, case and metric."""
+    case_ranks: dict[tuple[str, str, str], Fraction] = {}
+    for rule in rules.metrics:
+        for case in table.cases:
+            values = {
+                team: _comparable(table.values[team, case, rule.metric], rule)
+                for team in teams
+                if (team, case, rule.metric) in table.values
+            }
+            ranks = rank_values(values, rules.ties)
+            last = Fraction(len(teams))
+            if rules.missing is MissingRule.WORST_PLUS_ONE:
+                last = max(ranks.values(), default=Fraction(0)) + _place(
+                    1, len(teams) - len(ranks), rules.ties
+                )
+            for team in teams:
+                case_ranks[team, case, rule.metric] = ranks.get(team, last)
+    return case_ranks
 
 
 def rank_values(values: Mapping[str, float], ties: Ties) -> dict[str, Fraction]:
@@ -203,14 +231,16 @@ def _comparable(value: float, rule: RankedMetric) -> float:
 # --- Output -----------------------------------------------------------------------
 
 
-def ranking_table(standings: Standings, table: ResultTable, rules: Rules) -> str:
-    """The ranking as text, the rule for prizes, and every missing result."""
+def ranking_table(
+    standings: Standings, table: ResultTable, rules: Rules, decisions: Decisions
+) -> str:
+    """The ranking as text, the rule for prizes, decisions, and missing results."""
     metrics = [rule.metric for rule in rules.metrics]
     header = ["rank", "team", "score", *(f"mean rank {metric}" for metric in metrics)]
     lines = [
         [
-            str(standing.rank),
-            printable(standing.team),
+            str(standing.rank or "-"),
+            printable(decisions.name_of(standing.team)),
             f"{float(standing.score):.4f}",
             *(f"{float(standing.mean_ranks[metric]):.2f}" for metric in metrics),
         ]
@@ -221,9 +251,10 @@ def ranking_table(standings: Standings, table: ResultTable, rules: Rules) -> str
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         for line in (header, *lines)
     ]
-    text += ["", PRIZE_RULE]
+    text += ["", PRIZE_RULE, *decisions.lines]
     for missing in table.missing:
-        place = f"{safe(missing.team)}, {safe(missing.case)}, {missing.metric}"
+        team = safe(decisions.name_of(missing.team))
+        place = f"{team}, {safe(missing.case)}, {missing.metric}"
         text.append(f"Missing: {place}: {safe(missing.reason)}")
     return "\n".join(line.rstrip() for line in text)
 
@@ -233,6 +264,7 @@ def write_ranking(
     table: ResultTable,
     rules: Rules,
     challenge: Challenge,
+    decisions: Decisions,
     folder: Path,
 ) -> None:
     """Write ranking.csv, case_ranks.csv and ranking.json.
@@ -244,16 +276,16 @@ def write_ranking(
     """
     metrics = [rule.metric for rule in rules.metrics]
     ranking = [
-        [csv_cell(s.team), s.rank, _plain(s.score)]
+        [csv_cell(decisions.name_of(s.team)), s.rank or "", _plain(s.score)]
         + [_plain(s.mean_ranks[metric]) for metric in metrics]
         for s in standings.standings
     ]
     columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
     ranks = [
-        [csv_cell(team), case, metric, _plain(rank)]
+        [csv_cell(decisions.name_of(team)), case, metric, _plain(rank)]
         for (team, case, metric), rank in sorted(standings.case_ranks.items())
     ]
-    content = _content(standings, table, rules, challenge)
+    content = _content(standings, table, rules, challenge, decisions)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_csv(folder / "ranking.csv", columns, ranking)
@@ -268,7 +300,11 @@ def write_ranking(
 
 
 def _content(
-    standings: Standings, table: ResultTable, rules: Rules, challenge: Challenge
+    standings: Standings,
+    table: ResultTable,
+    rules: Rules,
+    challenge: Challenge,
+    decisions: Decisions,
 ) -> dict[str, Any]:
     """What ranking.json holds."""
     return {
@@ -288,11 +324,12 @@ def _content(
                 for rule in rules.metrics
             ],
         },
-        "teams": len(table.teams),
+        "decisions": list(decisions.lines),
+        "teams": len(set(table.teams) - decisions.guests),
         "cases": list(table.cases),
         "ranking": [
             {
-                "team": printable(s.team),
+                "team": printable(decisions.name_of(s.team)),
                 "rank": s.rank,
                 "score": float(s.score),
                 "score_exact": str(s.score),
@@ -302,7 +339,7 @@ def _content(
         ],
         "missing": [
             {
-                "team": printable(m.team),
+                "team": printable(decisions.name_of(m.team)),
                 "case": printable(m.case),
                 "metric": m.metric,
                 "reason": printable(m.reason),

@@ -37,6 +37,7 @@ MODULES = (
     "rehearsal",
     "shim",
     "teams",
+    "decisions",
     "ranking",
     "console",
     "cli",

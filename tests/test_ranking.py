@@ -12,6 +12,7 @@ import pytest
 
 import flare
 from flare.challenge import Better, RankedMetric
+from flare.decisions import apply_decisions, read_decisions
 from flare.errors import RankingError
 from flare.ranking import MissingRule, Rules, Ties, rank_teams, rank_values, rules_of
 from flare.teams import read_results
@@ -383,3 +384,137 @@ def test_the_files_of_the_contract(tmp_path):
     )
     settings = json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]
     assert (settings["challenge"], settings["ties"]) == ("flare21", "min")
+
+
+# --- Decisions --------------------------------------------------------------------
+
+
+ROWS = [
+    (team, case, "dsc", value)
+    for team, values in {"a": (3, 3, 1), "b": (2, 2, 2), "c": (1, 1, 3)}.items()
+    for case, value in zip("123", values, strict=True)
+]
+
+
+def decided(tmp_path, text, rows=ROWS):
+    """Rank and score by team after decisions."""
+    file = tmp_path / "decisions.toml"
+    file.write_text(text)
+    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    decisions = read_decisions(file)
+    table = apply_decisions(table, decisions, "decisions.toml")
+    standings = rank_teams(table, Rules(metrics=(DSC,)), decisions.guests).standings
+    return {s.team: (s.rank, s.score) for s in standings}
+
+
+WHY = 'reason = "so"\ndate = "2026-01-01"\n'
+
+
+def test_without_decisions(tmp_path):
+    # a has the ranks 1 1 3, b 2 2 2, c 3 3 1: 5, 6 and 7, over 3 cases and 3 teams.
+    assert decided(tmp_path, "") == {
+        "a": (1, Fraction(5, 9)),
+        "b": (2, Fraction(6, 9)),
+        "c": (3, Fraction(7, 9)),
+    }
+
+
+def test_withdrawn_cases(tmp_path):
+    """Of cases 1 and 3 a has the ranks 1 3, b 2 2, c 3 1: all tie at 4 / 2 / 3."""
+    found = decided(tmp_path, f'[[withdrawn]]\ncase = "2"\n{WHY}')
+
+    assert found == dict.fromkeys("abc", (1, Fraction(2, 3)))
+
+
+def test_a_disqualified_team_is_not_counted(tmp_path):
+    """Without c, a has 1 1 2 and b 2 2 1: 4 and 5, over 3 cases and 2 teams."""
+    found = decided(tmp_path, f'[[disqualified]]\nteam = "c"\n{WHY}')
+
+    assert found == {"a": (1, Fraction(4, 6)), "b": (2, Fraction(5, 6))}
+
+
+def test_a_guest_is_shown_and_changes_nothing(tmp_path):
+    """As without b, a and c: 1 1 2 and 2 2 1. Among both b has 2 2 2: 6 / 3 / 2."""
+    found = decided(tmp_path, f'[[out_of_competition]]\nteam = "b"\n{WHY}')
+
+    assert found == {
+        "a": (1, Fraction(4, 6)),
+        "c": (2, Fraction(5, 6)),
+        "b": (None, Fraction(6, 6)),
+    }
+
+
+def test_decisions_are_printed_with_the_ranking(tmp_path):
+    text = "".join(
+        f"[[{kind}]]\n{what}\n{WHY}"
+        for kind, what in (
+            ("withdrawn", 'case = "2"'),
+            ("disqualified", 'team = "c"'),
+            ("out_of_competition", 'team = "b"'),
+            ("names", 'team = "a"\nname = "Alpha"'),
+        )
+    )
+    (tmp_path / "decisions.toml").write_text(text)
+    file = write_table(tmp_path / "results.csv", ROWS)
+    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
+    command += ["--decisions", tmp_path / "decisions.toml"]
+    run = subprocess.run(
+        [*command, "--output", tmp_path / "out"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:3]] == [["1", "Alpha"], ["-", "b"]]
+    assert lines[-4:] == [
+        "Withdrawn: case 2: so (2026-01-01)",
+        "Disqualified: c: so (2026-01-01)",
+        "Out of competition: b: so (2026-01-01)",
+        "Shown as Alpha: a: so (2026-01-01)",
+    ]
+    written = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert written["decisions"] == lines[-4:]
+    # One team competes, on two cases: 1 / 1.
+    assert (tmp_path / "out" / "ranking.csv").read_text() == (
+        "team,rank,score,mean_rank_dsc\nAlpha,1,1,1\nb,,1.5,1.5\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f'[[withdrawn]]\ncase = "9"\n{WHY}', "there is no case 9, but 1, 2, 3"),
+        (f'[[disqualified]]\nteam = "x"\n{WHY}', "there is no team x, but a, b, c"),
+        (f'[[names]]\nteam = "x"\nname = "y"\n{WHY}', "there is no team x"),
+        (
+            f'[[names]]\nteam = "a"\nname = "b"\n{WHY}',
+            "two teams are shown by one name",
+        ),
+        (
+            "".join(
+                f'[[{kind}]]\nteam = "a"\n{WHY}'
+                for kind in ("disqualified", "out_of_competition")
+            ),
+            "two decisions are about team a",
+        ),
+        (
+            "".join(f'[[withdrawn]]\ncase = "{n}"\n{WHY}' for n in "123"),
+            "no case, or no team, is left",
+        ),
+        ('[[withdrawn]]\ncase = "1"\nreason = "so"', "withdrawn[1].date is missing"),
+        (
+            '[[withdrawn]]\ncase = "1"\nreason = " "\ndate = "1"',
+            "withdrawn[1].reason is ' ', expected a text",
+        ),
+        ("[[withdrawal]]", "withdrawal is an unknown key, expected withdrawn"),
+        ("[", "Invalid"),
+    ],
+)
+def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
+    with pytest.raises(RankingError) as caught:
+        decided(tmp_path, text)
+
+    assert problem in str(caught.value)

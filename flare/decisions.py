@@ -1,0 +1,168 @@
+"""Decisions of the organisers about a ranking, on record, not in an edited table."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.errors import RankingError
+from flare.names import listing, safe
+from flare.schema import build, check
+from flare.teams import ResultTable
+
+
+def _check_text(key: str, value: str) -> None:
+    check(bool(value.strip()), key, value, "a text: who reads the ranking will ask")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDecision:
+    """A case that does not count."""
+
+    case: str
+    reason: str
+    date: str
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for key in ("case", "reason", "date"):
+            _check_text(key, getattr(self, key))
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"Withdrawn: case {safe(self.case)}: {self.reason} ({self.date})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamDecision:
+    """A team that takes no part, or none in the competition."""
+
+    team: str
+    reason: str
+    date: str
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for key in ("team", "reason", "date"):
+            _check_text(key, getattr(self, key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameDecision:
+    """A name to show a team by."""
+
+    team: str
+    name: str
+    reason: str
+    date: str
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for key in ("team", "name", "reason", "date"):
+            _check_text(key, getattr(self, key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """Everything that was decided."""
+
+    withdrawn: tuple[CaseDecision, ...] = ()
+    disqualified: tuple[TeamDecision, ...] = ()
+    out_of_competition: tuple[TeamDecision, ...] = ()
+    """Such as baselines: they are shown, and change no other team's rank."""
+    names: tuple[NameDecision, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Each decision in a line, to be printed with the ranking."""
+        teams = [("Disqualified", d) for d in self.disqualified]
+        teams += [("Out of competition", d) for d in self.out_of_competition]
+        return (
+            *map(str, self.withdrawn),
+            *(f"{kind}: {safe(d.team)}: {d.reason} ({d.date})" for kind, d in teams),
+            *(
+                f"Shown as {safe(d.name)}: {safe(d.team)}: {d.reason} ({d.date})"
+                for d in self.names
+            ),
+        )
+
+    @property
+    def guests(self) -> frozenset[str]:
+        """Teams that are out of competition."""
+        return frozenset(decision.team for decision in self.out_of_competition)
+
+    def name_of(self, team: str) -> str:
+        """What a team is shown as."""
+        return next((d.name for d in self.names if d.team == team), team)
+
+
+def read_decisions(file: Path) -> Decisions:
+    """Read a TOML file of decisions.
+
+    Raises
+    ------
+    RankingError
+        If it breaks a rule; the message names the key and the value.
+    """
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        return build(Decisions, values)
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise RankingError(str(file), f"cannot be read ({reason})") from error
+    except (ValueError, RecursionError) as error:
+        raise RankingError(str(file), safe(str(error))) from error
+
+
+def apply_decisions(
+    table: ResultTable, decisions: Decisions, file: str = "decisions"
+) -> ResultTable:
+    """Take withdrawn cases and disqualified teams out of a table.
+
+    Raises
+    ------
+    RankingError
+        If a decision is about a case or team that is not there, two decisions are about
+        the same, or nothing is left.
+    """
+    teams = [d.team for d in (*decisions.disqualified, *decisions.out_of_competition)]
+    for what, decided, known in (
+        ("case", [d.case for d in decisions.withdrawn], table.cases),
+        ("team", teams, table.teams),
+        ("team", [d.team for d in decisions.names], table.teams),
+    ):
+        _check_known(file, what, decided, known)
+    out = {d.team for d in decisions.disqualified}
+    withdrawn = {d.case for d in decisions.withdrawn}
+    left = tuple(team for team in table.teams if team not in out)
+    cases = tuple(case for case in table.cases if case not in withdrawn)
+    if not cases or not set(left) - decisions.guests:
+        raise RankingError(file, "no case, or no team, is left")
+    shown = [decisions.name_of(team) for team in left]
+    if len(set(shown)) < len(shown):
+        raise RankingError(file, "two teams are shown by one name")
+    return ResultTable(
+        teams=left,
+        cases=cases,
+        metrics=table.metrics,
+        values={
+            k: v for k, v in table.values.items() if k[0] in left and k[1] in cases
+        },
+        reasons=table.reasons,
+    )
+
+
+def _check_known(
+    file: str, what: str, decided: Iterable[str], known: Iterable[str]
+) -> None:
+    """Refuse decisions about what is not there, or was decided on before."""
+    seen: set[str] = set()
+    for name in decided:
+        if name not in known:
+            problem = f"there is no {what} {safe(name)}, but {listing(known)}"
+            raise RankingError(file, problem)
+        if name in seen:
+            raise RankingError(file, f"two decisions are about {what} {safe(name)}")
+        seen.add(name)
