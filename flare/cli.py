@@ -190,6 +190,14 @@ def _parser() -> argparse.ArgumentParser:
         help="the rank of a team without a result (default: %(default)s)",
     )
     command.add_argument(
+        "--bootstrap",
+        type=_whole,
+        metavar="N",
+        help="how often cases are drawn anew to tell how sure a rank is; 0: not at all"
+        " (default: 1000)",
+    )
+    command.add_argument("--seed", type=_whole, metavar="N", help="of these draws")
+    command.add_argument(
         "--decisions",
         type=Path,
         metavar="FILE.toml",
@@ -352,6 +360,14 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _whole(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal() or len(text) > 18:
+        message = f"{text!r} is not a whole number"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
 def _decimals(text: str) -> int:
     """A number of decimals."""
     if not text.isdecimal() or int(text) > 15:
@@ -421,6 +437,7 @@ def _rank(arguments: argparse.Namespace) -> None:
         rules_of,
         write_ranking,
     )
+    from flare.stability import SAMPLES, SEED, bootstrap, spread_table
     from flare.teams import read_results
 
     challenge = read_challenge(arguments.challenge)
@@ -436,8 +453,16 @@ def _rank(arguments: argparse.Namespace) -> None:
         decisions = read_decisions(arguments.decisions)
         table = apply_decisions(table, decisions, str(arguments.decisions))
     standings = rank_teams(table, rules, decisions.guests)
-    write_ranking(standings, table, rules, challenge, decisions, arguments.output)
-    _log.info("%s", ranking_table(standings, table, rules, decisions))
+    samples = SAMPLES if arguments.bootstrap is None else arguments.bootstrap
+    seed = SEED if arguments.seed is None else arguments.seed
+    more, text = {}, ""
+    if samples:
+        spread = bootstrap(standings, table, rules, samples=samples, seed=seed)
+        more["bootstrap"] = spread.content
+        text = f"\n\n{spread_table(spread, decisions)}"
+    folder = arguments.output
+    write_ranking(standings, table, rules, challenge, decisions, folder, **more)
+    _log.info("%s%s", ranking_table(standings, table, rules, decisions), text)
 
 
 def _check_references(arguments: argparse.Namespace) -> None:

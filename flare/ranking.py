@@ -266,8 +266,9 @@ def write_ranking(
     challenge: Challenge,
     decisions: Decisions,
     folder: Path,
+    **more: Any,
 ) -> None:
-    """Write ranking.csv, case_ranks.csv and ranking.json.
+    """Write ranking.csv, case_ranks.csv and ranking.json, with what `more` there is.
 
     Raises
     ------
@@ -285,7 +286,7 @@ def write_ranking(
         [csv_cell(decisions.name_of(team)), case, metric, _plain(rank)]
         for (team, case, metric), rank in sorted(standings.case_ranks.items())
     ]
-    content = _content(standings, table, rules, challenge, decisions)
+    content = _content(standings, table, rules, challenge, decisions) | more
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_csv(folder / "ranking.csv", columns, ranking)

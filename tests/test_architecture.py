@@ -39,6 +39,7 @@ MODULES = (
     "teams",
     "decisions",
     "ranking",
+    "stability",
     "console",
     "cli",
     "__main__",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import flare
@@ -15,7 +16,8 @@ from flare.challenge import Better, RankedMetric
 from flare.decisions import apply_decisions, read_decisions
 from flare.errors import RankingError
 from flare.ranking import MissingRule, Rules, Ties, rank_teams, rank_values, rules_of
-from flare.teams import read_results
+from flare.stability import _spread, bootstrap
+from flare.teams import ResultTable, read_results
 from tests.builders import ROOT
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
@@ -469,14 +471,15 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:3]] == [["1", "Alpha"], ["-", "b"]]
-    assert lines[-4:] == [
+    start = lines.index("Withdrawn: case 2: so (2026-01-01)")
+    assert lines[start : start + 4] == [
         "Withdrawn: case 2: so (2026-01-01)",
         "Disqualified: c: so (2026-01-01)",
         "Out of competition: b: so (2026-01-01)",
         "Shown as Alpha: a: so (2026-01-01)",
     ]
     written = json.loads((tmp_path / "out" / "ranking.json").read_text())
-    assert written["decisions"] == lines[-4:]
+    assert written["decisions"] == lines[start : start + 4]
     # One team competes, on two cases: 1 / 1.
     assert (tmp_path / "out" / "ranking.csv").read_text() == (
         "team,rank,score,mean_rank_dsc\nAlpha,1,1,1\nb,,1.5,1.5\n"
@@ -518,3 +521,91 @@ def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
         decided(tmp_path, text)
 
     assert problem in str(caught.value)
+
+
+# --- How sure ---------------------------------------------------------------------
+
+
+def test_a_team_that_always_wins_is_always_first(tmp_path):
+    rows = [(team, str(case), "dsc", value) for team, value in
+            (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
+    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    rules = Rules(metrics=(DSC,))
+
+    spreads = bootstrap(rank_teams(table, rules), table, rules, samples=50).spreads
+
+    # b and c tie in every draw, and share the second rank.
+    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in spreads] == [
+        ("a", 1, 1, (1, 0, 0)),
+        ("b", 2, 2, (0, 1, 0)),
+        ("c", 2, 2, (0, 1, 0)),
+    ]
+
+
+def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
+    """Each draw is ranked again from its values, missing ones and weights included."""
+    chance = random.Random(5)
+    half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
+    rules = Rules(metrics=(DSC, half), ties=Ties.AVERAGE)
+    rows = [
+        (team, str(case), metric, chance.choice((1, 2, 3, "")))
+        for team in "abcd"
+        for case in range(6)
+        for metric in ("dsc", "runtime_s")
+    ]
+    metrics = ["dsc", "runtime_s"]
+    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
+    drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
+    expected = {team: [0] * 4 for team in "abcd"}
+    for draw in drawn:
+        values = {
+            (team, f"{place}", metric): table.values[team, str(case), metric]
+            for place, case in enumerate(draw)
+            for team in "abcd"
+            for metric in metrics
+            if (team, str(case), metric) in table.values
+        }
+        again = ResultTable(
+            teams=table.teams,
+            cases=tuple(map(str, range(6))),
+            metrics=table.metrics,
+            values=values,
+            reasons={},
+        )
+        for standing in rank_teams(again, rules).standings:
+            expected[standing.team][standing.rank - 1] += 1
+
+    found = bootstrap(rank_teams(table, rules), table, rules, samples=40, seed=7)
+
+    assert {s.team: s.frequencies for s in found.spreads} == {
+        team: tuple(count / 40 for count in counts) for team, counts in expected.items()
+    }
+
+
+def test_the_interval_leaves_out_a_fortieth_at_either_end():
+    """Of 80 draws, two at each end: ranks 1 1 1 2 ... 2 3 3 have 1 to 2."""
+    ranks = np.array([1] * 3 + [2] * 75 + [3] * 2)
+
+    spread = _spread("a", ranks, 3)
+
+    assert (spread.lowest, spread.highest) == (1, 2)
+
+
+def test_the_command_says_how_sure_a_rank_is(tmp_path):
+    file = write_table(tmp_path / "results.csv", ROWS)
+    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
+    runs = [
+        subprocess.run(
+            [*command, "--output", tmp_path / "out", *options],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for options in (["--bootstrap", "200", "--seed", "3"], ["--bootstrap", "0"])
+    ]
+
+    assert "With 200 draws of as many cases (seed 3), ranks in 95% of" in runs[0].stdout
+    assert "draws" not in runs[1].stdout
+    written = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert "bootstrap" not in written
