@@ -8,7 +8,6 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -192,10 +191,7 @@ def read_label_map(
         text = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
             text += f" after scaling by scl_slope {header.slope:.6g}"
-        remedy = "Find out why, and write a label there." * math.isnan(
-            narrower.fraction
-        )
-        raise FractionError(name, text, remedy)
+        raise FractionError(name, text)
     places = finder.finish()
     if finder.unwanted:
         _erase(labels, finder.unwanted)
