@@ -1,14 +1,8 @@
-"""The command line: arguments, environment variables and platform paths, no logic.
-
-What only other commands than ``evaluate`` need is imported by them, so that an
-evaluation starts sooner.
-"""
+"""The command line: all commands, their arguments, and where defaults come from."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -18,31 +12,30 @@ from typing import NoReturn
 
 import flare
 from flare._version import __version__
-from flare.challenge import (
-    challenge_names,
-    challenge_summary,
-    challenge_text,
-    read_challenge,
+from flare.commands import (
+    run_check,
+    run_check_references,
+    run_demonstration,
+    run_evaluate,
+    run_leaderboard,
+    run_list_challenges,
+    run_phase_settings,
+    run_rank,
+    run_rehearse,
+    run_show_challenge,
+    run_validate_challenge,
 )
-from flare.console import OutcomeError, run_command, show_progress
-from flare.errors import InputError
+from flare.console import run_command
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
-    check_references,
-    evaluate,
-    has_label_maps,
     source_commit,
 )
-from flare.names import safe
-from flare.results import prepare_output, results_table, write_metrics
 
 INPUT = Path("/input")
 OUTPUT = Path("/output")
 
 PHASE_SETTINGS = Path(__file__).parents[1] / "phase-settings.json"
-
-_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     _add_version(command)
-    command.set_defaults(command=_evaluate)
+    command.set_defaults(command=run_evaluate)
     command.add_argument(
         "--input",
         type=Path,
@@ -138,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         help="for participants: say what the evaluation would refuse",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_check)
+    command.set_defaults(command=run_check)
     command.add_argument(
         "predictions", type=Path, metavar="PREDICTIONS", help="what would be zipped"
     )
@@ -163,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         help="rank teams by FLARE's rule: on each case and metric, then averaged",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_rank)
+    command.set_defaults(command=run_rank)
     command.add_argument(
         "results",
         type=Path,
@@ -210,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
         help="for organisers: read a challenge file and all reference labels",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_check_references)
+    command.set_defaults(command=run_check_references)
     command.add_argument(
         "--ground-truth", type=Path, default=BUNDLED_GROUND_TRUTH, metavar="DIR"
     )
@@ -223,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         help="write the demonstration set: synthetic references and predictions",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_demonstration)
+    command.set_defaults(command=run_demonstration)
     command.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="folder to write to"
     )
@@ -244,16 +237,16 @@ def _add_challenge_commands(commands: argparse._SubParsersAction[_Parser]) -> No
     command = actions.add_parser(
         "list", help="name all challenges that come with the program"
     )
-    command.set_defaults(command=_list_challenges)
+    command.set_defaults(command=run_list_challenges)
     command = actions.add_parser(
         "show", help="print the file of one of them, to start one of your own from"
     )
-    command.set_defaults(command=_show_challenge)
+    command.set_defaults(command=run_show_challenge)
     command.add_argument("challenge", metavar="NAME|FILE.toml")
     command = actions.add_parser(
         "validate", help="say what a challenge file means, or what is wrong with it"
     )
-    command.set_defaults(command=_validate_challenge)
+    command.set_defaults(command=run_validate_challenge)
     command.add_argument("challenge", metavar="NAME|FILE.toml")
 
 
@@ -264,7 +257,7 @@ def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> Non
         help="run the built image on a submission as grand-challenge.org would",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_rehearse)
+    command.set_defaults(command=run_rehearse)
     command.add_argument("submission", type=Path, metavar="FOLDER|ZIP|JOBS_FOLDER")
     command.add_argument(
         "--ground-truth",
@@ -293,14 +286,14 @@ def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> Non
         help="print the settings of three phases of grand-challenge.org",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_phase_settings)
+    command.set_defaults(command=run_phase_settings)
     _add_challenge(command)
     command = commands.add_parser(
         "leaderboard",
         help="rank several metrics.json as grand-challenge.org would",
         allow_abbrev=False,
     )
-    command.set_defaults(command=_leaderboard)
+    command.set_defaults(command=run_leaderboard)
     command.add_argument(
         "files",
         type=Path,
@@ -374,191 +367,3 @@ def _decimals(text: str) -> int:
         message = f"{text!r} is not a whole number from 0 to 15"
         raise argparse.ArgumentTypeError(message)
     return int(text)
-
-
-def _evaluate(arguments: argparse.Namespace) -> None:
-    """Score a folder of predictions."""
-    prepare_output(arguments.output)
-    ground_truth = arguments.ground_truth
-    if ground_truth is None:
-        is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
-        ground_truth = PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
-    _log.info(
-        "flare %s, challenge %s, reference labels in %s",
-        __version__,
-        arguments.challenge,
-        ground_truth,
-    )
-    results = evaluate(
-        arguments.input,
-        ground_truth,
-        challenge=arguments.challenge,
-        on_bad_case=arguments.on_bad_case,
-        grid=arguments.grid,
-        unknown_labels=arguments.unknown_labels,
-        decimals=arguments.decimals,
-        workers=arguments.workers,
-        on_case=show_progress,
-    )
-    file = write_metrics(results, arguments.output)
-    _log.info("\n%s\n\nWrote %s", results_table(results), file)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Say what the evaluation would refuse."""
-    from flare.checking import check_submission
-
-    report = check_submission(
-        arguments.predictions,
-        read_challenge(arguments.challenge),
-        ground_truth=arguments.ground_truth,
-        images=arguments.images,
-        workers=arguments.workers,
-        on_case=show_progress if sys.stdout.isatty() else None,
-    )
-    if report.lines:
-        _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
-        nothing_more = ""
-        raise OutcomeError(nothing_more)
-    is_whole = arguments.images or arguments.ground_truth
-    what = "this submission" if is_whole else "the files themselves"
-    _log.info("%s\n%s", report.summary, report.note)
-    _log.info("Nothing is wrong with %s.", what)
-
-
-def _rank(arguments: argparse.Namespace) -> None:
-    """Rank teams by FLARE's rule."""
-    from flare.decisions import Decisions, apply_decisions, read_decisions
-    from flare.ranking import (
-        MissingRule,
-        Ties,
-        rank_teams,
-        ranking_table,
-        rules_of,
-        write_ranking,
-    )
-    from flare.stability import SAMPLES, SEED, bootstrap, spread_table
-    from flare.teams import read_results
-
-    challenge = read_challenge(arguments.challenge)
-    rules = rules_of(
-        challenge,
-        metrics=arguments.metrics,
-        ties=Ties(arguments.ties),
-        missing=MissingRule(arguments.missing),
-    )
-    table = read_results(arguments.results, [rule.metric for rule in rules.metrics])
-    decisions = Decisions()
-    if arguments.decisions:
-        decisions = read_decisions(arguments.decisions)
-        table = apply_decisions(table, decisions, str(arguments.decisions))
-    standings = rank_teams(table, rules, decisions.guests)
-    samples = SAMPLES if arguments.bootstrap is None else arguments.bootstrap
-    seed = SEED if arguments.seed is None else arguments.seed
-    more, text = {}, ""
-    if samples:
-        spread = bootstrap(standings, table, rules, samples=samples, seed=seed)
-        more["bootstrap"] = spread.content
-        text = f"\n\n{spread_table(spread, decisions)}"
-    folder = arguments.output
-    write_ranking(standings, table, rules, challenge, decisions, folder, **more)
-    _log.info("%s%s", ranking_table(standings, table, rules, decisions), text)
-
-
-def _check_references(arguments: argparse.Namespace) -> None:
-    """Read a challenge file and all reference labels."""
-    challenge = read_challenge(arguments.challenge)
-    count = check_references(arguments.ground_truth, challenge)
-    _log.info("%s: %d reference label maps can be used", challenge.name, count)
-
-
-def _list_challenges(_: argparse.Namespace) -> None:
-    """Name all challenges that come with the program."""
-    names = challenge_names()
-    width = max(map(len, names))
-    for name in names:
-        challenge = read_challenge(name)
-        _log.info("%s  %s", name.ljust(width), challenge.name)
-
-
-def _show_challenge(arguments: argparse.Namespace) -> None:
-    """Print the file of a challenge."""
-    _log.info("%s", challenge_text(arguments.challenge).rstrip("\n"))
-
-
-def _validate_challenge(arguments: argparse.Namespace) -> None:
-    """Say what a challenge file means."""
-    _log.info("%s", challenge_summary(read_challenge(arguments.challenge)))
-    _log.info("\nThis challenge can be used: --challenge %s", arguments.challenge)
-
-
-def _rehearse(arguments: argparse.Namespace) -> None:
-    """Run the image as the platform would, and say what it would make of it."""
-    from flare.phases import read_phase
-    from flare.rehearsal import TIME_LIMIT_S, judge, rehearse, verdict_text
-
-    if not arguments.submission.exists():
-        problem = f"{safe(arguments.submission)}: there is no such file or folder"
-        raise InputError(problem)
-    phase = read_phase(arguments.phase_settings, arguments.phase)
-    time_limit_s = arguments.time_limit or TIME_LIMIT_S
-    _log.info("Rehearsing %s: %s", phase.title, arguments.submission)
-    run = rehearse(
-        arguments.submission,
-        phase,
-        image=arguments.image,
-        engine=arguments.engine,
-        ground_truth=arguments.ground_truth,
-        time_limit_s=time_limit_s,
-    )
-    verdict = judge(run, phase, time_limit_s=time_limit_s)
-    _log.info("%s", verdict_text(run, verdict))
-    if verdict.message:
-        raise OutcomeError(verdict.message)
-    if arguments.ground_truth and "Reference labels: tarball" not in verdict.about:
-        _log.info("The labels of %s were not used.", arguments.ground_truth)
-    if not verdict.is_ranked:
-        problem = f"The result would not be on the leaderboard: {verdict.warnings[0]}"
-        raise OutcomeError(problem)
-    if arguments.output and run.metrics:
-        prepare_output(arguments.output)
-        (arguments.output / "metrics.json").write_bytes(run.metrics)
-
-
-def _phase_settings(arguments: argparse.Namespace) -> None:
-    """Print the settings of three phases."""
-    from flare.phases import settings_for
-
-    settings = settings_for(read_challenge(arguments.challenge))
-    _log.info("%s", json.dumps(settings, indent=2))
-
-
-def _leaderboard(arguments: argparse.Namespace) -> None:
-    """Rank several results as the platform would."""
-    from flare.leaderboard import (
-        find_differences,
-        leaderboard_table,
-        rank_results,
-        read_result,
-        write_leaderboard,
-    )
-    from flare.phases import read_phase
-
-    phase = read_phase(arguments.phase_settings, arguments.phase)
-    results = [read_result(file) for file in arguments.files]
-    difference = find_differences(results)
-    if difference:
-        _log.info("%s", difference)
-    board = rank_results(results, phase)
-    if arguments.output:
-        write_leaderboard(board, arguments.output)
-    _log.info("%s", leaderboard_table(board, phase))
-
-
-def _demonstration(arguments: argparse.Namespace) -> None:
-    """Write the demonstration set."""
-    from flare.synthetic import SEED, write_demonstration
-
-    seed = SEED if arguments.seed is None else arguments.seed
-    for file in write_demonstration(arguments.output, seed=seed):
-        _log.info("Wrote %s", file)

@@ -41,6 +41,7 @@ MODULES = (
     "ranking",
     "stability",
     "console",
+    "commands",
     "cli",
     "__main__",
 )
