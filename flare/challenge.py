@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.errors import ChallengeError
-from flare.names import listing, safe
+from flare.names import listing, safe, why
 from flare.schema import build, check
 
 STATISTICS = ("mean", "std", "min", "max", "median")
@@ -317,7 +317,7 @@ def _read_file(name: str) -> tuple[Path, bytes]:
     try:
         return source, source.read_bytes()
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         raise ChallengeError(name, f"cannot be read ({reason})") from error
 
 

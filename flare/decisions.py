@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare.errors import RankingError
-from flare.names import listing, safe
+from flare.names import listing, safe, why
 from flare.schema import build, check
 from flare.teams import ResultTable
 
@@ -110,7 +110,7 @@ def read_decisions(file: Path) -> Decisions:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
         return build(Decisions, values)
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         raise RankingError(str(file), f"cannot be read ({reason})") from error
     except (ValueError, RecursionError) as error:
         raise RankingError(str(file), safe(str(error))) from error

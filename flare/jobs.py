@@ -23,7 +23,7 @@ from flare.errors import (
     JobsFileError,
 )
 from flare.labelmaps import OTHER_SUFFIXES, SUFFIXES
-from flare.names import listing, safe
+from flare.names import listing, safe, why
 from flare.submission import Folder, LabelMapFile
 
 FILE_NAME = "predictions.json"
@@ -126,7 +126,7 @@ def _read_jobs(file: Path) -> tuple[_Job, ...]:
         with file.open("rb") as content:
             data = content.read(FILE_BYTES + 1)
     except OSError as error:
-        raise JobsFileError((error.strerror or "unknown error").lower()) from error
+        raise JobsFileError(why(error)) from error
     if len(data) > FILE_BYTES:
         text = f"it is larger than {FILE_BYTES >> 20} MiB"
         raise JobsFileError(text)

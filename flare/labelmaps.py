@@ -21,7 +21,7 @@ import numpy.typing as npt
 from flare.arrays import Labels
 from flare.errors import DamagedFileError, FileFormatError, FractionError, InputError
 from flare.header import Grid, Header
-from flare.names import safe
+from flare.names import safe, why
 from flare.nifti import is_nifti, read_nifti_header
 from flare.occupancy import LabelFinder, Occupancy
 from flare.streams import (
@@ -233,7 +233,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
     except DamagedStreamError as error:
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         problem = f"{safe(name)}: it cannot be read ({reason})"
         raise InputError(problem) from error
 

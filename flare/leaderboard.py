@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flare.errors import MetricsFileError, OutputError
-from flare.names import csv_cell, listing, printable, safe
+from flare.names import aligned, csv_cell, listing, printable, safe, why
 from flare.phases import (
     Order,
     Phase,
@@ -81,7 +81,7 @@ def read_result(file: Path) -> Result:
             file.read_text(encoding="utf-8"), parse_constant=lambda _: None
         )
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
     except (ValueError, RecursionError) as error:
         raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
@@ -221,16 +221,12 @@ def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
         ]
         for row in leaderboard.rows
     ]
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    text = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        for line in (header, *lines)
-    ]
+    text = aligned([header, *lines])
     text += [
         f"A result of {safe(name)} is left out: {why}."
         for name, why in leaderboard.left_out
     ]
-    return "\n".join(line.rstrip() for line in text)
+    return "\n".join(text)
 
 
 def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
@@ -249,6 +245,6 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
                 cells = csv_cell(row.name), row.rank, float(row.rank_score)
                 table.writerow([*cells, *row.values])
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         problem = f"{safe(file)}: it cannot be written ({reason})"
         raise OutputError(problem) from error

@@ -1,8 +1,8 @@
-"""Makes names safe to print and to tabulate, and lists of them short."""
+"""Makes texts for people: names that are safe to print, lists, tables and reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 NAMES_LIMIT = 10
@@ -71,3 +71,31 @@ def csv_cell(name: str) -> str:
     """
     text = printable(name)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns are as wide as their longest cell.
+
+    Examples
+    --------
+    >>> aligned([("rank", "team"), ("1", "a")])
+    ['rank  team', '1     a']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def why(error: OSError) -> str:
+    """Why a file could not be read or written, in lower case.
+
+    Examples
+    --------
+    >>> why(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory'
+    """
+    return (error.strerror or "unknown error").lower()

@@ -16,7 +16,7 @@ from typing import Any
 
 from flare.challenge import Challenge
 from flare.errors import PhaseSettingsError
-from flare.names import listing, safe
+from flare.names import listing, safe, why
 from flare.schema import build, check
 
 TITLE_CHARACTERS = 64
@@ -181,7 +181,7 @@ def read_phase(file: Path, name: str) -> Phase:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         raise PhaseSettingsError(str(file), f"cannot be read ({reason})") from error
     except (ValueError, RecursionError) as error:
         problem = f"is not JSON ({safe(str(error))})"

@@ -21,7 +21,7 @@ from flare._version import __version__
 from flare.challenge import Better, Challenge, RankedMetric
 from flare.decisions import Decisions
 from flare.errors import OutputError, RankingError
-from flare.names import csv_cell, listing, printable, safe
+from flare.names import aligned, csv_cell, listing, printable, safe, why
 from flare.teams import ResultTable
 
 PRIZE_RULE = (
@@ -246,17 +246,13 @@ def ranking_table(
         ]
         for standing in standings.standings
     ]
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    text = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        for line in (header, *lines)
-    ]
+    text = aligned([header, *lines])
     text += ["", PRIZE_RULE, *decisions.lines]
     for missing in table.missing:
         team = safe(decisions.name_of(missing.team))
         place = f"{team}, {safe(missing.case)}, {missing.metric}"
         text.append(f"Missing: {place}: {safe(missing.reason)}")
-    return "\n".join(line.rstrip() for line in text)
+    return "\n".join(text)
 
 
 def write_ranking(
@@ -295,7 +291,7 @@ def write_ranking(
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         (folder / "ranking.json").write_text(text, encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
+        reason = why(error)
         problem = f"{safe(folder)}: it cannot be written to ({reason})"
         raise OutputError(problem) from error
 

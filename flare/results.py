@@ -12,7 +12,7 @@ from typing import Any
 
 from flare.challenge import STATISTICS
 from flare.errors import OutputError
-from flare.names import printable, safe
+from flare.names import printable, safe, why
 from flare.scoring import CaseScore
 
 FILE_NAME = "metrics.json"
@@ -172,7 +172,7 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
 
 def _output_error(folder: Path, error: OSError) -> OutputError:
     """Say why nothing can be written."""
-    reason = (error.strerror or "unknown error").lower()
+    reason = why(error)
     return OutputError(f"{safe(folder)}: {FILE_NAME} cannot be written here ({reason})")
 
 

@@ -29,7 +29,7 @@ from flare.labelmaps import (
     OTHER_SUFFIXES,
     case_name,
 )
-from flare.names import listing, safe
+from flare.names import listing, safe, why
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
@@ -307,7 +307,7 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
 
 def _raise_unreadable(error: OSError) -> None:
     """Turn what `os.walk` would pass over into an error."""
-    reason = (error.strerror or "unknown error").lower()
+    reason = why(error)
     problem = f"{safe(error.filename)}: the folder cannot be read ({reason})"
     raise InputError(problem) from error
 
