@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, and what longer ones have found."""
+"""A short run of the fuzzer, and files that once broke the rule."""
 
 import gzip
 import warnings

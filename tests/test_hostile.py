@@ -447,7 +447,7 @@ def test_cheating_by_a_link_to_the_folder(predictions, secret, output):
 def test_cheating_by_header(predictions, secret, output, name):
     make, suffix = POINTERS[name]
     (predictions / f"{CASE}.nii.gz").unlink()
-    content = make(f"../../labels-x/{CASE}.nii.gz")
+    content = make(str(secret / f"{CASE}.nii.gz"))
     (predictions / f"{CASE}{suffix}").write_bytes(content)
 
     run = run_limited(predictions, secret, output)
@@ -482,16 +482,22 @@ def test_cheating_by_a_path_in_predictions_json(tmp_path, secret, output, place,
 
 
 def test_cheating_by_reading_the_references_from_within_the_submission(
-    predictions, secret, output
+    predictions, secret, output, tmp_path
 ):
-    """A pickled object, as a careless reader would load it, runs no code."""
-    evil = b"cos\nsystem\n(S'cat " + os.fsencode(secret) + b"/* > /tmp/stolen'\ntR."
+    """A pickled object copies the references where a careless reader loads it."""
+    stolen = tmp_path / "stolen"
+    evil = f"cos\nsystem\n(S'cat {secret}/* > {stolen}'\ntR.".encode()
+    load = "import pickle, sys; pickle.load(sys.stdin.buffer)"
+    subprocess.run([sys.executable, "-c", load], input=evil, check=True)
+    assert stolen.stat().st_size > 0
+    stolen.unlink()
     for suffix in (".npy", ".npz", ".nii.gz", ".mha", ".nrrd"):
         (predictions / f"{CASE}.nii.gz").unlink(missing_ok=True)
         (predictions / f"{CASE}{suffix}").write_bytes(evil)
         run = run_limited(predictions, secret, output)
         refusal(run)
         nothing_leaks(run, output)
+        assert not stolen.exists()
         (predictions / f"{CASE}{suffix}").unlink()
 
 
