@@ -20,6 +20,10 @@ ONE_VOLUME = (
 )
 
 
+LARGEST_MM = 1e9
+"""No spacing and no position is farther than this; sums of what is could overflow."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """Where voxels are."""
@@ -129,10 +133,12 @@ def make_grid(
     Raises
     ------
     FileFormatError
-        If a number is not finite.
+        If a number is not finite, or is far beyond any patient.
     """
     if not (np.isfinite(affine).all() and np.isfinite(spacing_xyz).all()):
         raise FileFormatError(name, "its header has positions that are not finite")
+    if max(np.abs(affine).max(), np.abs(spacing_xyz).max()) > LARGEST_MM:
+        raise FileFormatError(name, "its header has impossible positions")
     size_x, size_y, size_z = (float(size) for size in spacing_xyz)
     return Grid(
         shape=shape,

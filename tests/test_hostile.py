@@ -155,14 +155,14 @@ HEADERS = {
     "infinite spacing": (
         metaimage_bytes(organ_boxes(), ElementSpacing="1e308 1e308 1e308"),
         ".mha",
-        "[F0",
+        "[F06]",
     ),
     "zero offset": (nifti_with(vox_offset=(0,)), ".nii.gz", "[F06]"),
     "negative offset": (nifti_with(vox_offset=(-1e9,)), ".nii.gz", "[F06]"),
     "not-a-number offset": (nifti_with(vox_offset=(NAN,)), ".nii.gz", "[F06]"),
     "an offset of exabytes": (nifti_with(vox_offset=(1e18,)), ".nii.gz", "[F06]"),
     "not-a-number position": (nifti_with(srow_x=(NAN, 0, 0, 0)), ".nii.gz", "[F06]"),
-    "a slope that overflows": (nifti_with(slope=(3e38,)), ".nii.gz", "[F"),
+    "a slope that overflows": (nifti_with(slope=(3e38,)), ".nii.gz", "[F06]"),
 }
 
 
@@ -210,11 +210,15 @@ def test_a_zip_bomb_is_not_opened(refused, tmp_path):
     assert "archive within the zip, which is not opened" in line
 
 
-@pytest.mark.parametrize("members", [60_000, 1_200_000])
-def test_gzip_members_by_the_thousand(refused, members):
-    line = refused(gzip.compress(b"", mtime=0) * members)
-
-    assert "more than 65536 gzip members" in line or "it is not a NIfTI" in line
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        (60_000, "it is not a NIfTI"),  # all are read, and nothing is in them
+        (1_200_000, "it has more than 65536 gzip members"),
+    ],
+)
+def test_gzip_members_by_the_thousand(refused, members, problem):
+    assert problem in refused(gzip.compress(b"", mtime=0) * members)
 
 
 def test_a_padding_of_a_hundred_megabytes(refused):
