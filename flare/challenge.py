@@ -164,17 +164,30 @@ class RankedMetric:
     """How much its rank counts."""
     tolerance: float = 0.0
     """In the metric's unit; up to here a value is as good as none."""
+    trace_tolerance_mb: float = 0.0
+    """Of a metric that is the area under a case's GPU memory: taken off the memory
+    before the area."""
+    decimals: int | None = None
+    """Decimals to which values are rounded before they are ranked."""
+    failed: float | None = None
+    """What a run that failed counts as, where the organisers have published that."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         _check_name("metric", self.metric)
-        check(0 < self.weight < math.inf, "weight", self.weight, "a number above 0")
         check(
-            0 <= self.tolerance < math.inf,
-            "tolerance",
-            self.tolerance,
-            "a number of at least 0",
+            0 < self.weight <= 1000 and round(self.weight, 4) == self.weight,
+            "weight",
+            self.weight,
+            "a number above 0, at most 1000, with at most four decimals",
         )
+        for key in ("tolerance", "trace_tolerance_mb"):
+            value = getattr(self, key)
+            check(0 <= value < math.inf, key, value, "a number of at least 0")
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        if self.failed is not None:
+            check(math.isfinite(self.failed), "failed", self.failed, "a number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +223,8 @@ class Challenge:
     grid: GridRules = GridRules()
     algorithm: AlgorithmRules = AlgorithmRules()
     ranking: tuple[RankedMetric, ...] = ()
+    efficiency_gate_dsc: float = 0.0
+    """Other metrics than DSC and NSD count only on cases with at least this DSC."""
 
     def __post_init__(self) -> None:
         """Check what belongs together."""
@@ -224,6 +239,7 @@ class Challenge:
             "at least one organ that counts in the mean",
         )
         _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
+        _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
         if self.decimals is not None:
             check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
         names = [organ.name for organ in self.organs]
@@ -302,6 +318,9 @@ def challenge_summary(challenge: Challenge) -> str:
     if challenge.ranking:
         rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
         lines.append(f"Ranked by {', '.join(rules)}.")
+    if challenge.efficiency_gate_dsc:
+        gate = f"{challenge.efficiency_gate_dsc:g}"
+        lines.append(f"Efficiency counts only where DSC is at least {gate}.")
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ from flare.commands import (
     run_rank,
     run_rehearse,
     run_show_challenge,
+    run_simulate,
     run_validate_challenge,
 )
 from flare.console import run_command
@@ -178,9 +179,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--missing",
-        choices=["last", "worst-plus-one", "refuse"],
-        default="last",
-        help="the rank of a team without a result (default: %(default)s)",
+        choices=["last", "worst-plus-one", "value", "refuse"],
+        help="the rank of a team without a result (default: value, that of a failed"
+        " run, where the challenge has one; else last, the number of teams)",
+    )
+    command.add_argument(
+        "--gate",
+        type=_share,
+        metavar="DSC",
+        help="metrics of efficiency count only on cases with at least this DSC"
+        " (default: the challenge's; flare21 has none)",
     )
     command.add_argument(
         "--bootstrap",
@@ -207,6 +215,31 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--ground-truth", type=Path, default=BUNDLED_GROUND_TRUTH, metavar="DIR"
     )
+    _add_challenge(command)
+
+    command = commands.add_parser(
+        "simulate",
+        help="make up the results of a challenge, to try out a ranking on",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=run_simulate)
+    command.add_argument("--output", type=Path, required=True, metavar="DIR")
+    command.add_argument(
+        "--teams",
+        type=_positive,
+        default=11,
+        metavar="N",
+        help="one that crashes, one that returns empty masks and one without a GPU"
+        " among them (default: %(default)s)",
+    )
+    command.add_argument(
+        "--cases",
+        type=_positive,
+        default=100,
+        metavar="N",
+        help="default: %(default)s",
+    )
+    command.add_argument("--seed", type=_whole, metavar="N", help="of the generator")
     _add_challenge(command)
 
     _add_challenge_commands(commands)
@@ -359,6 +392,18 @@ def _whole(text: str) -> int:
         message = f"{text!r} is not a whole number"
         raise argparse.ArgumentTypeError(message)
     return int(text)
+
+
+def _share(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        message = f"{text!r} is not a number from 0 to 1"
+        raise argparse.ArgumentTypeError(message)
+    return value
 
 
 def _decimals(text: str) -> int:

@@ -85,16 +85,11 @@ def run_check(arguments: argparse.Namespace) -> None:
 
 def run_rank(arguments: argparse.Namespace) -> None:
     """Rank teams by FLARE's rule."""
+    from flare.analysis import analyse
     from flare.decisions import Decisions, apply_decisions, read_decisions
-    from flare.ranking import (
-        MissingRule,
-        Ties,
-        rank_teams,
-        ranking_table,
-        rules_of,
-        write_ranking,
-    )
-    from flare.stability import SAMPLES, SEED, bootstrap, spread_table
+    from flare.rankfiles import analysis_text, write_analysis
+    from flare.ranking import MissingRule, Ties, rules_of
+    from flare.stability import SAMPLES, SEED
     from flare.teams import read_results
 
     challenge = read_challenge(arguments.challenge)
@@ -102,24 +97,51 @@ def run_rank(arguments: argparse.Namespace) -> None:
         challenge,
         metrics=arguments.metrics,
         ties=Ties(arguments.ties),
-        missing=MissingRule(arguments.missing),
+        missing=MissingRule(arguments.missing) if arguments.missing else None,
+        gate_dsc=arguments.gate,
     )
-    table = read_results(arguments.results, [rule.metric for rule in rules.metrics])
+    table = read_results(
+        arguments.results,
+        [rule.metric for rule in rules.metrics],
+        {
+            rule.metric: rule.trace_tolerance_mb
+            for rule in rules.metrics
+            if rule.trace_tolerance_mb
+        },
+    )
     decisions = Decisions()
     if arguments.decisions:
         decisions = read_decisions(arguments.decisions)
         table = apply_decisions(table, decisions, str(arguments.decisions))
-    standings = rank_teams(table, rules, decisions.guests)
-    samples = SAMPLES if arguments.bootstrap is None else arguments.bootstrap
-    seed = SEED if arguments.seed is None else arguments.seed
-    more, text = {}, ""
-    if samples:
-        spread = bootstrap(standings, table, rules, samples=samples, seed=seed)
-        more["bootstrap"] = spread.content
-        text = f"\n\n{spread_table(spread, decisions)}"
-    folder = arguments.output
-    write_ranking(standings, table, rules, challenge, decisions, folder, **more)
-    _log.info("%s%s", ranking_table(standings, table, rules, decisions), text)
+    analysis = analyse(
+        table,
+        challenge,
+        rules,
+        decisions,
+        samples=SAMPLES if arguments.bootstrap is None else arguments.bootstrap,
+        seed=SEED if arguments.seed is None else arguments.seed,
+    )
+    write_analysis(analysis, arguments.output)
+    _log.info("%s", analysis_text(analysis))
+
+
+def run_simulate(arguments: argparse.Namespace) -> None:
+    """Make up the results of a challenge."""
+    from flare.simulation import SEED, write_simulation
+
+    teams = write_simulation(
+        read_challenge(arguments.challenge),
+        arguments.output,
+        teams=arguments.teams,
+        cases=arguments.cases,
+        seed=SEED if arguments.seed is None else arguments.seed,
+    )
+    _log.info(
+        "Wrote %d teams with %d cases to %s",
+        len(teams),
+        arguments.cases,
+        arguments.output,
+    )
 
 
 def run_check_references(arguments: argparse.Namespace) -> None:

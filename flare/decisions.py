@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.errors import RankingError
@@ -90,8 +90,8 @@ class Decisions:
 
     @property
     def guests(self) -> frozenset[str]:
-        """Teams that are out of competition."""
-        return frozenset(decision.team for decision in self.out_of_competition)
+        """Teams that are out of competition, as they are shown."""
+        return frozenset(self.name_of(d.team) for d in self.out_of_competition)
 
     def name_of(self, team: str) -> str:
         """What a team is shown as."""
@@ -119,7 +119,7 @@ def read_decisions(file: Path) -> Decisions:
 def apply_decisions(
     table: ResultTable, decisions: Decisions, file: str = "decisions"
 ) -> ResultTable:
-    """Take withdrawn cases and disqualified teams out of a table.
+    """Take withdrawn cases and disqualified teams out, and call teams as decided.
 
     Raises
     ------
@@ -138,19 +138,33 @@ def apply_decisions(
     withdrawn = {d.case for d in decisions.withdrawn}
     left = tuple(team for team in table.teams if team not in out)
     cases = tuple(case for case in table.cases if case not in withdrawn)
-    if not cases or not set(left) - decisions.guests:
+    shown = {team: decisions.name_of(team) for team in left}
+    if not cases or not set(shown.values()) - decisions.guests:
         raise RankingError(file, "no case, or no team, is left")
-    shown = [decisions.name_of(team) for team in left]
-    if len(set(shown)) < len(shown):
+    if len(set(shown.values())) < len(shown):
         raise RankingError(file, "two teams are shown by one name")
-    return ResultTable(
-        teams=left,
+    tables = [
+        {
+            (shown[team], case, metric): value
+            for (team, case, metric), value in entries.items()
+            if team in shown and case in cases
+        }
+        for entries in (table.values, table.spreads)
+    ]
+    absent = [m for m in table.metrics if not any(key[2] == m for key in tables[0])]
+    if absent:
+        raise RankingError(file, f"no value of {listing(absent)} is left")
+    return replace(
+        table,
+        teams=tuple(sorted(shown.values())),
         cases=cases,
-        metrics=table.metrics,
-        values={
-            k: v for k, v in table.values.items() if k[0] in left and k[1] in cases
+        values=tables[0],
+        spreads=tables[1],
+        reasons={
+            (shown[team], case, metric): reason
+            for (team, case, metric), reason in table.reasons.items()
+            if team in shown
         },
-        reasons=table.reasons,
     )
 
 

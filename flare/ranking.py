@@ -2,27 +2,32 @@
 
 No FLARE edition has published a script for this. The rule is that of the challenge's
 page: for each case, teams are ranked on each metric; a team's ranks are averaged over
-cases and metrics, and divided by the number of teams. Ranks are added as fractions, so
-that equal sums are equal, exactly.
+cases and metrics, and divided by the number of teams. Ranks are added as whole numbers,
+twice as large as they are, because the average of tied places may end in a half: so
+equal sums are equal, exactly.
 """
 
 from __future__ import annotations
 
-import csv
-import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
-from flare._version import __version__
+import numpy as np
+import numpy.typing as npt
+
 from flare.challenge import Better, Challenge, RankedMetric
-from flare.decisions import Decisions
-from flare.errors import OutputError, RankingError
-from flare.names import aligned, csv_cell, listing, printable, safe, why
+from flare.errors import RankingError
+from flare.names import listing
 from flare.teams import ResultTable
+
+Values = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+SCORES = ("dsc", "nsd")
+"""Metrics of a label map; all others are of efficiency."""
 
 PRIZE_RULE = (
     "Teams with equal scores share a rank, and the ranks behind it are left out"
@@ -46,7 +51,17 @@ class MissingRule(Enum):
     """The number of teams."""
     WORST_PLUS_ONE = "worst-plus-one"
     """The places behind the highest rank that is given, as challengeR does."""
+    VALUE = "value"
+    """That of the value which the challenge has for runs that failed, or of the worst
+    that any team has on the case, if that is worse."""
     REFUSE = "refuse"
+
+
+class Average(Enum):
+    """What a team's ranks by one metric are taken together with."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +71,29 @@ class Rules:
     metrics: tuple[RankedMetric, ...]
     ties: Ties = Ties.MIN
     missing: MissingRule = MissingRule.LAST
+    average: Average = Average.MEAN
+    gate_dsc: float = 0.0
+    """Metrics of efficiency count as missing on cases with a DSC below this."""
+    digits: int | None = None
+    """Significant digits to which values are rounded, instead of the metrics' own
+    decimals."""
+
+    @property
+    def weights(self) -> Integers:
+        """The weights of the metrics, as whole numbers."""
+        exact = [Fraction(str(rule.weight)) for rule in self.metrics]
+        common = math.lcm(*(weight.denominator for weight in exact))
+        return np.array([int(weight * common) for weight in exact], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """The values of the teams that are compared."""
+
+    teams: tuple[str, ...]
+    cases: tuple[str, ...]
+    values: Values
+    """Of shape (teams, cases, metrics of the rules); NaN where a result is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +118,40 @@ class Standings:
     case_ranks: Mapping[tuple[str, str, str], Fraction]
     """By team, case and metric."""
 
+    @property
+    def competing(self) -> tuple[str, ...]:
+        """The teams that have a rank, best first."""
+        return tuple(s.team for s in self.standings if s.rank is not None)
+
 
 def rules_of(
     challenge: Challenge,
     *,
     metrics: Sequence[str] | None = None,
     ties: Ties = Ties.MIN,
-    missing: MissingRule = MissingRule.LAST,
+    missing: MissingRule | None = None,
+    gate_dsc: float | None = None,
 ) -> Rules:
     """The rules of a challenge, or of some of its metrics.
+
+    Parameters
+    ----------
+    challenge : Challenge
+        Whose metrics are ranked.
+    metrics : sequence of str, optional
+        Those that are; all if not given.
+    ties : Ties
+        The rank of equal values.
+    missing : MissingRule, optional
+        The rank of a missing result. If not given, it is that of the value which the
+        challenge has for failed runs, else the number of teams.
+    gate_dsc : float, optional
+        Instead of the challenge's ``efficiency_gate_dsc``.
 
     Raises
     ------
     RankingError
-        If the challenge has no ranking, or no such metric.
+        If the challenge has no ranking, or no such metric, or no such value.
     """
     known = {rule.metric: rule for rule in challenge.ranking}
     if not known:
@@ -104,9 +162,163 @@ def rules_of(
     if unknown or len(set(chosen)) < len(chosen):
         problem = f"it ranks {listing(known)}; --metrics has {listing(chosen)}"
         raise RankingError(challenge.key, problem)
-    return Rules(
-        metrics=tuple(known[metric] for metric in chosen), ties=ties, missing=missing
+    rules = tuple(known[metric] for metric in chosen)
+    without = [rule.metric for rule in rules if rule.failed is None]
+    if missing is None:
+        missing = MissingRule.LAST if without else MissingRule.VALUE
+    if missing is MissingRule.VALUE and without:
+        problem = f"it has no value of a failed run for {listing(without)}"
+        raise RankingError(challenge.key, problem)
+    gate = challenge.efficiency_gate_dsc if gate_dsc is None else gate_dsc
+    if gate and "dsc" not in chosen:
+        problem = "efficiency depends on the DSC, which --metrics leaves out"
+        raise RankingError(challenge.key, problem)
+    return Rules(metrics=rules, ties=ties, missing=missing, gate_dsc=gate)
+
+
+def board_of(table: ResultTable, rules: Rules, teams: Sequence[str]) -> Board:
+    """The values of some teams, in their order."""
+    values = [
+        [
+            [table.values.get((team, case, rule.metric), math.nan) for rule in metrics]
+            for case in table.cases
+        ]
+        for metrics in [rules.metrics]
+        for team in teams
+    ]
+    return Board(
+        teams=tuple(teams),
+        cases=table.cases,
+        values=np.array(values, dtype=np.float64),
     )
+
+
+# --- Ranks ------------------------------------------------------------------------
+
+
+def comparable(values: Values, rules: Rules) -> Values:
+    """Values of which smaller ones are better; NaN where a result does not count.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (teams, cases, metrics)
+        As measured.
+    rules : Rules
+        Their gate, rounding, tolerances and directions are applied, in this order.
+    """
+    found = values.copy()
+    names = [rule.metric for rule in rules.metrics]
+    if rules.gate_dsc:
+        closed = ~(values[:, :, names.index("dsc")] >= rules.gate_dsc)
+        for index, name in enumerate(names):
+            if name not in SCORES:
+                found[:, :, index][closed] = math.nan
+    for index, rule in enumerate(rules.metrics):
+        column = found[:, :, index]
+        if rules.digits is not None:
+            column[...] = rounded(column, f".{rules.digits}g")
+        elif rule.decimals is not None:
+            column[...] = rounded(column, f".{rule.decimals}f")
+        if rule.tolerance:
+            np.maximum(column - rule.tolerance, 0, out=column)
+        if rule.better is Better.HIGHER:
+            np.negative(column, out=column)
+    return found
+
+
+def rounded(values: Values, form: str) -> Values:
+    """Values as they would be printed."""
+    texts = [float(format(value, form)) for value in values.ravel()]
+    return np.array(texts, dtype=np.float64).reshape(values.shape)
+
+
+def doubled_ranks(board: Board, rules: Rules) -> Integers:
+    """Twice the rank of each team, on each case, by each metric.
+
+    Returns
+    -------
+    ndarray of int, shape (teams, cases, metrics)
+        A team's ranks depend on the other teams, but not on other cases.
+    """
+    values = comparable(board.values, rules)
+    if rules.missing is MissingRule.VALUE:
+        values = _with_failed(values, rules)
+    ranks = np.empty(values.shape, dtype=np.int64)
+    for team, own in enumerate(values):
+        better = (values < own).sum(axis=0)
+        equal = (values == own).sum(axis=0)
+        ranks[team] = _doubled_place(better, equal, rules.ties)
+    absent = np.isnan(values)
+    behind: Integers = np.full(values.shape[1:], 2 * len(board.teams), dtype=np.int64)
+    if rules.missing is MissingRule.WORST_PLUS_ONE:
+        highest = np.where(absent, 0, ranks).max(axis=0)
+        count = absent.sum(axis=0)
+        behind = highest + _doubled_place(np.zeros_like(count), count, rules.ties)
+    return np.where(absent, behind, ranks)
+
+
+def _with_failed(values: Values, rules: Rules) -> Values:
+    """Values in which a missing one is that of a failed run, or the worst there is."""
+    signs = [-1 if rule.better is Better.HIGHER else 1 for rule in rules.metrics]
+    failed = [
+        sign * (math.nan if rule.failed is None else rule.failed)
+        for sign, rule in zip(signs, rules.metrics, strict=True)
+    ]
+    worst = np.fmax.reduce(values, axis=0)
+    return np.where(np.isnan(values), np.fmax(worst, failed), values)
+
+
+def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:
+    """Twice the rank behind `better` teams, of `equal` ones that share it."""
+    if ties is Ties.MIN:
+        return 2 * better + 2
+    if ties is Ties.MAX:
+        return 2 * (better + equal)
+    return 2 * better + 1 + equal
+
+
+def rank_sums(ranks: Integers, rules: Rules) -> Integers:
+    """What teams are ordered by: smaller is better, equal is tied.
+
+    Parameters
+    ----------
+    ranks : ndarray of int, shape (teams, cases, metrics)
+        As from `doubled_ranks`.
+
+    Returns
+    -------
+    ndarray of int, shape (teams,)
+        Weighted sums over the metrics of each metric's sum of ranks over the cases, or
+        of its median; only sums of the same teams and cases can be compared.
+    """
+    if rules.average is Average.MEAN:
+        by_metric = ranks.sum(axis=1)
+    else:
+        ordered = np.sort(ranks, axis=1)
+        count = ordered.shape[1]
+        by_metric = ordered[:, (count - 1) // 2] + ordered[:, count // 2]
+    sums: Integers = by_metric @ rules.weights
+    return sums
+
+
+def places(sums: Integers) -> tuple[int, ...]:
+    """Ranks by sums; teams with equal sums share the best of their places.
+
+    Examples
+    --------
+    >>> places(np.array([7, 5, 7, 9]))
+    (2, 1, 2, 4)
+    """
+    return tuple(int(1 + (sums < own).sum()) for own in sums)
+
+
+def case_sums(ranks: Integers, rules: Rules) -> Integers:
+    """Weighted sums of each team's ranks on each case, of shape (teams, cases)."""
+    sums: Integers = ranks @ rules.weights
+    return sums
+
+
+# --- The ranking ------------------------------------------------------------------
 
 
 def rank_teams(
@@ -119,7 +331,7 @@ def rank_teams(
     table : ResultTable
         Their results.
     rules : Rules
-        How they are ranked.
+        How they are ranked; ranks are averaged by their mean.
     guests : frozenset of str
         Teams out of competition. A guest gets the rank that it would have if it alone
         joined the others; theirs, and their number, do not change.
@@ -135,227 +347,36 @@ def rank_teams(
         file = "The results"
         raise RankingError(file, problem)
     competing = [team for team in table.teams if team not in guests]
-    case_ranks = _case_ranks(table, competing, rules)
-    for guest in guests:
-        joined = _case_ranks(table, [*competing, guest], rules)
-        case_ranks |= {key: rank for key, rank in joined.items() if key[0] == guest}
-    mean_ranks = {
-        team: {
-            rule.metric: sum(
-                (case_ranks[team, case, rule.metric] for case in table.cases),
-                Fraction(),
-            )
-            / len(table.cases)
-            for rule in rules.metrics
-        }
-        for team in table.teams
-    }
-    weights = {rule.metric: Fraction(rule.weight) for rule in rules.metrics}
+    found = doubled_ranks(board_of(table, rules, competing), rules)
+    ranks = dict(zip(competing, found, strict=True))
+    for guest in sorted(guests):
+        joined = board_of(table, rules, [*competing, guest])
+        ranks[guest] = doubled_ranks(joined, rules)[-1]
+    sums = {team: int(own.sum(axis=0) @ rules.weights) for team, own in ranks.items()}
+    count = 2 * len(table.cases)
     scores = {
-        team: sum((weights[m] * rank for m, rank in ranks.items()), Fraction())
-        / sum(weights.values())
-        / len(competing)
-        for team, ranks in mean_ranks.items()
+        team: Fraction(total, count * int(rules.weights.sum()) * len(competing))
+        for team, total in sums.items()
     }
+    metrics = [rule.metric for rule in rules.metrics]
     standings = [
         Standing(
             team=team,
             rank=None
             if team in guests
-            else 1 + sum(scores[other] < scores[team] for other in competing),
+            else 1 + sum(sums[other] < sums[team] for other in competing),
             score=scores[team],
-            mean_ranks=mean_ranks[team],
+            mean_ranks={
+                metric: Fraction(int(total), count)
+                for metric, total in zip(metrics, ranks[team].sum(axis=0), strict=True)
+            },
         )
-        for team in sorted(table.teams, key=lambda team: (scores[team], team))
+        for team in sorted(table.teams, key=lambda team: (sums[team], team))
     ]
-    return Standings(standings=tuple(standings), case_ranks=case_ranks)
-
-
-def _case_ranks(
-    table: ResultTable, teams: Sequence[str], rules: Rules
-) -> dict[tuple[str, str, str], Fraction]:
-    """Ranks of some teams among themselves, by team, case and metric."""
-    case_ranks: dict[tuple[str, str, str], Fraction] = {}
-    for rule in rules.metrics:
-        for case in table.cases:
-            values = {
-                team: _comparable(table.values[team, case, rule.metric], rule)
-                for team in teams
-                if (team, case, rule.metric) in table.values
-            }
-            ranks = rank_values(values, rules.ties)
-            last = Fraction(len(teams))
-            if rules.missing is MissingRule.WORST_PLUS_ONE:
-                last = max(ranks.values(), default=Fraction(0)) + _place(
-                    1, len(teams) - len(ranks), rules.ties
-                )
-            for team in teams:
-                case_ranks[team, case, rule.metric] = ranks.get(team, last)
-    return case_ranks
-
-
-def rank_values(values: Mapping[str, float], ties: Ties) -> dict[str, Fraction]:
-    """Ranks of values, of which smaller ones are better; equal ones are ties.
-
-    Examples
-    --------
-    >>> ranks = rank_values({"a": 2.0, "b": 1.0, "c": 2.0}, Ties.AVERAGE)
-    >>> {name: str(rank) for name, rank in ranks.items()}
-    {'a': '5/2', 'b': '1', 'c': '5/2'}
-    """
-    ranks = {}
-    for name, value in values.items():
-        better = sum(other < value for other in values.values())
-        equal = sum(other == value for other in values.values())
-        ranks[name] = _place(better + 1, equal, ties)
-    return ranks
-
-
-def _place(first: int, equal: int, ties: Ties) -> Fraction:
-    """The rank of each of some equal values that take the places from `first` on."""
-    last = first + equal - 1
-    return {
-        Ties.MIN: Fraction(first),
-        Ties.AVERAGE: Fraction(first + last, 2),
-        Ties.MAX: Fraction(last),
-    }[ties]
-
-
-def _comparable(value: float, rule: RankedMetric) -> float:
-    """A value of which a smaller one is better; 0 up to the tolerance."""
-    if rule.better is Better.HIGHER:
-        return -value
-    return max(0.0, value - rule.tolerance) if rule.tolerance else value
-
-
-# --- Output -----------------------------------------------------------------------
-
-
-def ranking_table(
-    standings: Standings, table: ResultTable, rules: Rules, decisions: Decisions
-) -> str:
-    """The ranking as text, the rule for prizes, decisions, and missing results."""
-    metrics = [rule.metric for rule in rules.metrics]
-    header = ["rank", "team", "score", *(f"mean rank {metric}" for metric in metrics)]
-    lines = [
-        [
-            str(standing.rank or "-"),
-            printable(decisions.name_of(standing.team)),
-            f"{float(standing.score):.4f}",
-            *(f"{float(standing.mean_ranks[metric]):.2f}" for metric in metrics),
-        ]
-        for standing in standings.standings
-    ]
-    text = aligned([header, *lines])
-    text += ["", PRIZE_RULE, *decisions.lines]
-    for missing in table.missing:
-        team = safe(decisions.name_of(missing.team))
-        place = f"{team}, {safe(missing.case)}, {missing.metric}"
-        text.append(f"Missing: {place}: {safe(missing.reason)}")
-    return "\n".join(text)
-
-
-def write_ranking(
-    standings: Standings,
-    table: ResultTable,
-    rules: Rules,
-    challenge: Challenge,
-    decisions: Decisions,
-    folder: Path,
-    **more: Any,
-) -> None:
-    """Write ranking.csv, case_ranks.csv and ranking.json, with what `more` there is.
-
-    Raises
-    ------
-    OutputError
-        If they cannot be written.
-    """
-    metrics = [rule.metric for rule in rules.metrics]
-    ranking = [
-        [csv_cell(decisions.name_of(s.team)), s.rank or "", _plain(s.score)]
-        + [_plain(s.mean_ranks[metric]) for metric in metrics]
-        for s in standings.standings
-    ]
-    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
-    ranks = [
-        [csv_cell(decisions.name_of(team)), case, metric, _plain(rank)]
-        for (team, case, metric), rank in sorted(standings.case_ranks.items())
-    ]
-    content = _content(standings, table, rules, challenge, decisions) | more
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_csv(folder / "ranking.csv", columns, ranking)
-        case_columns = ["team", "case", "metric", "rank"]
-        _write_csv(folder / "case_ranks.csv", case_columns, ranks)
-        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-        (folder / "ranking.json").write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = why(error)
-        problem = f"{safe(folder)}: it cannot be written to ({reason})"
-        raise OutputError(problem) from error
-
-
-def _content(
-    standings: Standings,
-    table: ResultTable,
-    rules: Rules,
-    challenge: Challenge,
-    decisions: Decisions,
-) -> dict[str, Any]:
-    """What ranking.json holds."""
-    return {
-        "settings": {
-            "version": __version__,
-            "challenge": challenge.key,
-            "challenge_sha256": challenge.checksum,
-            "ties": rules.ties.value,
-            "missing": rules.missing.value,
-            "metrics": [
-                {
-                    "metric": rule.metric,
-                    "better": rule.better.value,
-                    "weight": rule.weight,
-                    "tolerance": rule.tolerance,
-                }
-                for rule in rules.metrics
-            ],
-        },
-        "decisions": list(decisions.lines),
-        "teams": len(set(table.teams) - decisions.guests),
-        "cases": list(table.cases),
-        "ranking": [
-            {
-                "team": printable(decisions.name_of(s.team)),
-                "rank": s.rank,
-                "score": float(s.score),
-                "score_exact": str(s.score),
-                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
-            }
-            for s in standings.standings
-        ],
-        "missing": [
-            {
-                "team": printable(decisions.name_of(m.team)),
-                "case": printable(m.case),
-                "metric": m.metric,
-                "reason": printable(m.reason),
-            }
-            for m in table.missing
-        ],
+    case_ranks = {
+        (team, case, metric): Fraction(int(ranks[team][c, m]), 2)
+        for team in table.teams
+        for c, case in enumerate(table.cases)
+        for m, metric in enumerate(metrics)
     }
-
-
-def _plain(number: Fraction) -> int | float:
-    """A whole number as such, and other ones in full precision."""
-    return number.numerator if number.denominator == 1 else float(number)
-
-
-def _write_csv(
-    file: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> None:
-    """Write a table."""
-    with file.open("w", encoding="utf-8", newline="") as content:
-        writer = csv.writer(content, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+    return Standings(standings=tuple(standings), case_ranks=case_ranks)

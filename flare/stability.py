@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.stats import kendalltau
 
-from flare.decisions import Decisions
-from flare.names import printable
-from flare.ranking import Rules, Standings
-from flare.teams import ResultTable
+from flare.names import aligned, printable
+from flare.ranking import Board, Rules, case_sums, doubled_ranks, places
 
 GENERATOR = "PCG64"
 """NumPy's name of what draws the samples."""
@@ -38,11 +36,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """The spreads of all competing teams, in the order of the ranking."""
+    """The spreads of all teams of the board, in its order."""
 
     spreads: tuple[Spread, ...]
     samples: int
     seed: int
+    taus: tuple[float, float, float] | None
+    """Of Kendall's tau of the samples' rankings with the ranking itself: the lower end
+    of the interval, the median, and its upper end; None if it is undefined, as of
+    teams that all tie."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class Bootstrap:
             "seed": self.seed,
             "generator": GENERATOR,
             "confidence": CONFIDENCE,
+            "kendall_tau": list(self.taus) if self.taus else None,
             "teams": [
                 {
                     "team": printable(spread.team),
@@ -64,76 +67,73 @@ class Bootstrap:
 
 
 def bootstrap(
-    standings: Standings,
-    table: ResultTable,
-    rules: Rules,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    board: Board, rules: Rules, *, samples: int = SAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Rank the competing teams on cases drawn with replacement, again and again.
+    """Rank teams on cases drawn with replacement, again and again.
 
     Parameters
     ----------
-    standings : Standings
-        The ranking; its ranks on single cases do not depend on the other cases.
-    table, rules
-        What it was made from.
+    board : Board
+        Their values. Ranks on single cases do not depend on the other cases.
+    rules : Rules
+        How they are ranked; ranks are averaged by their mean.
     samples : int
         How often as many cases are drawn as there are.
     seed : int
         Of the generator; equal seeds give equal results.
     """
-    teams = [s.team for s in standings.standings if s.rank is not None]
-    sums = _case_sums(standings.case_ranks, teams, table.cases, rules)
+    sums = case_sums(doubled_ranks(board, rules), rules)
     generator = np.random.Generator(np.random.PCG64(seed))
-    count = len(table.cases)
+    count = len(board.cases)
     drawn = generator.integers(0, count, size=(samples, count))
     counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    scores = counts @ sums.T
-    ranks = 1 + (scores[:, np.newaxis, :] < scores[:, :, np.newaxis]).sum(axis=2)
+    ranks = np.array([places(row) for row in counts @ sums.T])
+    actual = places(sums.sum(axis=1))
+    taus = [kendall_tau(actual, row) for row in ranks]
+    defined = np.sort([tau for tau in taus if tau is not None])
     return Bootstrap(
         spreads=tuple(
-            _spread(team, ranks[:, index], len(teams))
-            for index, team in enumerate(teams)
+            _spread(team, ranks[:, index], len(board.teams))
+            for index, team in enumerate(board.teams)
         ),
         samples=samples,
         seed=seed,
+        taus=_interval(defined) if len(defined) else None,
     )
 
 
-def _case_sums(
-    case_ranks: Mapping[tuple[str, str, str], Fraction],
-    teams: Sequence[str],
-    cases: Sequence[str],
-    rules: Rules,
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Weighted sums of each team's ranks on each case, as whole numbers.
+def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """Kendall's tau-b of two rankings; None if one of them is a single tie.
 
-    All are multiplied by one number, so that equal sums stay equal, exactly.
+    Examples
+    --------
+    One of three pairs is the other way round, two are not: (2 - 1) / 3.
+
+    >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
+    0.3333
     """
-    sums = {
-        (team, case): sum(
-            (
-                Fraction(rule.weight) * case_ranks[team, case, rule.metric]
-                for rule in rules.metrics
-            ),
-            Fraction(),
-        )
-        for team in teams
-        for case in cases
-    }
-    common = math.lcm(*(value.denominator for value in sums.values()))
-    return np.array(
-        [[int(sums[team, case] * common) for case in cases] for team in teams],
-        dtype=np.int64,
-    )
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return None
+    # Of two equal rankings SciPy has a tau of 0.9999999999999999.
+    return round(float(kendalltau(first, second).statistic), 12)
+
+
+def _outside(count: int) -> int:
+    """How many of so many samples the interval leaves out at either end."""
+    return math.floor(count * (1 - CONFIDENCE) / 2)
+
+
+def _interval(ordered: np.ndarray[Any, Any]) -> tuple[float, float, float]:
+    """Lower end, median and upper end of sorted values."""
+    outside = _outside(len(ordered))
+    low, high = ordered[outside], ordered[-1 - outside]
+    return float(low), float(np.median(ordered)), float(high)
 
 
 def _spread(team: str, ranks: np.ndarray[Any, Any], teams: int) -> Spread:
     """Interval and frequencies of a team's ranks."""
     ordered = np.sort(ranks)
-    outside = math.floor(len(ordered) * (1 - CONFIDENCE) / 2)
+    outside = _outside(len(ordered))
     found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
     return Spread(
         team=team,
@@ -143,16 +143,24 @@ def _spread(team: str, ranks: np.ndarray[Any, Any], teams: int) -> Spread:
     )
 
 
-def spread_table(result: Bootstrap, decisions: Decisions) -> str:
+def spread_table(result: Bootstrap) -> str:
     """The spreads as text."""
-    lines = [
-        f"With {result.samples} draws of as many cases (seed {result.seed}), ranks in"
-        f" {CONFIDENCE:.0%} of them, and how often each team is first:"
+    percent = f"{CONFIDENCE:.0%}"
+    rows = [("team", f"ranks in {percent}", "first in")]
+    rows += [
+        (
+            printable(spread.team),
+            f"{spread.lowest} to {spread.highest}",
+            f"{spread.frequencies[0]:.1%}",
+        )
+        for spread in result.spreads
     ]
-    names = [printable(decisions.name_of(spread.team)) for spread in result.spreads]
-    width = max(map(len, names))
-    for name, spread in zip(names, result.spreads, strict=True):
-        interval = f"{spread.lowest} to {spread.highest}"
-        first = f"{spread.frequencies[0]:.1%}"
-        lines.append(f"  {name.ljust(width)}  {interval.ljust(8)}  {first}")
+    lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
+    lines += [f"  {line}" for line in aligned(rows)]
+    if result.taus:
+        low, median, high = result.taus
+        lines.append(
+            "Kendall's tau of these rankings with the one above: median"
+            f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."
+        )
     return "\n".join(lines)

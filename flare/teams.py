@@ -8,7 +8,7 @@ import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,16 @@ from flare.names import listing, safe
 from flare.results import FILE_NAME
 
 EFFICIENCY_NAME = "efficiency.csv"
+
+TRACES = "traces"
+"""Folder of a team with what was sampled of each case, CASE.csv."""
+
+TRACE_SECONDS = "seconds"
+TRACE_MEMORY = "gpu_memory_mb"
+"""Columns of a trace that an area is taken of."""
+
+SPREAD = "_spread"
+"""METRIC_spread is the largest less the smallest value of a case's repeats."""
 
 WORKED = "ok"
 """Status in efficiency.csv of a case whose values count."""
@@ -52,6 +62,8 @@ class ResultTable:
     """By team, case and metric; finite; what is missing is not there."""
     reasons: Mapping[tuple[str, str, str], str]
     """Why a result is missing, where that is known."""
+    spreads: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """How far repeated measurements of a value lay apart, where there were any."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -70,7 +82,11 @@ class ResultTable:
         )
 
 
-def read_results(path: Path, metrics: Sequence[str]) -> ResultTable:
+def read_results(
+    path: Path,
+    metrics: Sequence[str],
+    trace_tolerances_mb: Mapping[str, float] | None = None,
+) -> ResultTable:
     """Read the results of all teams.
 
     Parameters
@@ -80,6 +96,10 @@ def read_results(path: Path, metrics: Sequence[str]) -> ResultTable:
         metric and value.
     metrics : sequence of str
         The metrics to read, such as ``dsc`` and ``runtime_s``.
+    trace_tolerances_mb : mapping of str to float, optional
+        By metric: instead of what efficiency.csv has, take the area under the part of
+        the GPU memory in traces/CASE.csv that is above so many MB. A table has no
+        traces; its areas have to be such ones.
 
     Raises
     ------
@@ -87,13 +107,14 @@ def read_results(path: Path, metrics: Sequence[str]) -> ResultTable:
         If something contradicts itself; the message names rows or files.
     """
     if path.is_dir():
-        rows = _read_folders(path, metrics)
+        rows = _read_folders(path, metrics, trace_tolerances_mb or {})
     elif path.is_file():
         rows = _read_table(path, metrics)
     else:
         raise RankingError(str(path), "there is no such file or folder")
     values: dict[tuple[str, str, str], float] = {}
     reasons: dict[tuple[str, str, str], str] = {}
+    spreads: dict[tuple[str, str, str], float] = {}
     seen: dict[tuple[str, str, str], str] = {}
     for row in rows:
         key = (row.team, row.case, row.metric)
@@ -105,14 +126,13 @@ def read_results(path: Path, metrics: Sequence[str]) -> ResultTable:
             reasons[key] = row.reason
         else:
             values[key] = row.value
+        if row.spread is not None:
+            spreads[key] = row.spread
     teams, cases = (sorted({key[n] for key in seen}) for n in range(2))
     for kind, names in (("teams", teams), ("cases", cases)):
         _check_spelling(path, kind, names)
     if not teams:
         raise RankingError(str(path), "there is no result in it")
-    for team in teams:
-        if not any(key[0] == team for key in values):
-            raise RankingError(str(path), f"team {safe(team)} has no result at all")
     absent = [m for m in metrics if not any(key[2] == m for key in values)]
     if absent:
         problem = (
@@ -125,6 +145,7 @@ def read_results(path: Path, metrics: Sequence[str]) -> ResultTable:
         metrics=tuple(metrics),
         values=values,
         reasons=reasons,
+        spreads=spreads,
     )
 
 
@@ -138,6 +159,7 @@ class _Row:
     value: float | None
     reason: str
     where: str
+    spread: float | None = None
 
 
 def _check_spelling(path: Path, kind: str, names: Iterable[str]) -> None:
@@ -163,6 +185,10 @@ def _number(text: str, path: Path, where: str) -> float | None:
         raise RankingError(str(path), problem) from error
     if not math.isfinite(value):
         raise RankingError(str(path), f"{where}: {safe(text)} is not finite")
+    if value < 0:
+        # Not a sentinel of some other program: it would be the best running time.
+        problem = f"{where}: {safe(text)} is negative; leave a missing value empty"
+        raise RankingError(str(path), problem)
     return value
 
 
@@ -208,13 +234,19 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
 # --- A folder for each team -------------------------------------------------------
 
 
-def _read_folders(path: Path, metrics: Sequence[str]) -> Iterator[_Row]:
+def _read_folders(
+    path: Path, metrics: Sequence[str], trace_tolerances_mb: Mapping[str, float]
+) -> Iterator[_Row]:
     """Read metrics.json and efficiency.csv of every team."""
     folders = sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != ".")
     made_by: dict[str, str] = {}
     for folder in folders:
         scores = _read_metrics(folder / FILE_NAME, metrics, made_by)
-        measured = _read_efficiency(folder / EFFICIENCY_NAME, metrics)
+        measured = _read_efficiency(
+            folder / EFFICIENCY_NAME, metrics, trace_tolerances_mb
+        )
+        if not scores.values and not scores.failed:
+            raise RankingError(str(folder), "this team has no case")
         failed = {
             case: why
             for table in (scores, measured)
@@ -232,6 +264,7 @@ def _read_folders(path: Path, metrics: Sequence[str]) -> Iterator[_Row]:
                     value=None if case in failed else value,
                     reason=reason,
                     where=f"{folder.name}/{table.name}",
+                    spread=table.spreads.get((case, metric)),
                 )
 
 
@@ -242,6 +275,7 @@ class _TeamTable:
     name: str
     values: dict[tuple[str, str], float | None]
     failed: dict[str, str]
+    spreads: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 def _read_metrics(
@@ -282,10 +316,13 @@ def _score(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _read_efficiency(file: Path, metrics: Sequence[str]) -> _TeamTable:
+def _read_efficiency(
+    file: Path, metrics: Sequence[str], trace_tolerances_mb: Mapping[str, float]
+) -> _TeamTable:
     """Read what was measured of a team; nothing if nothing was."""
     values: dict[tuple[str, str], float | None] = {}
     failed: dict[str, str] = {}
+    spreads: dict[tuple[str, str], float] = {}
     if file.exists():
         for where, row in _rows(file, ("case", "status")):
             case = row["case"]
@@ -296,4 +333,31 @@ def _read_efficiency(file: Path, metrics: Sequence[str]) -> _TeamTable:
             for metric in metrics:
                 if metric in row:
                     values[case, metric] = _number(row[metric], file, where)
-    return _TeamTable(name=EFFICIENCY_NAME, values=values, failed=failed)
+                if metric in trace_tolerances_mb and case not in failed:
+                    trace = file.parent / TRACES / f"{case}.csv"
+                    area = _area_above(trace, trace_tolerances_mb[metric])
+                    values[case, metric] = area
+                spread = _number(row.get(f"{metric}{SPREAD}", ""), file, where)
+                if spread is not None:
+                    spreads[case, metric] = spread
+    return _TeamTable(
+        name=EFFICIENCY_NAME, values=values, failed=failed, spreads=spreads
+    )
+
+
+def _area_above(file: Path, tolerance_mb: float) -> float:
+    """Area under the memory above a tolerance, in MB s, by true time stamps."""
+    times: list[float] = []
+    heights: list[float] = []
+    for where, row in _rows(file, (TRACE_SECONDS, TRACE_MEMORY)):
+        seconds = _number(row[TRACE_SECONDS], file, where)
+        memory_mb = _number(row[TRACE_MEMORY], file, where)
+        if seconds is None or memory_mb is None or seconds < max(times, default=0):
+            problem = f"{where}: expected seconds, in order, and the memory in MB"
+            raise RankingError(str(file), problem)
+        times.append(seconds)
+        heights.append(max(0.0, memory_mb - tolerance_mb))
+    return math.fsum(
+        (times[n + 1] - times[n]) * (heights[n] + heights[n + 1]) / 2
+        for n in range(len(times) - 1)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
@@ -50,3 +51,24 @@ def distances(corners, others, spacing):
     second = np.array(others).reshape(1, -1, 3)
     z, y, x = np.moveaxis(((first - second) * spacing) ** 2, -1, 0)
     return np.sqrt((x + y) + z)
+
+
+def naive_ranks(values, ties, missing):
+    """Ranks of some values, smaller ones better; None is a missing result."""
+    present = sorted(value for value in values if value is not None)
+    ranks = []
+    for value in values:
+        places = [n for n, other in enumerate(present, start=1) if other == value]
+        if value is None:
+            ranks.append(None)
+        elif ties == "average":
+            ranks.append(Fraction(sum(places), len(places)))
+        else:
+            ranks.append(Fraction(min(places) if ties == "min" else max(places)))
+    absent = values.count(None)
+    behind = Fraction(len(values))
+    if missing == "worst-plus-one":
+        highest = max((rank for rank in ranks if rank is not None), default=Fraction(0))
+        together = {"min": 1, "average": Fraction(1 + absent, 2), "max": absent}
+        behind = highest + together[ties]
+    return [behind if rank is None else rank for rank in ranks]

@@ -59,7 +59,7 @@ def test_no_goal_of_the_table_is_missed():
         r"\| ([\d.]+) \w+ \| [^|]*\| (at most|at least) ([\d.]+) \|", results
     )
 
-    assert len(rows) == 9
+    assert len(rows) == 10
     for median, kind, goal in rows:
         if kind == "at most":
             assert float(median) <= float(goal)

@@ -262,12 +262,39 @@ def test_every_key_is_read(read):
         (
             "weight = 0.5",
             "weight = 0",
-            "ranking[2].weight is 0.0, expected a number above 0",
+            "ranking[2].weight is 0.0, expected a number above 0, at most 1000, with at"
+            " most four decimals",
         ),
         (
             "tolerance = 2048",
             "tolerance = -1",
             "ranking[2].tolerance is -1.0, expected a number of at least 0",
+        ),
+        (
+            "weight = 0.5",
+            "weight = 0.12345",
+            "ranking[2].weight is 0.12345, expected a number above 0, at most 1000,"
+            " with at most four decimals",
+        ),
+        (
+            "tolerance = 2048",
+            "trace_tolerance_mb = -1",
+            "ranking[2].trace_tolerance_mb is -1.0, expected a number of at least 0",
+        ),
+        (
+            "tolerance = 2048",
+            "decimals = 16",
+            "ranking[2].decimals is 16, expected 0 to 15",
+        ),
+        (
+            "tolerance = 2048",
+            "failed = inf",
+            "ranking[2].failed is inf, expected a number",
+        ),
+        (
+            'name = "Two organs"',
+            'name = "Two organs"\nefficiency_gate_dsc = 2',
+            "efficiency_gate_dsc is 2.0, expected a number from 0 to 1",
         ),
     ],
 )

@@ -8,17 +8,22 @@ import subprocess
 import sys
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import flare
 from flare.challenge import Better, RankedMetric
 from flare.decisions import apply_decisions, read_decisions
 from flare.errors import RankingError
-from flare.ranking import MissingRule, Rules, Ties, rank_teams, rank_values, rules_of
-from flare.stability import _spread, bootstrap
+from flare.ranking import (
+    MissingRule,
+    Rules,
+    Ties,
+    rank_teams,
+    rules_of,
+)
 from flare.teams import ResultTable, read_results
 from tests.builders import ROOT
+from tests.oracles import naive_ranks
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 TIME = RankedMetric(metric="runtime_s", better=Better.LOWER)
@@ -31,6 +36,18 @@ def write_table(file, rows):
     with file.open("w", newline="") as content:
         csv.writer(content).writerows([("team", "case", "metric", "value"), *rows])
     return file
+
+
+def make_table(values):
+    """A table from values by team, case and metric; None for a missing result."""
+    teams, cases = (tuple(sorted({key[n] for key in values})) for n in range(2))
+    return ResultTable(
+        teams=teams,
+        cases=cases,
+        metrics=tuple(dict.fromkeys(key[2] for key in values)),
+        values={key: value for key, value in values.items() if value is not None},
+        reasons={},
+    )
 
 
 def rank(tmp_path, rows, rules):
@@ -57,8 +74,35 @@ def rank(tmp_path, rows, rules):
 )
 def test_ties(ties, expected):
     values = dict(zip("abcde", (1.0, 2.0, 2.0, 2.0, 5.0), strict=True))
+    table = make_table({(team, "1", "runtime_s"): v for team, v in values.items()})
 
-    assert list(rank_values(values, ties).values()) == expected
+    ranks = rank_teams(table, Rules(metrics=(TIME,), ties=ties)).case_ranks
+
+    assert list(ranks.values()) == expected
+
+
+@pytest.mark.parametrize("ties", Ties)
+@pytest.mark.parametrize("missing", [MissingRule.LAST, MissingRule.WORST_PLUS_ONE])
+def test_ranks_equal_those_of_a_slow_twin(ties, missing):
+    """Thirty cases of seven teams, with many ties and missing results."""
+    chance = random.Random(3)
+    given = {
+        (team, f"{case:02}", metric): chance.choice((1.0, 2.0, 3.0, None))
+        for team in "abcdefg"
+        for case in range(30)
+        for metric in ("dsc", "runtime_s")
+    }
+    table = make_table(given)
+    rules = Rules(metrics=(DSC, TIME), ties=ties, missing=missing)
+
+    ranks = rank_teams(table, rules).case_ranks
+
+    for case, metric in itertools.product(table.cases, table.metrics):
+        values = [given[team, case, metric] for team in table.teams]
+        if metric == "dsc":
+            values = [None if value is None else -value for value in values]
+        expected = naive_ranks(values, ties.value, missing.value)
+        assert [ranks[team, case, metric] for team in table.teams] == expected
 
 
 def test_two_metrics_on_two_cases(tmp_path):
@@ -106,6 +150,139 @@ def test_a_tolerance_makes_all_below_it_equal(tmp_path):
     assert [place for place, _, _ in found.values()] == [1, 1, 3, 4]
 
 
+def test_values_are_rounded_as_the_challenge_says(tmp_path):
+    """To two decimals, 0.904 and 0.896 are both 0.9; 0.894 is not."""
+    rounded = RankedMetric(metric="dsc", better=Better.HIGHER, decimals=2)
+    rows = [
+        ("a", "1", "dsc", 0.904),
+        ("b", "1", "dsc", 0.896),
+        ("c", "1", "dsc", 0.894),
+    ]
+
+    found = rank(tmp_path, rows, Rules(metrics=(rounded,)))
+
+    assert [place for place, _, _ in found.values()] == [1, 1, 3]
+
+
+def test_a_gate_takes_the_efficiency_of_bad_cases(tmp_path):
+    """B is fast because it finds nothing: below a DSC of 0.5 its time is missing."""
+    rows = [
+        *(("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.1), ("c", "1", "dsc", 0.5)),
+        *(("a", "1", "runtime_s", 9), ("b", "1", "runtime_s", 1),
+          ("c", "1", "runtime_s", 5)),
+    ]  # fmt: skip
+
+    found = rank(tmp_path, rows, Rules(metrics=(DSC, TIME), gate_dsc=0.5))
+
+    # c: DSC 2, time 1; a: DSC 1, time 2; b: 3 and 3. Without the gate b's time is 1st.
+    assert {team: means for team, (_, _, means) in found.items()} == {
+        "a": {"dsc": 1, "runtime_s": 2},
+        "c": {"dsc": 2, "runtime_s": 1},
+        "b": {"dsc": 3, "runtime_s": 3},
+    }
+    with pytest.raises(RankingError, match="efficiency depends on the DSC"):
+        rules_of(FLARE21, metrics=["nsd", "runtime_s"], gate_dsc=0.5)
+
+
+# --- FLARE22 ----------------------------------------------------------------------
+
+
+FLARE22 = flare.read_challenge("flare22")
+METRICS22 = [rule.metric for rule in FLARE22.ranking]
+
+
+def test_flare22_by_hand():
+    """Weights 1, 1, 1, 1/2 and 1/2; team c was stuck on the only case."""
+    values = {
+        "a": (0.9, 0.9, 20.0, 3000.0, 500.0),
+        "b": (0.8, 0.8, 10.0, 3000.0, 400.0),
+        "c": (None,) * 5,
+    }
+    table = make_table(
+        {
+            (team, "1", metric): value
+            for team, own in values.items()
+            for metric, value in zip(METRICS22, own, strict=True)
+        }
+    )
+
+    found = rank_teams(table, rules_of(FLARE22)).standings
+
+    # a: 1 + 1 + 2 + 1/2 + 2/2 = 5.5; b: 2 + 2 + 1 + 1/2 + 1/2 = 6; c: 3 * 4 = 12;
+    # each over weights of 4 and 3 teams.
+    assert [(s.team, s.rank, s.score) for s in found] == [
+        ("a", 1, Fraction(11, 24)),
+        ("b", 2, Fraction(12, 24)),
+        ("c", 3, 1),
+    ]
+
+
+def test_a_stuck_container_counts_as_flare22_has_published():
+    """DSC 0, NSD 0, 3600 s, areas of 29,491,200 and 360,000: tied with such a run."""
+    stuck = dict(zip(METRICS22, (0, 0, 3600, 29_491_200, 360_000), strict=True))
+    worse = dict(zip(METRICS22, (0, 0, 3601, 29_491_201, 360_001), strict=True))
+    better = dict(zip(METRICS22, (0.1, 0.1, 9, 9, 9), strict=True))
+    table = make_table(
+        {
+            ("absent" if own is None else name, "1", metric): own and own[metric]
+            for name, own in (("a", better), ("b", stuck), ("absent", None))
+            for metric in METRICS22
+        }
+    )
+    ranks = rank_teams(table, rules_of(FLARE22)).case_ranks
+    assert {ranks[team, "1", m] for team in ("b", "absent") for m in METRICS22} == {2}
+
+    # A run that worked, however slowly, is never behind one that failed.
+    for metric in METRICS22:
+        values = dict(table.values) | {("b", "1", metric): worse[metric]}
+        changed = make_table(values | {("absent", "1", metric): None})
+        ranks = rank_teams(changed, rules_of(FLARE22, metrics=[metric])).case_ranks
+        assert ranks["b", "1", metric] == ranks["absent", "1", metric] == 2
+
+
+def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
+    """The area of efficiency.csv stays as it was measured; traces have the memory."""
+    traces = {
+        # 0 to 2048 to 4096 to 0 MB: above 2048 a triangle of 1 s by 2048 MB on each
+        # side of the third sample, at 2 and 3 s; the last second falls to 0: 1 s.
+        "a": [(0, 0), (1, 2048), (2, 4096), (3, 0)],
+        "b": [(0, 2048), (3, 2048)],
+        # Uneven steps: 10 s of 2148 MB.
+        "c": [(0, 2148), (0.5, 2148), (10, 2148)],
+    }
+    for team, samples in traces.items():
+        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 500)])
+        (tmp_path / team / "efficiency.csv").write_text(
+            "case,status,runtime_s,gpu_memory_area_mb_s,cpu_area_percent_s\n"
+            "c1,ok,5,99999,7\n"
+        )
+        (tmp_path / team / "traces").mkdir()
+        lines = ["seconds,gpu_memory_mb", *(f"{s},{mb}" for s, mb in samples)]
+        (tmp_path / team / "traces" / "c1.csv").write_text("\n".join(lines) + "\n")
+
+    table = read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+
+    # a: (0 + 2048) / 2 + (2048 + 0) / 2 = 2048; c: 10 * 100.
+    areas = {team: table.values[team, "c1", "gpu_memory_area_mb_s"] for team in "abc"}
+    assert areas == {"a": 2048, "b": 0, "c": 1000}
+
+    (tmp_path / "b" / "traces" / "c1.csv").write_text(
+        "seconds,gpu_memory_mb\n1,5\n0,5\n"
+    )
+    with pytest.raises(RankingError, match="line 3: expected seconds, in order"):
+        read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+    (tmp_path / "b" / "traces" / "c1.csv").unlink()
+    with pytest.raises(RankingError, match=r"b/traces/c1\.csv: it cannot be read"):
+        read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+
+
+def test_a_challenge_without_values_of_failed_runs_has_no_rule_for_them():
+    with pytest.raises(RankingError, match="no value of a failed run for dsc"):
+        rules_of(FLARE21, missing=MissingRule.VALUE)
+    assert rules_of(FLARE21).missing is MissingRule.LAST
+    assert rules_of(FLARE22).missing is MissingRule.VALUE
+
+
 def test_an_exact_tie_is_a_tie(tmp_path):
     """Thirds of ranks add up to the same, in whatever order they are added."""
     values = {"a": (1, 2, 3), "b": (2, 3, 1), "c": (3, 1, 2)}
@@ -150,22 +327,25 @@ def test_missing_results(tmp_path, missing, expected):
 def test_the_order_of_rows_and_the_names_of_teams_change_nothing(tmp_path):
     chance = random.Random(1)
     rows = [
-        (f"team {t}", f"case {c}", "dsc", chance.choice((0.1, 0.2, 0.3, "")))
+        (f"team {t}", f"case {c}", metric, chance.choice((0.1, 0.2, 0.3, "")))
         for t, c in itertools.product(range(5), range(6))
+        for metric in ("dsc", "runtime_s")
     ]
     command = [sys.executable, "-m", "flare", "rank", tmp_path / "results.csv"]
-    command += ["--metrics", "dsc", "--output"]
+    command += ["--metrics", "dsc,runtime_s", "--output"]
     contents = []
     for run in range(3):
         chance.shuffle(rows)
         write_table(tmp_path / "results.csv", rows)
         subprocess.run([*command, tmp_path / str(run)], cwd=ROOT, check=True)
-        files = sorted((tmp_path / str(run)).iterdir())
+        files = sorted(f for f in (tmp_path / str(run)).rglob("*") if f.is_file())
         contents.append([(file.name, file.read_bytes()) for file in files])
 
     assert contents[0] == contents[1] == contents[2]
     assert [name for name, _ in contents[0]] == [
-        *("case_ranks.csv", "ranking.csv", "ranking.json"),
+        *("case_ranks.csv", "methods.txt", "ranking.csv", "ranking.json"),
+        *("ranking.md", "ranking.tex"),
+        *(f"team_{number}.md" for number in range(5)),
     ]
 
 
@@ -240,23 +420,23 @@ def test_a_team_that_crashes_in_a_second_is_last(tmp_path):
         [(case, "failed", 1, 0) for case in cases],
     )
 
-    with pytest.raises(RankingError, match="team crash has no result at all"):
-        read_results(tmp_path, METRICS21)
-
-    (tmp_path / "crash" / "efficiency.csv").write_text(
-        "case,status,runtime_s,max_gpu_memory_mb\n"
-        "c1,ok,99,9999\nc2,failed,1,0\nc3,timed out,,\n"
-    )
     table = read_results(tmp_path, METRICS21)
     found = rank_teams(table, rules_of(FLARE21))
 
     last = found.standings[-1]
     # It is the worst of eleven on every case and metric: 11 / 11.
     assert (last.team, last.rank, last.score) == ("crash", 11, 1)
-    assert {(m.case, m.reason) for m in table.missing} == {
-        ("c2", "status failed"),
-        ("c3", "status timed out"),
+    assert {(m.team, m.case, m.reason) for m in table.missing} == {
+        ("crash", case, "status failed") for case in cases
     }
+
+
+def test_a_team_without_any_case_is_a_mistake(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9})
+    write_team(tmp_path / "b", {})
+
+    with pytest.raises(RankingError, match="b: this team has no case"):
+        read_results(tmp_path, ["dsc"])
 
 
 def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
@@ -316,8 +496,8 @@ def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
         ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
         ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
         (
-            [("a", "1", "dsc", 1), ("b", "1", "dsc", "")],
-            "team b has no result at all",
+            [("a", "1", "dsc", -1)],
+            "line 2: -1 is negative; leave a missing value empty",
         ),
         (
             [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
@@ -519,91 +699,3 @@ def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
         decided(tmp_path, text)
 
     assert problem in str(caught.value)
-
-
-# --- How sure ---------------------------------------------------------------------
-
-
-def test_a_team_that_always_wins_is_always_first(tmp_path):
-    rows = [(team, str(case), "dsc", value) for team, value in
-            (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
-    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
-    rules = Rules(metrics=(DSC,))
-
-    spreads = bootstrap(rank_teams(table, rules), table, rules, samples=50).spreads
-
-    # b and c tie in every draw, and share the second rank.
-    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in spreads] == [
-        ("a", 1, 1, (1, 0, 0)),
-        ("b", 2, 2, (0, 1, 0)),
-        ("c", 2, 2, (0, 1, 0)),
-    ]
-
-
-def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
-    """Each draw is ranked again from its values, missing ones and weights included."""
-    chance = random.Random(5)
-    half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
-    rules = Rules(metrics=(DSC, half), ties=Ties.AVERAGE)
-    rows = [
-        (team, str(case), metric, chance.choice((1, 2, 3, "")))
-        for team in "abcd"
-        for case in range(6)
-        for metric in ("dsc", "runtime_s")
-    ]
-    metrics = ["dsc", "runtime_s"]
-    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
-    drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
-    expected = {team: [0] * 4 for team in "abcd"}
-    for draw in drawn:
-        values = {
-            (team, f"{place}", metric): table.values[team, str(case), metric]
-            for place, case in enumerate(draw)
-            for team in "abcd"
-            for metric in metrics
-            if (team, str(case), metric) in table.values
-        }
-        again = ResultTable(
-            teams=table.teams,
-            cases=tuple(map(str, range(6))),
-            metrics=table.metrics,
-            values=values,
-            reasons={},
-        )
-        for standing in rank_teams(again, rules).standings:
-            expected[standing.team][standing.rank - 1] += 1
-
-    found = bootstrap(rank_teams(table, rules), table, rules, samples=40, seed=7)
-
-    assert {s.team: s.frequencies for s in found.spreads} == {
-        team: tuple(count / 40 for count in counts) for team, counts in expected.items()
-    }
-
-
-def test_the_interval_leaves_out_a_fortieth_at_either_end():
-    """Of 80 draws, two at each end: ranks 1 1 1 2 ... 2 3 3 have 1 to 2."""
-    ranks = np.array([1] * 3 + [2] * 75 + [3] * 2)
-
-    spread = _spread("a", ranks, 3)
-
-    assert (spread.lowest, spread.highest) == (1, 2)
-
-
-def test_the_command_says_how_sure_a_rank_is(tmp_path):
-    file = write_table(tmp_path / "results.csv", ROWS)
-    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
-    runs = [
-        subprocess.run(
-            [*command, "--output", tmp_path / "out", *options],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for options in (["--bootstrap", "200", "--seed", "3"], ["--bootstrap", "0"])
-    ]
-
-    assert "With 200 draws of as many cases (seed 3), ranks in 95% of" in runs[0].stdout
-    assert "draws" not in runs[1].stdout
-    written = json.loads((tmp_path / "out" / "ranking.json").read_text())
-    assert "bootstrap" not in written

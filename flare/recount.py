@@ -1,0 +1,160 @@
+"""Says, exactly, what would have to be different for another team to win.
+
+Ranks on one case do not depend on the other cases. So a rival overtakes the winner by
+the fewest withdrawn cases when those are withdrawn on which the winner gains most on
+it, and these are found by sorting; no search is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flare.names import listing, printable
+from flare.ranking import Board, Integers, Rules, case_sums, doubled_ranks
+from flare.schemes import choices, team_ranks, without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recount:
+    """What the first place of a team depends on."""
+
+    team: str
+    cases: int
+    """Of the challenge."""
+    withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could win by cases withdrawn, and the fewest such cases; the
+    rival that needs the fewest first."""
+    disqualifications: tuple[str, ...]
+    """Each team without which another one would be first."""
+    first: int
+    """Under so many choices of rules it is first."""
+    choices: int
+    """So many there are."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """For ranking.json."""
+        return {
+            "team": printable(self.team),
+            "withdrawals": [
+                {
+                    "rival": printable(rival),
+                    "number": len(cases),
+                    "cases": [printable(case) for case in cases],
+                }
+                for rival, cases in self.withdrawals
+            ],
+            "lost_without_team": [printable(team) for team in self.disqualifications],
+            "choices_of_rules": self.choices,
+            "first_under": self.first,
+        }
+
+    def __str__(self) -> str:
+        """In plain words."""
+        name = printable(self.team)
+        if self.withdrawals:
+            rival, cases = self.withdrawals[0]
+            keeps = (
+                f"{name} keeps first place unless {len(cases)} of {self.cases} cases"
+                f" are withdrawn (then {printable(rival)} could be ahead)"
+            )
+        else:
+            keeps = f"{name} keeps first place whatever cases are withdrawn"
+        if self.disqualifications:
+            teams = listing(self.disqualifications, last=" or ")
+            loses = f"it loses it if {teams} is disqualified"
+        else:
+            loses = "no other team's disqualification changes that"
+        return f"{keeps}; {loses}; it is first under {self.first} of {self.choices} choices of rules."  # noqa: E501
+
+
+def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
+    """Say what the first place depends on; for each team that shares it.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the competing teams.
+    rules : Rules
+        How they are ranked; ranks are averaged by their mean.
+    """
+    ranks = team_ranks(board, rules)
+    sums = case_sums(doubled_ranks(board, rules), rules)
+    under = [team_ranks(board, changed) for changed in choices(rules)]
+    winners = [n for n, rank in enumerate(ranks) if rank == 1]
+    left_out = {
+        team: without(board, team) for team in board.teams if len(board.teams) > 1
+    }
+    ranks_without = {
+        team: dict(zip(rest.teams, team_ranks(rest, rules), strict=True))
+        for team, rest in left_out.items()
+    }
+    return tuple(
+        Recount(
+            team=board.teams[winner],
+            cases=len(board.cases),
+            withdrawals=_withdrawals(board, sums, winner),
+            disqualifications=tuple(
+                team
+                for team, found in ranks_without.items()
+                if found.get(board.teams[winner], 1) > 1
+            ),
+            first=sum(found[winner] == 1 for found in under),
+            choices=len(under),
+        )
+        for winner in winners
+    )
+
+
+def _withdrawals(
+    board: Board, sums: Integers, winner: int
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The rivals of a winner, and the cases that it has to thank for its place."""
+    found = []
+    for rival, team in enumerate(board.teams):
+        cases = fewest_withdrawals(sums[rival] - sums[winner])
+        if cases is not None and rival != winner:
+            found.append((team, tuple(board.cases[case] for case in cases)))
+    return tuple(sorted(found, key=lambda item: (len(item[1]), item[0])))
+
+
+def fewest_withdrawals(leads: Integers | Sequence[int]) -> tuple[int, ...] | None:
+    """The fewest cases without which a rival is ahead; None if no such cases are.
+
+    Parameters
+    ----------
+    leads : sequence of int
+        By case: how much higher, which is worse, the rival's ranks are. Their sum is
+        at least 0, as long as the rival is behind.
+
+    Returns
+    -------
+    tuple of int
+        Of equal leads, the first cases.
+
+    Examples
+    --------
+    The lead is 4. Without the first case 2 - 1 - 1 = 0 are left: a tie; without the
+    second one, too, the rival is ahead.
+
+    >>> fewest_withdrawals([4, 2, -1, -1])
+    (0, 1)
+    >>> fewest_withdrawals([4, 2]) is None
+    True
+    """
+    values = np.asarray(leads)
+    order = np.argsort(-values, kind="stable")
+    left = values.sum() - np.cumsum(values[order])
+    enough = np.flatnonzero(left < 0)
+    if not len(enough):
+        return None
+    return tuple(sorted(int(case) for case in order[: enough[0] + 1]))
+
+
+def recount_text(found: Sequence[Recount]) -> str:
+    """In plain words, a line for each winner."""
+    return "\n".join(map(str, found))

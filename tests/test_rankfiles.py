@@ -1,0 +1,182 @@
+"""The files of a ranking: what is in them, and what is not."""
+
+import json
+
+import pytest
+
+import flare
+from flare.analysis import analyse
+from flare.decisions import Decisions
+from flare.errors import OutputError
+from flare.rankfiles import analysis_text, write_analysis
+from flare.ranking import MissingRule, Rules, Ties, rules_of
+from tests.test_ranking import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
+
+
+def analysis_of(values, rules=None, challenge=FLARE21, **options):
+    """An analysis of DSC and time by team, a pair for each case."""
+    table = make_table(
+        {
+            (team, f"c{case}", metric): value
+            for team, cases in values.items()
+            for case, pair in enumerate(cases)
+            for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
+        }
+    )
+    return analyse(table, challenge, rules or Rules(metrics=(DSC, TIME)), **options)
+
+
+VALUES = {"team_a": [(0.9, 3.0), (0.8125, 4.0)], "b & c": [(0.7, None), (0.9, 6.0)]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What is written of them."""
+    write_analysis(analysis_of(VALUES, samples=20), tmp_path)
+    return tmp_path
+
+
+def test_tables_for_papers(folder):
+    """Ranks: team_a 1 2 and 1 1, the other 2 1 and 2 2; special characters escaped."""
+    assert (folder / "ranking.md").read_text() == (
+        "| rank | team | score | mean rank dsc | mean rank runtime\\_s |\n"
+        "|---|---|---|---|---|\n"
+        "| 1 | team\\_a | 0.6250 | 1.50 | 1.00 |\n"
+        "| 2 | b & c | 0.8750 | 1.50 | 2.00 |\n"
+    )
+    assert (folder / "ranking.tex").read_text() == (
+        "\\begin{tabular}{rlrrr}\n"
+        "\\toprule\n"
+        "rank & team & score & mean rank dsc & mean rank runtime\\_s \\\\\n"
+        "\\midrule\n"
+        "1 & team\\_a & 0.6250 & 1.50 & 1.00 \\\\\n"
+        "2 & b \\& c & 0.8750 & 1.50 & 2.00 \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
+
+
+def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
+    assert (folder / "sheets" / "b___c.md").read_text() == (
+        "# b & c\n\n"
+        "FLARE 2021. Rank: 2 of 2.\n"
+        "Score: 0.8750, from the mean ranks: dsc 1.50; runtime_s 2.00.\n\n"
+        "| case | dsc | rank | runtime\\_s | rank |\n"
+        "|---|---|---|---|---|\n"
+        "| c0 | 0.7 | 2 | missing | 2 |\n"
+        "| c1 | 0.9 | 1 | 6 | 2 |\n\n"
+        "Missing results:\n\n"
+        "- c0, runtime_s: there is no row\n"
+    )
+    own = (folder / "sheets" / "team_a.md").read_text()
+    assert "0.8125" in own
+    assert "b & c" not in own
+
+
+def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):
+    """Also on computers where large and small letters are the same."""
+    values = {key: [(0.5, 1.0)] for key in ("a/b", "a:b", "A_B", "../../x")}
+
+    write_analysis(analysis_of(values, samples=0), tmp_path)
+
+    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
+        *("A_B.md", "______x.md", "a_b-2.md", "a_b-3.md")
+    ]
+
+
+def test_json_has_everything(folder):
+    found = json.loads((folder / "ranking.json").read_text())
+
+    assert set(found) == {
+        *("settings", "decisions", "teams", "cases", "ranking", "missing", "recount"),
+        *("schemes", "tests", "flags", "bootstrap"),
+    }
+    assert found["tests"]["family_size"] == 2
+    assert found["recount"][0]["team"] == "team_a"
+    assert len(found["tests"]["pairs"]) == 4
+
+
+def test_methods_say_what_was_really_done():
+    """Every setting changes the sentence about it."""
+    first = analysis_of(VALUES, samples=20, seed=4)
+    text = flare_methods(first)
+    assert text.startswith(
+        "The 2 teams were ranked on each of 2 test cases by each of 2 metrics (dsc,"
+        " higher is better; runtime_s, lower is better). A team's score is the mean of"
+    )
+    assert "1 of 8 results were missing, and got the rank of the number of teams." in (
+        text
+    )
+    assert "20 bootstrap samples of the cases (NumPy's PCG64, seed 4)" in text
+    assert "the best of the places" in text
+    assert "gate" not in text
+    assert FLARE21.checksum[:12] in text
+
+    rules = Rules(
+        metrics=(DSC, TIME),
+        ties=Ties.AVERAGE,
+        missing=MissingRule.WORST_PLUS_ONE,
+        gate_dsc=0.25,
+    )
+    text = flare_methods(analysis_of(VALUES, rules, samples=0))
+    assert "the mean of the places" in text
+    assert "the rank behind the highest rank" in text
+    assert "on which a team reached a DSC of 0.25" in text
+    assert "bootstrap" not in text
+
+
+def test_methods_of_flare22():
+    table = make_table(
+        {(team, "1", metric): 0.5 for team in "ab" for metric in METRICS22}
+        | {("b", "1", "dsc"): None}
+    )
+    text = flare_methods(analyse(table, FLARE22, rules_of(FLARE22), samples=5))
+
+    assert "the weighted mean of its ranks" in text
+    assert (
+        "gpu_memory_area_mb_s, lower is better, weight 0.5, of the memory above 2048 MB"
+        in text
+    )
+    assert "(dsc 0, nsd 0, runtime_s 3600," in text
+
+
+def flare_methods(analysis):
+    from flare.methods import methods_text
+
+    return methods_text(analysis)
+
+
+def test_the_terminal_groups_missing_results():
+    values = {"a": [(0.9, 3)] * 12, "b": [(None, None)] * 12}
+
+    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
+
+    (line,) = (line for line in lines if line.startswith("Missing"))
+    assert line.startswith("Missing: b, dsc, runtime_s, 12 of 12 cases (c0, c1, c10,")
+    assert line.endswith("): there is no row")
+
+
+def test_a_single_team_is_first():
+    text = analysis_text(analysis_of({"a": [(0.9, 3)]}))
+
+    assert text.splitlines()[1].split()[:3] == ["1", "a", "1.0000"]
+    assert "a keeps first place whatever cases are withdrawn" in text
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written to"):
+        write_analysis(analysis_of(VALUES, samples=0), tmp_path / "file")
+
+
+def test_public_names_are_made_harmless(tmp_path):
+    values = {"=x\n": [(0.9, 3)], "b": [(0.8, 4)]}
+    analysis = analysis_of(values, samples=0)
+    assert analysis.decisions == Decisions()
+
+    write_analysis(analysis, tmp_path)
+
+    rows = (tmp_path / "ranking.csv").read_text().splitlines()
+    assert rows[1].startswith("'=x\\n,1,")
+    assert flare.__version__ in (tmp_path / "methods.txt").read_text()
