@@ -279,6 +279,19 @@ def measure_organs(bench: Benchmark) -> None:
     )
 
 
+def measure_ranking(bench: Benchmark) -> None:
+    """A ranking of fifty teams with everything that is said about it."""
+    results = bench.folder / "teams"
+    flare = (sys.executable, "-m", "flare")
+    simulate = (*flare, "simulate", "--teams", "50", "--output", str(results))
+    subprocess.run(simulate, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    rank = (*flare, "rank", "{}", "--output", str(bench.folder / "ranking"))
+    environment = {"PYTHONPATH": str(ROOT)}
+    costs = bench.measure({"rank": (Program(rank, environment), results)})["rank"]
+    what = "ranking of 50 teams on 100 cases by 4 metrics: wall time"
+    bench.add(what, (cost.wall_s for cost in costs), "s", "at most 10")
+
+
 def measure_shared(bench: Benchmark) -> None:
     """Label maps that are not the project's, real ones among them."""
     source = SHARED / "flare21"
@@ -300,6 +313,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=HERE / "results.md")
+    parser.add_argument(
+        "--only", metavar="PART", help="such as ranking; the table is not written"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as folder:
         bench = Benchmark(Path(folder), arguments.rounds)
@@ -309,9 +325,13 @@ def main() -> None:
             measure_workers,
             measure_organs,
             measure_memory,
+            measure_ranking,
             measure_shared,
         ):
-            measure(bench)
+            if arguments.only in (None, measure.__name__.removeprefix("measure_")):
+                measure(bench)
+    if arguments.only:
+        return
     libraries = (
         "numpy",
         "SimpleITK",
