@@ -74,6 +74,15 @@ class TopSlice(Enum):
     """As in the official scripts, whose slice ends before its upper bound."""
 
 
+class MaxMemory(Enum):
+    """Which value of a trace is its maximum of GPU memory."""
+
+    STABLE = "stable"
+    """The largest that fills more than 2 % of the samples, as in 2021 and 2022."""
+    PLAIN = "plain"
+    """The largest of all, as from 2023 on."""
+
+
 class Better(Enum):
     """Which end of a metric is the good one."""
 
@@ -223,6 +232,8 @@ class Challenge:
     grid: GridRules = GridRules()
     algorithm: AlgorithmRules = AlgorithmRules()
     ranking: tuple[RankedMetric, ...] = ()
+    max_gpu_memory: MaxMemory = MaxMemory.STABLE
+    """What counts as the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: float = 0.0
     """Other metrics than DSC and NSD count only on cases with at least this DSC."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from flare.commands import (
     run_evaluate,
     run_leaderboard,
     run_list_challenges,
+    run_measure,
     run_phase_settings,
     run_rank,
     run_rehearse,
@@ -134,7 +136,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.set_defaults(command=run_check)
     command.add_argument(
-        "predictions", type=Path, metavar="PREDICTIONS", help="what would be zipped"
+        "predictions",
+        type=Path,
+        metavar="PREDICTIONS|TEAMNAME.tar.gz",
+        help="what would be zipped, or the image that would be sent",
     )
     compared = command.add_mutually_exclusive_group()
     compared.add_argument(
@@ -149,9 +154,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="the reference labels, where they are public",
     )
+    command.add_argument(
+        "--run",
+        type=Path,
+        metavar="CT_IMAGE",
+        help="of TEAMNAME.tar.gz: also run it on this image, as it will be measured",
+    )
+    _add_limits(command)
     _add_challenge(command)
     _add_workers(command)
 
+    _add_measure_command(commands)
     command = commands.add_parser(
         "rank",
         help="rank teams by FLARE's rule: on each case and metric, then averaged",
@@ -257,6 +270,121 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, metavar="N", help="default: that of the bundled set"
     )
     return parser
+
+
+def _add_measure_command(commands: argparse._SubParsersAction[_Parser]) -> None:
+    """Add the command that runs teams' images."""
+    command = commands.add_parser(
+        "measure",
+        help="for organisers: run teams' images, and measure time and GPU memory",
+        allow_abbrev=False,
+    )
+    command.set_defaults(command=run_measure)
+    command.add_argument(
+        "archives",
+        type=Path,
+        metavar="TEAMNAME.tar.gz|FOLDER",
+        help="what a team has sent, or a folder of such files",
+    )
+    command.add_argument("--images", type=Path, required=True, metavar="DIR")
+    command.add_argument(
+        "--output", type=Path, required=True, metavar="RESULTS[/TEAMNAME]"
+    )
+    command.add_argument(
+        "--ground-truth",
+        type=Path,
+        metavar="DIR",
+        help="the reference labels: the predictions are scored, too",
+    )
+    _add_limits(command)
+    command.add_argument(
+        "--interval",
+        type=_seconds,
+        default=0.1,
+        metavar="S",
+        help="between two samples of the memory (default: %(default)s)",
+    )
+    command.add_argument(
+        "--repeats",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="of each case; the one with the median time counts (default: 1)",
+    )
+    command.add_argument(
+        "--no-warm-up",
+        action="store_true",
+        help="do not throw a first run away",
+    )
+    command.add_argument(
+        "--interleave",
+        action="store_true",
+        help="let teams take turns, case by case",
+    )
+    command.add_argument(
+        "--rerun",
+        action="append",
+        default=[],
+        metavar="CASE",
+        help="run this case again, whatever came of it; needs --reason",
+    )
+    command.add_argument("--reason", default="", metavar="TEXT")
+    command.add_argument(
+        "--new-archive",
+        default="",
+        metavar="REASON",
+        help="accept another archive of a team than the first",
+    )
+    command.add_argument(
+        "--paper", default="", metavar="TEXT", help="of the team, for the ledger"
+    )
+    command.add_argument(
+        "--plots", action="store_true", help="draw the memory of each case over time"
+    )
+    _add_challenge(command)
+    _add_workers(command)
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    """Let a command be told what a container may use."""
+    limits = command.add_argument_group("limits of a container")
+    limits.add_argument(
+        "--gpu",
+        default="none" if command.prog.endswith("check") else "0",
+        metavar="INDEX|UUID|none",
+        help="as nvidia-smi counts (default: %(default)s)",
+    )
+    limits.add_argument(
+        "--timeout", type=_seconds, default=3600.0, metavar="S", help="default: 3600"
+    )
+    for flag, what in (("--memory", "of the host"), ("--shm-size", "of /dev/shm")):
+        limits.add_argument(
+            flag,
+            type=_size,
+            default="28g",
+            metavar="SIZE",
+            help=f"{what}, such as 28g (default: %(default)s)",
+        )
+
+
+def _seconds(text: str) -> float:
+    """A time above 0, and below a year."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 3e7:
+        message = f"{text!r} is not a number of seconds above 0"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def _size(text: str) -> str:
+    """A size as Docker takes it."""
+    if not re.fullmatch(r"[1-9]\d{0,9}[bkmg]?", text):
+        message = f"{text!r} is not a size such as 28g or 512m"
+        raise argparse.ArgumentTypeError(message)
+    return text
 
 
 def _add_challenge_commands(commands: argparse._SubParsersAction[_Parser]) -> None:

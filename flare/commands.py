@@ -10,6 +10,8 @@ import argparse
 import json
 import logging
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flare._version import __version__
 from flare.challenge import (
@@ -18,7 +20,7 @@ from flare.challenge import (
     challenge_text,
     read_challenge,
 )
-from flare.console import OutcomeError, show_progress
+from flare.console import MeasuringProgress, OutcomeError, show_progress
 from flare.errors import InputError
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
@@ -29,6 +31,9 @@ from flare.evaluation import (
 )
 from flare.names import safe
 from flare.results import prepare_output, results_table, write_metrics
+
+if TYPE_CHECKING:
+    from flare.archive import Archive
 
 _log = logging.getLogger(__name__)
 
@@ -62,9 +67,17 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> None:
-    """Say what the evaluation would refuse."""
+    """Say what the evaluation would refuse, or why an image cannot be run."""
+    from flare.archive import SUFFIX
     from flare.checking import check_submission
 
+    file = arguments.predictions
+    if file.name.lower().endswith(SUFFIX) and not file.is_dir():
+        check_archive(arguments)
+        return
+    if arguments.run:
+        problem = "--run: only an image can be run, TEAMNAME.tar.gz"
+        raise InputError(problem, "Give it in the place of the predictions.")
     report = check_submission(
         arguments.predictions,
         read_challenge(arguments.challenge),
@@ -81,6 +94,138 @@ def run_check(arguments: argparse.Namespace) -> None:
     what = "this submission" if is_whole else "the files themselves"
     _log.info("%s\n%s", report.summary, report.note)
     _log.info("Nothing is wrong with %s.", what)
+
+
+def check_archive(arguments: argparse.Namespace) -> None:
+    """Say what is wrong with a team's image, and run it once if that is asked for."""
+    from flare.archive import read_archive
+
+    if arguments.images or arguments.ground_truth:
+        problem = "--images, --ground-truth: they are for predictions"
+        raise InputError(problem, "Run an image on one CT with --run.")
+    archive = read_archive(arguments.predictions)
+    for found in archive.problems:
+        _log.info("%s", found)
+    for doubt in archive.doubts:
+        _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
+    if archive.problems:
+        nothing_more = ""
+        raise OutcomeError(nothing_more)
+    _log.info(
+        "%s: image %s of team %s, %.0f MB unpacked, can be loaded.",
+        *(safe(archive.path.name), archive.image[:12], archive.team),
+        archive.unpacked_bytes / 2**20,
+    )
+    if arguments.run:
+        _try_archive(archive, arguments)
+
+
+def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
+    """Run an image on one case, with the very flags that count."""
+    import tempfile
+
+    from flare.cases import case_of
+    from flare.container import Engine
+    from flare.efficiency import RunStatus
+    from flare.measuring import open_limits
+    from flare.runner import Runner
+
+    challenge = read_challenge(arguments.challenge)
+    case = case_of(arguments.run)
+    with (
+        tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
+        open_limits(arguments) as (limits, gpu),
+        Runner(
+            archive,
+            Path(folder),
+            engine=Engine(),
+            limits=limits,
+            interval_s=0.1,
+            gpu=gpu,
+        ) as runner,
+        runner.run_case(case, challenge) as (outcome, _),
+    ):
+        log = outcome.run.log.decode("utf-8", "replace").strip()
+        if log:
+            _log.info("The container says:\n%s", log[-2000:])
+        status = outcome.status
+        seconds = outcome.run.runtime_s
+        if status is not RunStatus.OK:
+            what = f"{status.value}: {outcome.message}"
+            line = f"{archive.team}, {safe(case.name)}: {what}"
+            raise OutcomeError(line)
+        _log.info("%s: ok, %.2f s.", safe(case.name), seconds)
+
+
+def run_measure(arguments: argparse.Namespace) -> None:
+    """Run teams' images case by case, and score what they predict."""
+    from flare.archive import read_archive
+    from flare.cases import check_cases, find_archives, find_cases
+    from flare.container import Engine
+    from flare.measuring import (
+        Options,
+        evaluate_team,
+        measure,
+        open_limits,
+        team_table,
+    )
+    from flare.plots import draw_traces
+
+    challenge = read_challenge(arguments.challenge)
+    if arguments.rerun and not arguments.reason.strip():
+        problem = "--rerun: no reason was given"
+        raise InputError(problem, "Say why, for the record: --reason TEXT.")
+    cases = find_cases(arguments.images)
+    if arguments.ground_truth:
+        check_cases(cases, arguments.ground_truth)
+    files = find_archives(arguments.archives)
+    archives = [read_archive(file) for file in files]
+    good = [archive for archive in archives if not archive.problems]
+    for archive in archives:
+        for found in archive.problems:
+            _log.info("%s", found)
+        for doubt in archive.doubts:
+            _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
+    results = arguments.output
+    if len(files) == 1 and results.name == archives[0].team:
+        results = results.parent
+    if good:
+        with open_limits(arguments) as (limits, gpu):
+            options = Options(
+                limits=limits,
+                interval_s=arguments.interval,
+                repeats=arguments.repeats,
+                has_warm_up=not arguments.no_warm_up,
+                is_interleaved=arguments.interleave,
+                rerun=tuple(arguments.rerun),
+                reason=arguments.reason,
+                new_archive=arguments.new_archive,
+                paper=arguments.paper,
+            )
+            measure(
+                good,
+                cases,
+                results,
+                challenge,
+                engine=Engine(),
+                options=options,
+                gpu=gpu,
+                on_run=MeasuringProgress(),
+            )
+    for archive in good:
+        folder = results / archive.team
+        if arguments.ground_truth:
+            truth = arguments.ground_truth
+            evaluate_team(folder, truth, challenge, cases, arguments.workers)
+        if arguments.plots:
+            draw_traces(folder)
+        _log.info("\n%s", team_table(folder, archive.team))
+    refused = [archive.path.name for archive in archives if archive.problems]
+    if refused:
+        first = next(a.problems[0] for a in archives if a.problems)
+        others = f" (and {len(refused) - 1} other archives)" if refused[1:] else ""
+        line = f"{first}{others}"
+        raise OutcomeError(line)
 
 
 def run_rank(arguments: argparse.Namespace) -> None:
@@ -108,6 +253,8 @@ def run_rank(arguments: argparse.Namespace) -> None:
             for rule in rules.metrics
             if rule.trace_tolerance_mb
         },
+        challenge=challenge.key,
+        unranked=[rule.metric for rule in challenge.ranking],
     )
     decisions = Decisions()
     if arguments.decisions:

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -185,3 +186,28 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
     _log.info(
         "%s %s %s %.2f s", position, safe(attempt.pair.case), outcome, attempt.seconds
     )
+
+
+class MeasuringProgress:
+    """Tells of each case that was measured, and how long the others may take."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start = clock, clock()
+
+    def __call__(
+        self, team: str, case: str, status: str, number: int, total: int
+    ) -> None:
+        """Log one finished case; on a terminal, draw a bar below it."""
+        passed = self._clock() - self._start
+        left = passed / number * (total - number)
+        remaining = f"about {left / 60:.0f} min left" if number < total else "done"
+        position = f"[{number:0{len(str(total))}}/{total}]"
+        line = f"{position} {safe(team)} {safe(case)}: {status}; {remaining}"
+        if not sys.stdout.isatty():
+            _log.info("%s", line)
+            return
+        done = BAR_WIDTH * number // total
+        bar = f"[{'#' * done}{'.' * (BAR_WIDTH - done)}]"
+        end = "\n" if number == total else ""
+        sys.stdout.write(f"\r\x1b[K{bar} {line}{end}")
+        sys.stdout.flush()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.errors import RankingError
-from flare.names import listing, safe, why
+from flare.names import listing, printable, safe, why
 from flare.schema import build, check
-from flare.teams import ResultTable
+from flare.teams import ResultTable, plain_name
 
 
 def _check_text(key: str, value: str) -> None:
@@ -32,7 +32,7 @@ class CaseDecision:
 
     def __str__(self) -> str:
         """One line."""
-        return f"Withdrawn: case {safe(self.case)}: {self.reason} ({self.date})"
+        return f"Withdrawn: case {safe(self.case)}: {_because(self)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,9 @@ class Decisions:
         teams += [("Out of competition", d) for d in self.out_of_competition]
         return (
             *map(str, self.withdrawn),
-            *(f"{kind}: {safe(d.team)}: {d.reason} ({d.date})" for kind, d in teams),
+            *(f"{kind}: {safe(d.team)}: {_because(d)}" for kind, d in teams),
             *(
-                f"Shown as {safe(d.name)}: {safe(d.team)}: {d.reason} ({d.date})"
+                f"Shown as {safe(d.name)}: {safe(d.team)}: {_because(d)}"
                 for d in self.names
             ),
         )
@@ -96,6 +96,11 @@ class Decisions:
     def name_of(self, team: str) -> str:
         """What a team is shown as."""
         return next((d.name for d in self.names if d.team == team), team)
+
+
+def _because(decision: CaseDecision | TeamDecision | NameDecision) -> str:
+    """Reason and date, which cannot break the line."""
+    return f"{printable(decision.reason)} ({safe(decision.date)})"
 
 
 def read_decisions(file: Path) -> Decisions:
@@ -141,7 +146,7 @@ def apply_decisions(
     shown = {team: decisions.name_of(team) for team in left}
     if not cases or not set(shown.values()) - decisions.guests:
         raise RankingError(file, "no case, or no team, is left")
-    if len(set(shown.values())) < len(shown):
+    if len(set(map(plain_name, shown.values()))) < len(shown):
         raise RankingError(file, "two teams are shown by one name")
     tables = [
         {

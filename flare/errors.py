@@ -19,6 +19,7 @@
     │   │   └── JobError           F13
     │   ├── EmptyError             F12
     │   ├── JobsFileError          F14
+    │   ├── ArchiveError           F15
     │   └── SeveralProblemsError       any of the above together
     ├── OrganiserError                 the organisers of the challenge
     │   ├── ChallengeError         G01
@@ -33,7 +34,9 @@
         ├── WorkerError            H03
         ├── StoppedError           H04
         ├── EngineError            H05
-        └── UploadError            H06
+        ├── UploadError            H06
+        ├── MeasurementError       H07
+        └── DeviceError            H08
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
@@ -279,6 +282,13 @@ class JobsFileError(SubmissionError):
         self.finding = f"predictions.json: {problem}"
 
 
+class ArchiveError(FileError):
+    """A team's image archive cannot be run."""
+
+    code = "F15"
+    remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
+
+
 class EmptyError(SubmissionError):
     """No prediction has any organ: scored, it would use up a submission."""
 
@@ -514,3 +524,20 @@ class UploadError(HostError):
 
     code = "H06"
     remedy = "Zip the label maps, and rehearse the zip; pack labels with tar -czf."
+
+
+class MeasurementError(HostError):
+    """A measurement cannot begin, or cannot go on as it was."""
+
+    code = "H07"
+    remedy = 'README tells about measuring, under "Measuring".'
+
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{safe(file)}: {problem}", remedy)
+
+
+class DeviceError(HostError):
+    """The GPU cannot be used, or read."""
+
+    code = "H08"
+    remedy = "Try nvidia-smi; --gpu none measures without a GPU."

@@ -23,7 +23,7 @@ _MISSING = {
         "counted as the challenge's value for failed runs, or as the worst value of"
         " any team on the case, whichever was worse"
     ),
-    MissingRule.REFUSE: "would have been refused; there was none",
+    MissingRule.REFUSE: "got the rank of the number of teams",
 }
 
 
@@ -31,9 +31,14 @@ def methods_text(analysis: Analysis) -> str:
     """The paragraph, without line breaks."""
     rules, board = analysis.rules, analysis.board
     metrics = "; ".join(map(_metric_text, rules.metrics))
+    counts = (
+        _count(len(board.teams), "team"),
+        _count(len(board.cases), "test case"),
+        _count(len(rules.metrics), "metric"),
+    )
     sentences = [
-        f"The {len(board.teams)} teams were ranked on each of {len(board.cases)} test"
-        f" cases by each of {len(rules.metrics)} metrics ({metrics}).",
+        f"Ranked were {counts[0]} on each of {counts[1]} by each of {counts[2]}"
+        f" ({metrics}).",
         "A team's score is the weighted mean of its ranks over all cases and metrics,"
         " divided by the number of teams; ranks were added exactly."
         if len(set(rules.weights.tolist())) > 1
@@ -45,7 +50,7 @@ def methods_text(analysis: Analysis) -> str:
     if rules.gate_dsc:
         sentences.append(
             "Metrics of efficiency counted only on cases on which a team reached a DSC"
-            f" of {rules.gate_dsc:g}; elsewhere they were treated as missing."
+            f" of {rules.gate_dsc:g}; elsewhere they {_MISSING[rules.missing]}."
         )
     if analysis.decisions.withdrawn:
         count = len(analysis.decisions.withdrawn)
@@ -65,19 +70,27 @@ def methods_text(analysis: Analysis) -> str:
         )
     if len(board.teams) > 1:
         family = len(board.teams) * (len(board.teams) - 1)
+        replaced = "replaced by the worst value of any team"
+        if any(rule.failed is not None for rule in rules.metrics):
+            replaced += ", or by that of a failed run if that is worse"
         sentences.append(
             "Teams were compared by one-sided Wilcoxon signed-rank tests paired by"
             " case (normal approximation with corrections for ties and continuity;"
-            " cases without a difference left out; missing results replaced by the"
-            " worst value), adjusted by Holm's method over the"
-            f" {family} ordered pairs of teams for each metric, at a level of"
-            f" {ALPHA:g}; effects are matched-pairs rank-biserial correlations."
+            f" cases without a difference left out; missing results {replaced}),"
+            f" adjusted by Holm's method over the {family} ordered pairs of teams for"
+            f" each metric, at a level of {ALPHA:g}; effects are matched-pairs"
+            " rank-biserial correlations."
         )
     sentences.append(
         f"Computed with the FLARE evaluation kit {__version__}, challenge file"
         f" {analysis.challenge.key} (SHA-256 {analysis.challenge.checksum[:12]})."
     )
     return " ".join(sentences)
+
+
+def _count(number: int, noun: str) -> str:
+    """Such as "1 team" or "2 teams"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _metric_text(rule: RankedMetric) -> str:

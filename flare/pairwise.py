@@ -9,7 +9,7 @@ normal approximation is used with its corrections for ties and continuity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from flare.names import aligned, printable
-from flare.ranking import Board, Rules, Values, comparable
+from flare.ranking import Board, Rules, Values, comparable, failed_values
 
 ALPHA = 0.05
 """Largest p of a difference that is called significant."""
@@ -64,14 +64,12 @@ def filled(board: Board, rules: Rules, missing: float | None = None) -> Values:
         Smaller ones are better.
     """
     values = comparable(board.values, rules)
-    worst = np.fmax.reduce(values, axis=(0, 1))
-    given = [missing if missing is not None else rule.failed for rule in rules.metrics]
-    place = np.array(
-        [[[np.nan if value is None else value for value in given]]], dtype=np.float64
-    )
-    instead = comparable(place, rules)[0, 0]
     if missing is None:
-        instead = np.fmax(instead, worst)
+        worst = np.fmax.reduce(values, axis=(0, 1))
+        instead = np.fmax(failed_values(rules), worst)
+    else:
+        given = np.full((1, 1, len(rules.metrics)), missing)
+        instead = comparable(given, replace(rules, gate_dsc=0.0))[0, 0]
     return np.where(np.isnan(values), np.nan_to_num(instead), values)
 
 

@@ -103,6 +103,8 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     ]
     try:
         (folder / SHEETS).mkdir(parents=True, exist_ok=True)
+        for sheet in (folder / SHEETS).glob("*.md"):
+            sheet.unlink()  # of a team that was disqualified since, perhaps
         _write_csv(folder / "ranking.csv", columns, ranking)
         case_columns = ["team", "case", "metric", "rank"]
         _write_csv(folder / "case_ranks.csv", case_columns, case_ranks)
@@ -268,9 +270,21 @@ def _sheet(analysis: Analysis, standing: Standing) -> str:
         "",
         f"{analysis.challenge.name}. Rank: {place}.",
         f"Score: {float(standing.score):.4f}, from the mean ranks: {mean_ranks}.",
+        *_gate_note(analysis),
         "",
         *_markdown(rows),
     ]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
+
+
+def _gate_note(analysis: Analysis) -> list[str]:
+    """Why a rank may not be that of the value beside it."""
+    gate = analysis.rules.gate_dsc
+    if not gate:
+        return []
+    return [
+        f"Metrics of efficiency count only on cases with a DSC of at least {gate:g};"
+        " on others they are ranked like missing ones."
+    ]

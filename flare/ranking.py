@@ -21,13 +21,11 @@ import numpy.typing as npt
 from flare.challenge import Better, Challenge, RankedMetric
 from flare.errors import RankingError
 from flare.names import listing
+from flare.resultrows import SCORES
 from flare.teams import ResultTable
 
 Values = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-SCORES = ("dsc", "nsd")
-"""Metrics of a label map; all others are of efficiency."""
 
 PRIZE_RULE = (
     "Teams with equal scores share a rank, and the ranks behind it are left out"
@@ -259,13 +257,20 @@ def doubled_ranks(board: Board, rules: Rules) -> Integers:
 
 def _with_failed(values: Values, rules: Rules) -> Values:
     """Values in which a missing one is that of a failed run, or the worst there is."""
-    signs = [-1 if rule.better is Better.HIGHER else 1 for rule in rules.metrics]
-    failed = [
-        sign * (math.nan if rule.failed is None else rule.failed)
-        for sign, rule in zip(signs, rules.metrics, strict=True)
-    ]
     worst = np.fmax.reduce(values, axis=0)
-    return np.where(np.isnan(values), np.fmax(worst, failed), values)
+    return np.where(np.isnan(values), np.fmax(worst, failed_values(rules)), values)
+
+
+def failed_values(rules: Rules) -> Values:
+    """What a failed run counts as by each metric; smaller is better, NaN if unknown."""
+    return np.array(
+        [
+            math.nan
+            if rule.failed is None
+            else (-rule.failed if rule.better is Better.HIGHER else rule.failed)
+            for rule in rules.metrics
+        ]
+    )
 
 
 def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:

@@ -51,6 +51,8 @@ class Results:
     provenance: Provenance
     decimals: int | None = None
     """Decimals in metrics.json; None for full precision."""
+    efficiency: dict[str, float] | None = None
+    """Means of what was measured; None if nothing was."""
 
     @property
     def metrics(self) -> dict[str, tuple[float, ...]]:
@@ -124,6 +126,8 @@ def metrics_json(results: Results) -> str:
         "failed": {case.case: case.failure for case in results.cases if case.failure},
         "warnings": list(results.warnings),
     }
+    if results.efficiency is not None:
+        content["efficiency"] = results.efficiency
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 

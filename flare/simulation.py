@@ -16,10 +16,11 @@ import numpy as np
 
 from flare._version import __version__
 from flare.challenge import Challenge
+from flare.efficiency import FILE_NAME as EFFICIENCY_FILE
+from flare.efficiency import RunStatus
 from flare.errors import OutputError, RankingError
 from flare.names import safe, why
 from flare.results import FILE_NAME
-from flare.teams import EFFICIENCY_NAME, WORKED
 
 TEAMS = 11
 CASES = 100
@@ -50,7 +51,7 @@ def write_simulation(
     folder : Path
         To write to.
     teams, cases : int
-        How many; of the teams, the last three are the odd ones.
+        How many; of the teams, three are odd, if there are four or more.
     seed : int
         Of the generator; equal seeds give equal bytes.
 
@@ -69,16 +70,17 @@ def write_simulation(
     if {rule.metric for rule in challenge.ranking} != set(METRICS):
         problem = f"it does not rank by {', '.join(METRICS)}, which are simulated"
         raise RankingError(challenge.key, problem)
-    odd = (CPU_ONLY, EMPTY_MASKS, CRASH)[-teams:]
+    odd = (CPU_ONLY, EMPTY_MASKS, CRASH)[: teams - 1]
     names = (*(f"team_{n + 1:02}" for n in range(teams - len(odd))), *odd)
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
     slices = generator.integers(60, 300, size=cases)
-    evaluation = {
+    evaluation: dict[str, Any] = {
         "challenge": challenge.key,
         "challenge_sha256": challenge.checksum,
         "references_sha256": f"simulated with seed {seed}",
         "version": __version__,
+        "options": {},
     }
     try:
         for name in names:
@@ -114,7 +116,7 @@ def _values(
 
 
 def _write_team(
-    folder: Path, values: Mapping[str, Any], evaluation: Mapping[str, str]
+    folder: Path, values: Mapping[str, Any], evaluation: Mapping[str, Any]
 ) -> None:
     """Write the two files of a team."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,11 +136,13 @@ def _write_team(
     text = json.dumps(content, indent=2) + "\n"
     (folder / FILE_NAME).write_text(text, encoding="utf-8")
     columns = ["case", "status", "runtime_s", "max_gpu_memory_mb"]
-    with (folder / EFFICIENCY_NAME).open("w", encoding="utf-8", newline="") as file:
+    with (folder / EFFICIENCY_FILE).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for n, case in enumerate(cases):
             row = [round(float(values[metric][n]), 2) for metric in columns[2:]]
             writer.writerow(
-                [case, "failed", "", ""] if has_failed else [case, WORKED, *row]
+                [case, "failed", "", ""]
+                if has_failed
+                else [case, RunStatus.OK.value, *row]
             )

@@ -135,6 +135,17 @@ def _begin_worker(parent: int) -> None:
     """Leave signals to the parent, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _end_with(parent)
+
+
+def end_with_parent() -> Callable[[], None]:
+    """What a child process calls first, so that it ends when this one does."""
+    parent = os.getpid()
+    return lambda: _end_with(parent)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent ends, however that is."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it was killed before we asked

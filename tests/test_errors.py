@@ -15,6 +15,9 @@ EXAMPLES = (
     errors.UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
     errors.RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
     errors.EngineError("flare-eval: there is no such image"),
+    errors.ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
+    errors.MeasurementError("results/team_a", "another measurement is running"),
+    errors.DeviceError("there is no GPU 1, but 1, counted from 0"),
     errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
     errors.MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),
@@ -168,7 +171,7 @@ def test_a_line_that_grows_too_long_keeps_every_code(letter):
     assert len(text.encode()) < errors.MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
-    assert text.endswith(("... [F14]", ". [F14]"))
+    assert text.endswith(("... [F15]", ". [F15]"))
 
 
 def test_nothing_wrong_raises_nothing():

@@ -82,6 +82,12 @@ def test_a_missing_time_that_was_entered_as_zero():
     )
 
 
+def test_scores_in_percent():
+    assert flags_of({"a": [(0.9, 3)], "b": [(80.0, 4)]}) == (
+        "b has a dsc above 1: is it in percent?",
+    )
+
+
 def test_an_order_within_the_noise_of_repeats():
     """A is 0.1 s faster on both cases; its repeats lay 0.2 s apart on the first."""
     values = {"a": [(0.8, 3.0), (0.8, 3.0)], "b": [(0.9, 3.1), (0.7, 3.1)]}

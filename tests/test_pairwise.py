@@ -1,6 +1,7 @@
 """Which team is better: by hand, by SciPy one pair at a time, by challengeR."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,9 +78,25 @@ def test_a_missing_result_is_no_advantage():
     board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
     assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [3600, 2]]
 
+    stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=5)
+    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
+    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+
     board, rules = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
     assert filled(board, rules)[1, 0, 0] == -0.2
     assert filled(board, rules, 0.0)[1, 0, 0] == 0
+
+
+def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
+    stuck = replace(TIME, failed=3600.0, tolerance=10.0)
+    board = Board(
+        teams=("a", "b"),
+        cases=("1",),
+        values=np.array([[[0.9, 20.0]], [[np.nan, np.nan]]]),
+    )
+    rules = Rules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
+
+    assert filled(board, rules).tolist() == [[[-0.9, 10]], [[0, 3600]]]
 
 
 def test_better_is_what_the_metric_says():

@@ -84,6 +84,23 @@ def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):
     ]
 
 
+def test_sheets_of_an_earlier_ranking_do_not_stay(tmp_path):
+    write_analysis(analysis_of(VALUES, samples=0), tmp_path)
+    left = {"team_a": VALUES["team_a"]}
+
+    write_analysis(analysis_of(left, samples=0), tmp_path)
+
+    assert [file.name for file in (tmp_path / "sheets").iterdir()] == ["team_a.md"]
+
+
+def test_a_sheet_explains_the_gate(tmp_path):
+    rules = Rules(metrics=(DSC, TIME), gate_dsc=0.5)
+    write_analysis(analysis_of(VALUES, rules, samples=0), tmp_path)
+
+    text = (tmp_path / "sheets" / "team_a.md").read_text()
+    assert "count only on cases with a DSC of at least 0.5; on others" in text
+
+
 def test_json_has_everything(folder):
     found = json.loads((folder / "ranking.json").read_text())
 
@@ -101,7 +118,7 @@ def test_methods_say_what_was_really_done():
     first = analysis_of(VALUES, samples=20, seed=4)
     text = flare_methods(first)
     assert text.startswith(
-        "The 2 teams were ranked on each of 2 test cases by each of 2 metrics (dsc,"
+        "Ranked were 2 teams on each of 2 test cases by each of 2 metrics (dsc,"
         " higher is better; runtime_s, lower is better). A team's score is the mean of"
     )
     assert "1 of 8 results were missing, and got the rank of the number of teams." in (
@@ -121,7 +138,7 @@ def test_methods_say_what_was_really_done():
     text = flare_methods(analysis_of(VALUES, rules, samples=0))
     assert "the mean of the places" in text
     assert "the rank behind the highest rank" in text
-    assert "on which a team reached a DSC of 0.25" in text
+    assert "reached a DSC of 0.25; elsewhere they got the rank behind the" in text
     assert "bootstrap" not in text
 
 

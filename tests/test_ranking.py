@@ -164,6 +164,17 @@ def test_values_are_rounded_as_the_challenge_says(tmp_path):
     assert [place for place, _, _ in found.values()] == [1, 1, 3]
 
 
+def test_a_gate_leaves_the_nsd():
+    nsd = RankedMetric(metric="nsd", better=Better.HIGHER)
+    table = make_table({(t, "1", m): v for t, m, v in (
+        ("a", "dsc", 0.9), ("b", "dsc", 0.1), ("a", "nsd", 0.2), ("b", "nsd", 0.3),
+    )})  # fmt: skip
+
+    ranks = rank_teams(table, Rules(metrics=(DSC, nsd), gate_dsc=0.5)).case_ranks
+
+    assert (ranks["a", "1", "nsd"], ranks["b", "1", "nsd"]) == (2, 1)
+
+
 def test_a_gate_takes_the_efficiency_of_bad_cases(tmp_path):
     """B is fast because it finds nothing: below a DSC of 0.5 its time is missing."""
     rows = [
@@ -254,7 +265,7 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
         write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 500)])
         (tmp_path / team / "efficiency.csv").write_text(
             "case,status,runtime_s,gpu_memory_area_mb_s,cpu_area_percent_s\n"
-            "c1,ok,5,99999,7\n"
+            f"c1,ok,{samples[-1][0]},99999,7\n"
         )
         (tmp_path / team / "traces").mkdir()
         lines = ["seconds,gpu_memory_mb", *(f"{s},{mb}" for s, mb in samples)]
@@ -266,12 +277,18 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
     areas = {team: table.values[team, "c1", "gpu_memory_area_mb_s"] for team in "abc"}
     assert areas == {"a": 2048, "b": 0, "c": 1000}
 
-    (tmp_path / "b" / "traces" / "c1.csv").write_text(
-        "seconds,gpu_memory_mb\n1,5\n0,5\n"
-    )
-    with pytest.raises(RankingError, match="line 3: expected seconds, in order"):
-        read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
-    (tmp_path / "b" / "traces" / "c1.csv").unlink()
+    trace = tmp_path / "b" / "traces" / "c1.csv"
+    for content, problem in (
+        ("1,5\n0,5\n", "line 3: expected seconds, in order"),
+        # A sampler that has died is no small area.
+        ("", r"0 samples, up to 0.0 s of 3.0 s: measure the case again"),
+        ("3,5\n", r"1 samples, up to 0.0 s of 3.0 s"),
+        ("0,5\n1,5\n", r"2 samples, up to 1.0 s of 3.0 s"),
+    ):
+        trace.write_text(f"seconds,gpu_memory_mb\n{content}")
+        with pytest.raises(RankingError, match=problem):
+            read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+    trace.unlink()
     with pytest.raises(RankingError, match=r"b/traces/c1\.csv: it cannot be read"):
         read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
 
@@ -435,7 +452,7 @@ def test_a_team_without_any_case_is_a_mistake(tmp_path):
     write_team(tmp_path / "a", {"c1": 0.9})
     write_team(tmp_path / "b", {})
 
-    with pytest.raises(RankingError, match="b: this team has no case"):
+    with pytest.raises(RankingError, match=r"b/metrics\.json: this team has no case"):
         read_results(tmp_path, ["dsc"])
 
 
@@ -472,13 +489,106 @@ def test_a_team_without_a_gpu_is_tied_for_the_best_memory(tmp_path):
     }
 
 
-@pytest.mark.parametrize("key", ["challenge_sha256", "references_sha256", "version"])
+@pytest.mark.parametrize(
+    "key", ["challenge_sha256", "references_sha256", "version", "options"]
+)
 def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
     write_team(tmp_path / "a", {"c1": 0.9})
     write_team(tmp_path / "b", {"c1": 0.9}, **{key: "other"})
 
     with pytest.raises(RankingError, match=f"its {key} is other, that of others"):
         read_results(tmp_path, ["dsc"])
+
+
+def test_results_that_were_scored_by_another_challenge(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, challenge="flare21")
+
+    with pytest.raises(RankingError, match="it was scored by flare21, not by flare22"):
+        read_results(tmp_path, ["dsc"], challenge="flare22")
+    assert read_results(tmp_path, ["dsc"], challenge="flare21").teams == ("a",)
+
+
+def test_cases_are_those_of_metrics_json_alone(tmp_path):
+    """A file name for a case is that case; a case of its own is a mistake."""
+    scores = {"c1": 0.0, "c2": 0.0}
+    write_team(
+        tmp_path / "crash",
+        scores,
+        [("c1.nii.gz", "ok", 1, 0), ("c2.nii.gz", "ok", 1, 0)],
+        failed={"c1": "no file", "c2": "no file"},
+    )
+
+    write_team(
+        tmp_path / "a",
+        {"c1": 0.5, "c2": 0.5},
+        [("c1", "ok", 9, 9), ("c2", "ok", 9, 9)],
+    )
+
+    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    assert table.cases == ("c1", "c2")
+    assert {(m.team, m.reason) for m in table.missing} == {("crash", "no file")}
+    assert len(table.missing) == 4
+
+    lines = ["case,status,runtime_s", "c1,ok,5", "c2,ok,5", "warm_up,ok,1"]
+    (tmp_path / "crash" / "efficiency.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(RankingError, match=r"warm_up: metrics\.json has no such case"):
+        read_results(tmp_path, ["runtime_s"])
+
+
+def test_efficiency_alone_can_be_ranked(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
+
+    table = read_results(tmp_path, ["runtime_s"])
+
+    assert table.values == {("a", "c1", "runtime_s"): 5}
+
+
+def test_a_status_counts_before_what_stands_beside_it(tmp_path):
+    """Whatever placeholder a failed case has, and however the status is written."""
+    write_team(
+        tmp_path / "a",
+        {"c1": 0.9, "c2": 0.9, "c3": 0.9},
+        [("c1", "OK", 5, 9), ("c2", "failed", -1, "nan"), ("c3", "ok", 5, 9)],
+    )
+
+    table = read_results(tmp_path, ["dsc", "runtime_s"])
+
+    assert {(m.case, m.metric, m.reason) for m in table.missing} == {
+        (case, metric, f"status {status}")
+        for case, status in (("c1", "OK"), ("c2", "failed"))
+        for metric in ("dsc", "runtime_s")
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("0.25", "Infinity", "c1: dsc is inf, which nothing that was measured is"),
+        ("0.25", "NaN", "c1: dsc is nan"),
+        ("0.25", "-1", "c1: dsc is -1, negative"),
+        ("0.25", f"1{'0' * 400}", "it is no metrics.json"),
+        ("0.25", "[" * 100_000, "it is no metrics.json"),
+        ('"c2.nii.gz"', '"c1.nii.gz"', "c1: there twice"),
+        ('"evaluation": {', '"evaluation": null, "x": {', "it is no metrics.json"),
+    ],
+    ids=["inf", "nan", "negative", "huge", "deep", "twice", "null"],
+)
+def test_a_metrics_json_that_is_not_right(tmp_path, old, new, problem):
+    write_team(tmp_path / "a", {"c1": 0.25, "c2": 0.5})
+    file = tmp_path / "a" / "metrics.json"
+    file.write_text(file.read_text().replace(old, new))
+
+    with pytest.raises(RankingError, match=problem):
+        read_results(tmp_path, ["dsc"])
+
+
+def test_a_table_may_hold_metrics_that_are_not_ranked(tmp_path):
+    rows = [("a", "1", "dsc", 1), ("a", "1", "nsd", 1)]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    assert read_results(file, ["dsc"], unranked=["dsc", "nsd"]).metrics == ("dsc",)
+    with pytest.raises(RankingError, match="unknown metric nsd, not dsc"):
+        read_results(file, ["dsc"])
 
 
 # --- Mistakes ---------------------------------------------------------------------
@@ -493,11 +603,15 @@ def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
         ),
         ([("a", "1", "DSC", 1)], "line 2: unknown metric DSC, not dsc"),
         ([("a", "1", "dsc", "x")], "line 2: x is no number"),
+        ([("a", "1", "dsc", "1_0")], "line 2: 1_0 is no number"),
+        ([("a", "1", "dsc", "1e308")], "line 2: dsc is 1e+308, which nothing"),
+        ([("", "1", "dsc", 1)], "line 2: the team or the case is empty"),
+        ([("a", " ", "dsc", 1)], "line 2: the team or the case is empty"),
         ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
         ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
         (
             [("a", "1", "dsc", -1)],
-            "line 2: -1 is negative; leave a missing value empty",
+            "line 2: dsc is -1, negative; leave a missing value empty",
         ),
         (
             [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
@@ -624,6 +738,29 @@ def test_a_guest_is_shown_and_changes_nothing(tmp_path):
     }
 
 
+def test_a_reason_cannot_forge_a_line(tmp_path):
+    file = tmp_path / "decisions.toml"
+    file.write_text(
+        '[[withdrawn]]\ncase = "1"\nreason = "so\\nrank 1"\ndate = "2026-01-01"\n'
+    )
+
+    assert read_decisions(file).lines == (
+        "Withdrawn: case 1: so\\nrank 1 (2026-01-01)",
+    )
+
+
+def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
+    rows = [*ROWS, ("c", "1", "runtime_s", 5)]
+    file = tmp_path / "decisions.toml"
+    file.write_text(f'[[disqualified]]\nteam = "c"\n{WHY}')
+    table = read_results(
+        write_table(tmp_path / "results.csv", rows), ["dsc", "runtime_s"]
+    )
+
+    with pytest.raises(RankingError, match="no value of runtime_s is left"):
+        apply_decisions(table, read_decisions(file))
+
+
 def test_decisions_are_printed_with_the_ranking(tmp_path):
     text = "".join(
         f"[[{kind}]]\n{what}\n{WHY}"
@@ -673,6 +810,14 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
         (
             f'[[names]]\nteam = "a"\nname = "b"\n{WHY}',
             "two teams are shown by one name",
+        ),
+        (
+            f'[[names]]\nteam = "a"\nname = "B"\n{WHY}',
+            "two teams are shown by one name",
+        ),
+        (
+            "".join(f'[[out_of_competition]]\nteam = "{t}"\n{WHY}' for t in "abc"),
+            "no case, or no team, is left",
         ),
         (
             "".join(

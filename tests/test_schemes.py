@@ -73,6 +73,13 @@ def test_mean_and_median_of_values_by_hand():
     assert schemes["median of values, then rank"].ranks == {"a": 1, "b": 2, "c": 3}
 
 
+def test_means_that_are_equal_but_for_the_order_of_the_sum():
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in their last bit."""
+    values = {"a": (0.1, 0.2, 0.3), "b": (0.3, 0.2, 0.1)}
+
+    assert aggregate_ranks(*one_metric(values), Average.MEAN) == (1, 1)
+
+
 def test_a_missing_result_counts_as_the_worst_in_means():
     """B has no third value: 9 stands for it. (1+1+9)/3 is more than 3, of a."""
     board, rules = one_metric(

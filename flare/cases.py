@@ -1,0 +1,92 @@
+"""Finds what a measurement is made of: the archives of teams, and the images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.archive import SUFFIX
+from flare.errors import GroundTruthError, InputError, MeasurementError
+from flare.jobs import CHANNEL
+from flare.names import listing, safe
+from flare.submission import LabelMapFile, find_references
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An image that the teams' containers get."""
+
+    name: str
+    image: LabelMapFile
+
+
+def find_archives(path: Path) -> tuple[Path, ...]:
+    """An archive, or all archives of a folder, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if not path.is_dir():
+        return (path,)
+    found = tuple(sorted(path.glob(f"*{SUFFIX}")))
+    if not found:
+        problem = f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it"
+        raise InputError(problem, "Give the archives that the teams have sent.")
+    return found
+
+
+def case_of(image: Path) -> Case:
+    """The case of one image.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    found = find_cases(image.parent) if image.is_file() else ()
+    for case in found:
+        if case.image.path.resolve() == image.resolve():
+            return case
+    problem = f"{safe(image)}: there is no such image"
+    raise InputError(problem, "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.")
+
+
+def find_cases(images: Path) -> tuple[Case, ...]:
+    """The images of a folder, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none, or two are of one case.
+    """
+    if not images.is_dir():
+        problem = f"{safe(images)}: there is no such folder"
+        raise InputError(problem, "Give the folder of the CTs with --images.")
+    try:
+        files = find_references(images)
+    except GroundTruthError as error:
+        problem = f"{safe(images)}: {error.problem}"
+        remedy = "--images needs one .nii.gz, .nii, .mha or .nrrd file for each case."
+        raise InputError(problem, remedy) from error
+    return tuple(Case(name=f.case.removesuffix(CHANNEL), image=f) for f in files)
+
+
+def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
+    """See that images and references are of the same cases.
+
+    Raises
+    ------
+    OrganiserError, HostError
+        If they are not, or the references cannot be used.
+    """
+    if not ground_truth.is_dir():
+        problem = f"{safe(ground_truth)}: there is no such folder"
+        raise InputError(problem, "Give the reference labels with --ground-truth.")
+    known = {file.case for file in find_references(ground_truth)}
+    other = sorted(known ^ {case.name for case in cases})
+    if other:
+        problem = f"{listing(other)}: there is an image or a reference, but not both"
+        raise MeasurementError(str(ground_truth), problem, "Every case needs both.")

@@ -1,0 +1,153 @@
+"""Removes what a measurement has made when it ends, even when it is killed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from flare.container import LABEL, Engine
+from flare.errors import MeasurementError, OutputError
+from flare.names import safe, why
+
+STATE = ".measuring.json"
+"""In the folder of a team: what a measurement that was killed has left behind."""
+
+WAIT_S = 60
+"""So long a new run waits for the clean-up of one that was killed."""
+
+_SCRIPT = """
+read -r word && [ "$word" = done ] && exit 0
+for _ in 1 2 3; do
+    "$1" ps --all --quiet --filter "label=$2" | xargs -r "$1" rm --force --volumes
+    [ -z "$3" ] || "$1" image rm --force "$3"
+    rm -rf "$4"
+    sleep 1
+done
+"""
+"""Waits for the end of the process that has started it. What it still had asked the
+engine to do may be done only then: so it is looked for three times."""
+
+
+class Guard:
+    """A process that outlives this one, and removes containers, image and folder.
+
+    Parameters
+    ----------
+    engine : Engine
+        What the containers run in.
+    team_folder : Path
+        Locked as long as the guard lives; it remembers what is to be removed.
+    key : str
+        Says which containers are meant, and names the folder `work`.
+    tag : str
+        The image, which is removed if it was not there before.
+
+    Raises
+    ------
+    MeasurementError
+        If another measurement of this team is running.
+    OutputError
+        If the folder cannot be written to.
+    """
+
+    def __init__(
+        self, engine: Engine, team_folder: Path, *, key: str, tag: str
+    ) -> None:
+        self._engine, self._folder = engine, team_folder
+        self.key, self.work = key, team_folder.resolve() / f".work-{key}"
+        self._lock = _lock(team_folder)
+        try:
+            clean_up(engine, team_folder)
+            self._tag = "" if engine.image_id(tag) else tag
+            state = {"key": key, "tag": self._tag, "work": self.work.name}
+            (team_folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+        except OSError as error:
+            os.close(self._lock)
+            problem = f"{safe(team_folder)}: it cannot be written to ({why(error)})"
+            raise OutputError(problem) from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+        label = f"{LABEL}={key}"
+        self._process = subprocess.Popen(
+            [
+                *("sh", "-c", _SCRIPT, "guard", engine.program),
+                *(label, self._tag, str(self.work)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us alone
+            pass_fds=(self._lock,),
+        )
+        self.work.mkdir()
+
+    @property
+    def is_image_ours(self) -> bool:
+        """Whether the image was not there before, and is removed at the end."""
+        return bool(self._tag)
+
+    def close(self) -> None:
+        """Remove everything; nothing if that was done."""
+        if self._process.returncode is not None:
+            return
+        clean_up(self._engine, self._folder)
+        if self._process.stdin:
+            with suppress(OSError):
+                self._process.stdin.write(b"done\n")
+                self._process.stdin.close()
+        self._process.wait()
+        os.close(self._lock)
+
+
+def _lock(folder: Path) -> int:
+    """Lock a folder against other measurements."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        problem = f"{safe(folder)}: it cannot be made ({why(error)})"
+        raise OutputError(problem) from error
+    for _ in range(WAIT_S * 10):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return descriptor
+    os.close(descriptor)
+    problem = "another measurement of this team is running"
+    raise MeasurementError(str(folder), problem, "Wait for it, or end it.")
+
+
+def clean_up(engine: Engine, team_folder: Path) -> None:
+    """Remove what a measurement of a team has made, if there is anything.
+
+    Raises
+    ------
+    MeasurementError
+        If a folder cannot be removed.
+    """
+    try:
+        state = json.loads((team_folder / STATE).read_text(encoding="utf-8"))
+        key, tag, work = (str(state[name]) for name in ("key", "tag", "work"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    engine.remove_containers(key)
+    folder = team_folder / Path(work).name
+    if tag:
+        if folder.exists():
+            engine.hand_over(tag, folder, key)
+        engine.remove_image(tag)
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        problem = "a container's files cannot be removed"
+        remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
+        raise MeasurementError(str(folder), problem, remedy)
+    (team_folder / STATE).unlink(missing_ok=True)

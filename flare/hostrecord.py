@@ -1,0 +1,98 @@
+"""Writes down what may matter when values are questioned: host, driver, limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from flare._version import __version__
+from flare.errors import MeasurementError, OutputError
+from flare.names import safe, why
+from flare.resources import available_bytes, available_cpus
+
+RECORD = "measurement.json"
+"""In the folder of a team."""
+
+
+class Record:
+    """The record of a team, which a measurement that goes on adds to.
+
+    Parameters
+    ----------
+    file : Path
+        Where it is, or will be.
+    settings : mapping
+        What must not change while a team is measured.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, and has other settings.
+    """
+
+    def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
+        self._file, self._settings = file, dict(settings)
+        self._sessions: list[Any] = []
+        if not file.exists():
+            return
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            before = dict(content["settings"])
+            self._sessions = list(content["sessions"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problem = "it is not what this program has written"
+            raise MeasurementError(str(file), problem) from error
+        for name, value in settings.items():
+            if before.get(name) != value:
+                was, now = safe(str(before.get(name))), safe(str(value))
+                problem = f"the team was measured with {name} {was}, now it is {now}"
+                remedy = "Measure it as before, or all anew with another --output."
+                raise MeasurementError(str(file), problem, remedy)
+
+    def add(self, session: Mapping[str, Any]) -> None:
+        """Add what a measurement was made with; the file is whole or as before.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        today = date.today().isoformat()
+        self._sessions.append({"date": today, "version": __version__, **session})
+        content = {"settings": self._settings, "sessions": self._sessions}
+        part = self._file.with_name(f".{self._file.name}.part")
+        try:
+            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            part.replace(self._file)
+        except OSError as error:
+            problem = f"{safe(self._file)}: it cannot be written ({why(error)})"
+            raise OutputError(problem) from error
+
+
+def describe_host() -> dict[str, Any]:
+    """The computer that a measurement is made on."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "cpus_available": available_cpus(),
+        "memory_mb": available_bytes() >> 20,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    """The name of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
+        platform.processor(),
+    )

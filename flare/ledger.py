@@ -1,0 +1,91 @@
+"""Remembers which archive of each team counts: the one that was sent first."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from flare.errors import MeasurementError, OutputError
+from flare.names import safe, why
+
+FILE_NAME = "ledger.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An archive that a team has sent, and that was accepted."""
+
+    team: str
+    archive_sha256: str
+    paper: str
+    """Its short paper, as the organisers name it; may be empty."""
+    date: str
+    """Of the first time that it was measured, as 2026-11-20."""
+    reason: str
+    """Why it replaces an earlier one; empty for the first."""
+
+
+COLUMNS = tuple(field.name for field in fields(Entry))
+
+
+def read_ledger(file: Path) -> tuple[Entry, ...]:
+    """All entries, the oldest first; none if there is no ledger yet.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read.
+    """
+    try:
+        if not file.exists():
+            return ()
+        with file.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.reader(content))
+        if not rows or tuple(rows[0]) != COLUMNS:
+            raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
+        return tuple(Entry(**dict(zip(COLUMNS, row, strict=True))) for row in rows[1:])
+    except (OSError, ValueError, csv.Error) as error:
+        raise MeasurementError(str(file), "it cannot be read") from error
+
+
+def register(file: Path, entry: Entry) -> Entry:
+    """Accept an archive, if it is a team's first one, or there is a reason.
+
+    Returns
+    -------
+    Entry
+        That of the archive, which may be older than the one given.
+
+    Raises
+    ------
+    MeasurementError
+        If the team has sent another archive before, and there is no reason.
+    OutputError
+        If the ledger cannot be written.
+    """
+    entries = read_ledger(file)
+    own = [known for known in entries if known.team == entry.team]
+    if own and own[-1].archive_sha256 == entry.archive_sha256:
+        return own[-1]
+    if own and not entry.reason:
+        problem = (
+            f"team {safe(entry.team)} has sent another archive on {own[-1].date}"
+            f" (SHA-256 {own[-1].archive_sha256[:12]}, now {entry.archive_sha256[:12]})"
+        )
+        remedy = (
+            "A team sends one; if it may replace it, say why: --new-archive REASON."
+        )
+        raise MeasurementError(str(file), problem, remedy)
+    part = file.with_name(f".{file.name}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w", encoding="utf-8", newline="") as content:
+            writer = csv.writer(content, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(map(astuple, (*entries, entry)))
+        part.replace(file)
+    except OSError as error:
+        problem = f"{safe(file)}: it cannot be written ({why(error)})"
+        raise OutputError(problem) from error
+    return entry

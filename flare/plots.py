@@ -1,0 +1,62 @@
+"""Draws GPU memory over time from the traces of a team, without a display."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from flare.errors import MeasurementError, OutputError
+from flare.names import safe, why
+from flare.teamfolders import TRACES
+
+PLOTS = "plots"
+
+
+def draw_traces(folder: Path) -> tuple[Path, ...]:
+    """Draw a picture of each trace of a team, plots/CASE.png.
+
+    Raises
+    ------
+    MeasurementError
+        If matplotlib is not installed.
+    OutputError
+        If a picture cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        option = "--plots"
+        problem = "matplotlib is not installed"
+        remedy = "Install it: pip install '.[plots]'."
+        raise MeasurementError(option, problem, remedy) from error
+    written = []
+    for trace in sorted((folder / TRACES).glob("*.csv")):
+        with trace.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.DictReader(content))
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        axes = figure.add_subplot(
+            title=safe(trace.stem), xlabel="seconds", ylabel="MB (2^20 bytes)"
+        )
+        for column, name in (
+            ("gpu_memory_mb", "GPU memory"),
+            ("host_memory_mb", "memory of the container"),
+        ):
+            points = [
+                (float(row["seconds"]), float(row[column]))
+                for row in rows
+                if row[column]
+            ]
+            if points:
+                axes.step(*zip(*points, strict=True), where="post", label=name)
+        axes.set_ylim(bottom=0)
+        if axes.lines:
+            axes.legend()
+        file = folder / PLOTS / f"{trace.stem}.png"
+        try:
+            file.parent.mkdir(exist_ok=True)
+            figure.savefig(file)
+        except OSError as error:
+            problem = f"{safe(file)}: it cannot be written ({why(error)})"
+            raise OutputError(problem) from error
+        written.append(file)
+    return tuple(written)

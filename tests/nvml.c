@@ -1,0 +1,106 @@
+/* Speaks NVML's C interface for one made-up GPU, for tests of flare/gpu.py.
+
+   The file that FAKE_NVML names holds, in MB: total, reserved and allocated memory; then
+   the ID of a process that uses the GPU, or 0; whether MIG is on; and the reasons why
+   the clock is slowed down. It is read anew with every call. OLD leaves out what drivers
+   before 510 do not have. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long bytes;
+struct state { bytes total, reserved, used, pid, mig, reasons; };
+struct memory { bytes total, free, used; };
+struct memory_v2 { unsigned version; bytes total, reserved, free, used; };
+struct process { unsigned pid; bytes used; unsigned gpu, compute; };
+enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, GPU_LOST = 15 };
+
+static int read_state(struct state *s) {
+  FILE *file = fopen(getenv("FAKE_NVML"), "r");
+  if (!file) return GPU_LOST;
+  int count = fscanf(file, "%llu %llu %llu %llu %llu %llu", &s->total, &s->reserved,
+                     &s->used, &s->pid, &s->mig, &s->reasons);
+  fclose(file);
+  return count == 6 ? OK : GPU_LOST;
+}
+
+int nvmlInitWithFlags(unsigned flags) { return OK; }
+int nvmlShutdown(void) { return OK; }
+const char *nvmlErrorString(int code) {
+  return code == GPU_LOST ? "GPU is lost" : code == NOT_FOUND ? "Not Found" : "Other";
+}
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+  *device = (void *)1;
+  return index ? NOT_FOUND : OK;
+}
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+  *device = (void *)1;
+  return strcmp(uuid, "GPU-11111111-2222") ? NOT_FOUND : OK;
+}
+int nvmlDeviceGetUUID(void *device, char *text, unsigned size) {
+  strcpy(text, "GPU-11111111-2222");
+  return OK;
+}
+int nvmlDeviceGetName(void *device, char *text, unsigned size) {
+  strcpy(text, "Made-up 1");
+  return OK;
+}
+int nvmlSystemGetDriverVersion(char *text, unsigned size) {
+  strcpy(text, "999.1");
+  return OK;
+}
+int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *pending) {
+  struct state s;
+  int code = read_state(&s);
+  *now = *pending = s.mig;
+  return code;
+}
+
+/* The first version counts what is reserved as used; the second one does not. */
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *m) {
+  struct state s;
+  int code = read_state(&s);
+  m->total = s.total << 20;
+  m->used = (s.used + s.reserved) << 20;
+  m->free = m->total - m->used;
+  return code;
+}
+#ifndef OLD
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *m) {
+  struct state s;
+  int code = read_state(&s);
+  m->total = s.total << 20;
+  m->reserved = s.reserved << 20;
+  m->used = s.used << 20;
+  m->free = m->total - m->used - m->reserved;
+  return code;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                            struct process *processes) {
+  struct state s;
+  int code = read_state(&s);
+  unsigned room = *count;
+  *count = s.pid ? 1 : 0;
+  if (code || !s.pid) return code;
+  if (!processes || room < 1) return TOO_SMALL;
+  processes[0].pid = s.pid;
+  processes[0].used = 1 << 20;
+  return OK;
+}
+int nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *mhz) {
+  *mhz = 1500;
+  return OK;
+}
+int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *celsius) {
+  *celsius = 61;
+  return OK;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, bytes *reasons) {
+  struct state s;
+  int code = read_state(&s);
+  *reasons = s.reasons;
+  return code;
+}
+#endif

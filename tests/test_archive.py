@@ -1,0 +1,428 @@
+"""Archives of images, written here byte by byte: what is refused, and what doubted."""
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from flare.archive import check_script, read_archive
+from flare.errors import InputError
+from tests.builders import ROOT
+
+SCRIPT = b"python predict.py\n"
+FILES = {"bin": "-> usr/bin", "usr/bin/bash": b"x", "usr/bin/sh": "-> dash",
+         "usr/bin/dash": b"x", "workspace/predict.sh": SCRIPT}  # fmt: skip
+
+
+SECOND_LIST = json.dumps(
+    {
+        "manifests": [
+            {"annotations": {"io.containerd.image.name": "docker.io/library/python:3"}}
+        ]
+    }
+).encode()
+
+
+def tar(files):
+    """A tar file; a text that begins with an arrow is a link."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            if isinstance(data, str) and data.startswith("-> "):
+                entry.type, entry.linkname = tarfile.SYMTYPE, data[3:]
+                archive.addfile(entry)
+            elif data is None:
+                entry.type = tarfile.DIRTYPE
+                archive.addfile(entry)
+            else:
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+    return content.getvalue()
+
+
+def configuration(**settings):
+    """The configuration of an image."""
+    found = {"os": "linux", "architecture": "amd64"}
+    found |= {key: settings.pop(key) for key in list(settings) if key in found}
+    return found | {"config": {"WorkingDir": "/workspace", **settings}}
+
+
+def save(
+    folder, *layers, name="team_a.tar.gz", tags=("team_a:latest",), compress=True,
+    layout="legacy", manifest=None, more=None, **settings,
+):  # fmt: skip
+    """Write what `docker save` would write of an image with some layers."""
+    config = json.dumps(configuration(**settings)).encode()
+    digest = hashlib.sha256(config).hexdigest()
+    blobs = [tar(layer) for layer in layers or (FILES,)]
+    names = [
+        f"{n}/layer.tar" if layout == "legacy" else f"blobs/sha256/{n:064}"
+        for n in range(len(blobs))
+    ]
+    config_name = f"{digest}.json" if layout == "legacy" else f"blobs/sha256/{digest}"
+    entry = {"Config": config_name, "RepoTags": list(tags), "Layers": names}
+    files = dict(zip(names, blobs, strict=True)) | {config_name: config}
+    files["manifest.json"] = json.dumps(manifest or [entry]).encode()
+    files |= more or {}
+    content = tar(files)
+    file = folder / name
+    file.write_bytes(gzip.compress(content, 1) if compress else content)
+    return file
+
+
+def findings(file):
+    return [problem.problem for problem in read_archive(file).problems]
+
+
+@pytest.mark.parametrize("layout", ["legacy", "oci"])
+@pytest.mark.parametrize("compress", [True, False])
+def test_an_archive_that_is_right(tmp_path, layout, compress):
+    """Both layouts of docker save; a plain tar under that name is as good."""
+    file = save(tmp_path, layout=layout, compress=compress)
+
+    archive = read_archive(file)
+
+    assert (archive.problems, archive.doubts) == ((), ())
+    assert (archive.team, archive.tag) == ("team_a", "team_a:latest")
+    assert archive.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    config = json.dumps(configuration()).encode()
+    assert archive.image == hashlib.sha256(config).hexdigest()
+    # bash, dash and the script: the sizes of the files of all layers.
+    assert archive.unpacked_bytes == 1 + 1 + len(SCRIPT)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Team_A.tar.gz", "a team's name cannot be the name of an image"),
+        ("team a.tar.gz", "a team's name cannot be the name of an image"),
+        ("-team.tar.gz", "a team's name cannot be the name of an image"),
+        ("team_a.tar", "its name does not end in .tar.gz"),
+        ("team_a.tgz", "its name does not end in .tar.gz"),
+    ],
+)
+def test_names(tmp_path, name, problem):
+    team = name.removesuffix(".tar.gz")
+
+    assert problem in findings(save(tmp_path, name=name, tags=[f"{team}:latest"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tags": ["other:latest"]}, "its tags are other:latest; expected team_a:"),
+        ({"tags": ["team_a:v1"]}, "its tags are team_a:v1; expected team_a:latest"),
+        ({"tags": []}, "its tags are none: it was saved by its ID; expected"),
+        # Loading it would put the team's image in the place of another one.
+        (
+            {"tags": ["team_a:latest", "python:3.13-slim"]},
+            "its tags are team_a:latest, python:3.13-slim; expected team_a:latest",
+        ),
+        (
+            {"more": {"index.json": SECOND_LIST}},
+            "its tags are team_a:latest, python:3; expected team_a:latest alone",
+        ),
+        ({"manifest": [{}, {}]}, "it holds 2 images, expected one"),
+        ({"manifest": {"a": 1}}, "it has no manifest.json: docker save has not"),
+        (
+            {"manifest": [{"RepoTags": ["team_a:latest"], "Config": "x.json"}]},
+            "its manifest names no configuration, or no layers",
+        ),
+        ({"architecture": "arm64"}, "it is for linux/arm64, not linux/amd64"),
+        ({"os": "windows"}, "it is for windows/amd64, not linux/amd64"),
+        (
+            {"Entrypoint": ["python", "main.py"]},
+            "its entrypoint (python main.py) swallows the command that is run",
+        ),
+        (
+            {"Entrypoint": ["/bin/sh", "-c", "sh predict.sh"]},
+            "its entrypoint (/bin/sh -c sh predict.sh) swallows the command",
+        ),
+        ({"WorkingDir": "/app"}, "there is no predict.sh in its working directory /app"
+         ", but /workspace/predict.sh"),
+        ({"WorkingDir": ""}, "there is no predict.sh in its working directory /, but"),
+        (
+            {"Env": ["CUDA_VISIBLE_DEVICES=1"]},
+            "its environment sets CUDA_VISIBLE_DEVICES to 1, but the container sees",
+        ),
+        (
+            {"Env": ["CUDA_VISIBLE_DEVICES="]},
+            "its environment sets CUDA_VISIBLE_DEVICES to nothing",
+        ),
+    ],
+)  # fmt: skip
+def test_images_that_cannot_be_run(tmp_path, options, problem):
+    (found,) = findings(save(tmp_path, **options))
+
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("options", "doubt"),
+    [
+        (
+            {"Entrypoint": ["/start.sh"]},
+            'its entrypoint (/start.sh) has to run what follows it (exec "$@")',
+        ),
+        (
+            {"Env": ["BASH_ENV=/x"]},
+            "BASH_ENV is set in its environment: bash runs that file before anything"
+            " else",
+        ),
+        ({"Env": ["NVIDIA_VISIBLE_DEVICES=void"]}, "NVIDIA_VISIBLE_DEVICES is void: no"
+         " GPU"),
+    ],
+)  # fmt: skip
+def test_images_that_are_doubtful(tmp_path, options, doubt):
+    archive = read_archive(save(tmp_path, **options))
+
+    assert (archive.problems, archive.doubts) == ((), (doubt,))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"Entrypoint": ["/opt/nvidia/nvidia_entrypoint.sh"]},
+        {"Entrypoint": ["/usr/bin/tini", "--"]},
+        {"Entrypoint": None, "Env": None},
+        {"Env": ["CUDA_VISIBLE_DEVICES=0", "PATH=/bin"]},
+        {"WorkingDir": "workspace/"},
+    ],
+)
+def test_images_that_are_as_good(tmp_path, settings):
+    archive = read_archive(save(tmp_path, **settings))
+
+    assert (archive.problems, archive.doubts) == ((), ())
+
+
+# --- Layers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layers", "problem"),
+    [
+        ([{"workspace/predict.sh": SCRIPT}], "it has no /bin/bash"),
+        # A later layer removes, empties or replaces what an earlier one has.
+        ([FILES, {"usr/bin/.wh.bash": b""}], "it has no /bin/bash"),
+        ([FILES, {"usr/.wh..wh..opq": b""}], "it has no /bin/bash"),
+        ([FILES, {".wh.usr": b""}], "it has no /bin/bash"),
+        ([FILES, {"bin": "-> nowhere"}], "it has no /bin/bash"),
+        (
+            [FILES, {"workspace/.wh.predict.sh": b""}],
+            "there is no predict.sh in its working directory /workspace",
+        ),
+        (
+            [FILES, {"workspace/predict.sh": None}],
+            "/workspace/predict.sh is no file",
+        ),
+        ([FILES, {"workspace/predict.sh": b""}], "predict.sh is empty"),
+    ],
+)
+def test_what_later_layers_do(tmp_path, layers, problem):
+    assert findings(save(tmp_path, *layers)) == [problem]
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [FILES, {"usr/bin/.wh.bash": b""}, {"usr/bin/bash": b"x"}],
+        [{**FILES, "bin": "-> /usr/bin"}],
+        [{"bin/bash": b"x", "workspace": "-> app/code", "app/code/predict.sh": SCRIPT}],
+        [FILES, {"etc/.wh.bash": b""}],
+    ],
+)
+def test_layers_that_leave_what_is_needed(tmp_path, layers):
+    assert findings(save(tmp_path, *layers)) == []
+
+
+def test_links_in_circles_end(tmp_path):
+    layer = {"bin": "-> usr", "usr": "-> bin", "workspace/predict.sh": SCRIPT}
+
+    assert findings(save(tmp_path, layer)) == ["it has no /bin/bash"]
+
+
+def test_a_layer_that_is_stored_once_and_linked_to(tmp_path):
+    manifest = [{"RepoTags": ["team_a:latest"], "Layers": ["0/layer.tar", "b/x.tar"]}]
+    config = json.dumps(configuration()).encode()
+    manifest[0]["Config"] = f"{hashlib.sha256(config).hexdigest()}.json"
+    more = {"b/x.tar": "-> ../0/layer.tar"}
+
+    archive = read_archive(save(tmp_path, manifest=manifest, more=more))
+
+    assert (archive.problems, archive.doubts) == ((), ())
+
+
+def test_a_layer_that_cannot_be_looked_into_is_doubtful(tmp_path):
+    """Such as one that is compressed in a way that Python does not know."""
+    name = "0/layer.tar"
+
+    archive = read_archive(save(tmp_path, more={name: b"\x28\xb5\x2f\xfd" + bytes(99)}))
+
+    assert archive.problems == ()
+    assert archive.doubts == ("1 of its layers cannot be looked into",)
+
+
+# --- Files that are no archives ---------------------------------------------------
+
+
+def hostile_sizes():
+    """A header that claims 2^62 bytes."""
+    entry = tarfile.TarInfo("big")
+    entry.size = 2**62
+    return entry.tobuf()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "it is no tar file that can be read to its end"),
+        (b"hello" * 1000, "it is no tar file that can be read to its end"),
+        (gzip.compress(tar(FILES))[:100], "it is no tar file that can be read to"),
+        (gzip.compress(b""), "it is no tar file that can be read to its end"),
+        (tar({"x": b"1"}), "it has no manifest.json: docker save has not written it"),
+        (tar({"manifest.json": b"[" * 99999}), "it has no manifest.json"),
+        (hostile_sizes(), "it holds more than 128 GiB, or too many files"),
+    ],
+    ids=["empty", "text", "cut", "gzip of nothing", "other tar", "deep", "huge"],
+)
+def test_files_that_are_no_archives(tmp_path, content, problem):
+    file = tmp_path / "team_a.tar.gz"
+    file.write_bytes(content)
+
+    (found,) = findings(file)
+    assert found.startswith(problem)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="it cannot be read"):
+        read_archive(tmp_path / "team_a.tar.gz")
+
+
+# --- predict.sh -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (b"python predict.py\r\n", "predict.sh has Windows line ends"),
+        (b"\xef\xbb\xbfpython predict.py\n", "predict.sh begins with a byte order"),
+        (b"# later\n\n", "predict.sh is empty"),
+        (
+            b"CUDA_VISIBLE_DEVICES=1 python x.py\n",
+            "predict.sh sets CUDA_VISIBLE_DEVICES to 1, but the container sees one GPU",
+        ),
+        (b"export CUDA_VISIBLE_DEVICES='2'\n", "predict.sh sets CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_scripts_that_cannot_work(script, problem):
+    ((found, _),), _ = check_script(script, is_bash=False)
+
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        b"python predict.py\n",
+        b"# CUDA_VISIBLE_DEVICES=1\npython predict.py\n",
+        b"CUDA_VISIBLE_DEVICES=0 python predict.py",
+        b'if [ -f x ]; then . ./env.sh; fi\npython3 -c "print(1)" > log 2>&1\n',
+    ],
+)
+def test_scripts_that_are_right(script):
+    assert check_script(script, is_bash=False) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (b"source activate\n", "source"),
+        (b"if [[ -f x ]]; then echo; fi\n", "[["),
+        (b"function f { echo; }\n", "function"),
+        (b"files=(a b)\n", "an array"),
+        (b"cat <<< text\n", "<<<"),
+        (b"python x.py &> log\n", "&>"),
+        (b"diff <(ls a) <(ls b)\n", "<("),
+        (b"pushd x\n", "pushd"),
+    ],
+)
+def test_bash_words_are_doubtful_unless_sh_is_bash(script, words):
+    problems, (doubt,) = check_script(script, is_bash=False)
+
+    assert problems == []
+    assert doubt.startswith(f"predict.sh is run by sh, which does not know {words}")
+    assert check_script(script, is_bash=True) == ([], [])
+
+
+def test_sh_that_is_bash(tmp_path):
+    layer = FILES | {
+        "usr/bin/sh": "-> bash",
+        "workspace/predict.sh": b"source activate\n",
+    }
+
+    assert read_archive(save(tmp_path, layer)).doubts == ()
+
+
+# --- The command ------------------------------------------------------------------
+
+
+def check(*arguments):
+    run = subprocess.run(
+        [sys.executable, "-m", "flare", "check", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_the_command_says_all_that_is_wrong(tmp_path):
+    layer = {"workspace/predict.sh": b"source x\r\n"}
+    file = save(tmp_path, layer, architecture="arm64")
+
+    status, stdout, _ = check(file)
+
+    assert status == 1
+    assert stdout == (
+        "team_a.tar.gz: it is for linux/arm64, not linux/amd64. Build it with"
+        " --platform linux/amd64. [F15]\n"
+        "team_a.tar.gz: it has no /bin/bash. Install bash in the image. [F15]\n"
+        "team_a.tar.gz: predict.sh has Windows line ends. Run dos2unix predict.sh, and"
+        " build the image again. [F15]\n"
+        "team_a.tar.gz: doubtful: predict.sh is run by sh, which does not know source"
+        " (write: .)\n"
+    )
+
+
+def test_the_command_passes_an_archive_that_is_right(tmp_path):
+    status, stdout, stderr = check(save(tmp_path))
+
+    assert (status, stderr) == (0, "")
+    assert stdout.startswith("team_a.tar.gz: image ")
+    assert stdout.endswith(" of team team_a, 0 MB unpacked, can be loaded.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
+        ((".", "--run", "x"), "--run: only an image can be run, TEAMNAME.tar.gz."),
+        (("no.tar.gz",), "no.tar.gz: it cannot be read (no such file or directory)."),
+        (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
+    ],
+)
+def test_what_cannot_be_asked_for(tmp_path, arguments, problem):
+    archive = str(save(tmp_path))
+
+    status, _, stderr = check(*(a.replace("{archive}", archive) for a in arguments))
+
+    assert status == 1
+    assert stderr.startswith(problem)
+    assert stderr.count("\n") == 1

@@ -1,0 +1,71 @@
+"""Each team sends one archive; another one needs a reason."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from flare.errors import MeasurementError, OutputError
+from flare.ledger import Entry, read_ledger, register
+
+FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
+
+
+def test_the_first_archive_is_written_down(tmp_path):
+    file = tmp_path / "results" / "ledger.csv"
+
+    register(file, FIRST)
+    register(file, replace(FIRST, team="b", paper="paper 7"))
+
+    with file.open() as content:
+        rows = list(csv.DictReader(content))
+    assert [(row["team"], row["paper"], row["date"]) for row in rows] == [
+        *(("a", "", "2026-01-01"), ("b", "paper 7", "2026-01-01")),
+    ]
+
+
+def test_the_same_archive_is_no_second_one(tmp_path):
+    file = tmp_path / "ledger.csv"
+    register(file, FIRST)
+
+    again = register(file, replace(FIRST, date="2026-02-02"))
+
+    assert again == FIRST
+    assert read_ledger(file) == (FIRST,)
+
+
+def test_another_archive_is_refused_without_a_reason(tmp_path):
+    file = tmp_path / "ledger.csv"
+    register(file, FIRST)
+    other = replace(FIRST, archive_sha256="2" * 64, date="2026-02-02")
+
+    with pytest.raises(MeasurementError) as caught:
+        register(file, other)
+    assert str(caught.value) == (
+        f"{file}: team a has sent another archive on 2026-01-01 (SHA-256 111111111111,"
+        " now 222222222222). A team sends one; if it may replace it, say why:"
+        " --new-archive REASON. [H07]"
+    )
+    assert read_ledger(file) == (FIRST,)
+
+    replaced = replace(other, reason="wrong file")
+    assert register(file, replaced) == replaced
+    assert read_ledger(file) == (FIRST, replaced)
+    with pytest.raises(MeasurementError, match="another archive on 2026-02-02"):
+        register(file, FIRST)
+
+
+@pytest.mark.parametrize("text", ["", "team\n", "x" * 9, "\xff"])
+def test_a_ledger_that_is_none(tmp_path, text):
+    file = tmp_path / "ledger.csv"
+    file.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(MeasurementError):
+        register(file, FIRST)
+
+
+def test_a_ledger_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written"):
+        register(tmp_path / "file" / "ledger.csv", FIRST)

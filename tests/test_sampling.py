@@ -1,0 +1,199 @@
+"""Sampling with scripted memory, clocks and control groups."""
+
+import time
+
+import pytest
+
+from flare.errors import DeviceError
+from flare.gpu import DeviceState, MemoryReading
+from flare.sampling import ControlGroup, Probe, Sampler, collect
+
+
+class ScriptedGpu:
+    """A GPU whose memory, processes and state are scripted."""
+
+    def __init__(self, allocated=(), processes=(), states=()):
+        self.allocated = iter(allocated)
+        self.seen = iter(processes)
+        self.states = iter(states)
+
+    def read(self):
+        value = next(self.allocated, None)
+        if value is None:
+            problem = "the GPU does not answer any more"
+            raise DeviceError(problem)
+        return MemoryReading(
+            total_mb=1000.0,
+            free_mb=1000.0 - value - 7.0,
+            used_mb=value,
+            reserved_mb=7.0,
+        )
+
+    def processes(self):
+        return frozenset(next(self.seen, ()))
+
+    def state(self):
+        return next(self.states, DeviceState())
+
+
+class ScriptedGroup:
+    """A container with some processes."""
+
+    def __init__(self, processes=()):
+        self.own = frozenset(processes)
+
+    def read(self):
+        return 5.0, 1.5
+
+    def processes(self):
+        return self.own
+
+
+class Clock:
+    """A clock that goes on only when it is told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_samples_come_at_multiples_of_the_interval():
+    """Reading takes 10 ms: that does not add up, as in the official scripts."""
+    clock, pauses = Clock(), []
+
+    class SlowGpu(ScriptedGpu):
+        def read(self):
+            clock.now += 0.01
+            return super().read()
+
+    def pause(seconds):
+        pauses.append(seconds)
+        clock.now += seconds
+        return len(pauses) == 4
+
+    probe = Probe(gpu=SlowGpu([1, 2, 3, 4, 5]))
+    samples = list(collect(probe, 100.0, 0.1, clock, pause))
+
+    assert [sample.seconds for sample in samples] == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert pauses == pytest.approx([0.09] * 4)
+
+
+def test_a_late_sample_leaves_out_what_it_has_missed():
+    """One pause takes 0.25 s too long: the next samples are at multiples again."""
+    clock = Clock()
+    delays = iter((0.0, 0.25, 0.0, 0.0))
+    left = iter((False, False, False, True))
+
+    def pause(seconds):
+        clock.now += seconds + next(delays)
+        return next(left)
+
+    probe = Probe(gpu=ScriptedGpu(range(9)))
+    times = [s.seconds for s in collect(probe, 100.0, 0.1, clock, pause)]
+
+    assert times == pytest.approx([0, 0.1, 0.45, 0.5])
+
+
+def test_allocated_is_what_is_neither_free_nor_reserved():
+    sample = Probe(gpu=ScriptedGpu([300.0])).sample(0.0)
+
+    assert (sample.gpu_memory_mb, sample.gpu_free_mb) == (300.0, 693.0)
+    assert (sample.gpu_total_mb, sample.gpu_reserved_mb) == (1000.0, 7.0)
+
+
+def test_other_processes_on_the_gpu_are_strangers():
+    """5 and 6 are the container's; 7 is not, whenever it is seen."""
+    gpu = ScriptedGpu([1.0] * 30, processes=[(5,), (5, 6), (5, 7)])
+    probe = Probe(gpu=gpu, group=ScriptedGroup({5, 6}))
+
+    for number in range(21):
+        probe.sample(number / 10)
+
+    assert probe.strangers == {7}
+
+
+def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
+    gpu = ScriptedGpu([40.0, 41.0, 90.0, 40.0, 40.0], processes=[(3,)])
+    sampler = Sampler(Probe(gpu=gpu), 0.1)
+
+    sampler.look_before()
+    trace = sampler.stop(0.0)
+
+    assert trace.idle_mb == 40.0  # the median of the five
+    assert trace.strangers == {3}
+
+
+def test_throttling_is_remembered():
+    states = [DeviceState(is_throttled=True), DeviceState(is_throttled=False)]
+    probe = Probe(gpu=ScriptedGpu([1.0] * 30, states=states))
+
+    for number in range(21):
+        probe.sample(number / 10)
+
+    assert probe.is_throttled
+
+
+def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
+    sampler = Sampler(Probe(gpu=ScriptedGpu([1.0, 2.0])), 0.001)
+
+    start = sampler.start()
+    time.sleep(0.1)
+    trace = sampler.stop(time.perf_counter() - start)
+
+    assert [sample.gpu_memory_mb for sample in trace.samples] == [1.0, 2.0]
+    assert trace.problem == "the GPU does not answer any more"
+
+
+def test_samples_after_the_end_do_not_count():
+    sampler = Sampler(Probe(gpu=ScriptedGpu([1.0] * 1000)), 0.001)
+
+    sampler.start()
+    time.sleep(0.05)
+    trace = sampler.stop(0.0)
+
+    assert all(sample.seconds <= 0 for sample in trace.samples)
+
+
+# --- Control groups ---------------------------------------------------------------
+
+
+def write(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.mark.parametrize(
+    "folder", ["docker/abc", "system.slice/docker-abc.scope", "user/x/libpod-abc.scope"]
+)
+def test_version_2(tmp_path, folder):
+    write(tmp_path / "cgroup.controllers", "cpu memory\n")
+    place = tmp_path / folder
+    write(place / "memory.current", f"{30 * 2**20}\n")
+    write(place / "memory.stat", f"anon 5\ninactive_file {10 * 2**20}\n")
+    write(place / "cpu.stat", "usage_usec 2500000\nuser_usec 1\n")
+    write(place / "cgroup.procs", "12\n13\n")
+    group = ControlGroup("abc", tmp_path)
+
+    assert group.read() == (20.0, 2.5)
+    assert group.processes() == {12, 13}
+
+
+def test_version_1(tmp_path):
+    memory = tmp_path / "memory" / "docker" / "abc"
+    write(memory / "memory.usage_in_bytes", f"{30 * 2**20}\n")
+    write(memory / "memory.stat", f"inactive_file 1\ntotal_inactive_file {2**20}\n")
+    write(memory / "cgroup.procs", "12\n")
+    write(tmp_path / "cpuacct" / "docker" / "abc" / "cpuacct.usage", "1500000000\n")
+    group = ControlGroup("abc", tmp_path)
+
+    assert group.read() == (29.0, 1.5)
+    assert group.processes() == {12}
+
+
+def test_a_container_that_is_not_there(tmp_path):
+    group = ControlGroup("abc", tmp_path)
+
+    assert group.read() == (None, None)
+    assert group.processes() == frozenset()

@@ -1,0 +1,114 @@
+"""The numbers that are taken from samples: by hand, and by the official rule."""
+
+import csv
+
+import pytest
+
+from flare.challenge import MaxMemory
+from flare.errors import OutputError
+from flare.traces import Sample, Trace, area, max_memory_mb, write_trace
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        # field.md: a peak of 0.4 s at 5200 MB counts in a run of 15 or 19 s (4 of 150
+        # or 190 samples are more than 2 %), and vanishes in one of 21 or 30 s.
+        *((15, 5200.0), (19, 5200.0), (21, 1000.0), (30, 1000.0)),
+    ],
+)
+def test_the_official_rule_on_a_short_peak(seconds, expected):
+    values = [1000.0] * (10 * seconds - 4) + [5200.0] * 4
+
+    assert max_memory_mb(values, MaxMemory.STABLE) == (expected, True)
+    assert max_memory_mb(values, MaxMemory.PLAIN) == (5200.0, True)
+
+
+def test_where_the_official_script_crashes_the_plain_maximum_is_taken():
+    """A hundred different values: none fills more than 2 % of them."""
+    values = [float(n) for n in range(100)]
+
+    assert max_memory_mb(values, MaxMemory.STABLE) == (99.0, False)
+
+
+def test_two_percent_exactly_are_not_enough():
+    """Two of a hundred samples are 2 %; three of a hundred are more."""
+    two = [1.0] * 98 + [9.0] * 2
+    three = [1.0] * 97 + [9.0] * 3
+
+    assert max_memory_mb(two, MaxMemory.STABLE) == (1.0, True)
+    assert max_memory_mb(three, MaxMemory.STABLE) == (9.0, True)
+
+
+def test_the_largest_of_the_frequent_values_counts():
+    values = [1.0] * 50 + [3.0] * 10 + [2.0] * 40
+
+    assert max_memory_mb(values, MaxMemory.STABLE) == (3.0, True)
+
+
+def test_areas_go_by_true_times():
+    """From 0 to 1 s 100 MB: 100; then 2 s rising to 300: 2 * 200 = 400."""
+    assert area([(0, 100), (1, 100), (3, 300)]) == 500
+    assert area([(5, 100)]) == 0
+
+
+def make_trace(times, runtime_s, interval_s=0.1, **options):
+    samples = tuple(Sample(seconds=t, gpu_memory_mb=1.0) for t in times)
+    return Trace(samples=samples, interval_s=interval_s, runtime_s=runtime_s, **options)
+
+
+def test_intervals_and_gaps():
+    """Samples at 0, 0.1, 0.2 and 1.0 s of a run of 1.1 s."""
+    trace = make_trace((0.0, 0.1, 0.2, 1.0), 1.1)
+
+    assert trace.mean_interval_s == pytest.approx(1 / 3)
+    assert trace.longest_gap_s == pytest.approx(0.8)
+    assert trace.doubts == ("only 4 samples", "no sample for 0.8 s")
+
+
+def test_a_gap_at_either_end_is_one():
+    times = [0.7 + n / 10 for n in range(20)]
+    assert make_trace(times, 2.7).longest_gap_s == pytest.approx(0.7)
+    assert make_trace([n / 10 for n in range(20)], 4.0).longest_gap_s == pytest.approx(
+        2.1
+    )
+
+
+def test_nothing_is_doubtful_about_regular_samples():
+    times = [n / 10 for n in range(20)]
+
+    assert make_trace(times, 2.0).doubts == ()
+    assert make_trace(times, 2.0, strangers=frozenset({7})).doubts == (
+        "1 other processes used the GPU",
+    )
+    assert make_trace(times, 2.0, is_throttled=True).doubts == (
+        "the GPU was throttled",
+    )
+    assert make_trace(times, 2.0, problem="it died").doubts == ("it died",)
+
+
+def test_a_trace_without_samples():
+    trace = make_trace((), 3.0)
+
+    assert (trace.mean_interval_s, trace.longest_gap_s) == (None, 3.0)
+    assert trace.doubts[0] == "only 0 samples"
+
+
+def test_a_trace_is_a_table(tmp_path):
+    trace = make_trace((0.0, 0.1), 0.2)
+
+    write_trace(trace, tmp_path / "traces" / "c1.csv")
+
+    with (tmp_path / "traces" / "c1.csv").open() as content:
+        rows = list(csv.DictReader(content))
+    assert [(row["seconds"], row["gpu_memory_mb"]) for row in rows] == [
+        *(("0.0", "1.0"), ("0.1", "1.0")),
+    ]
+    assert rows[0]["gpu_used_mb"] == ""
+
+
+def test_a_trace_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written"):
+        write_trace(make_trace((), 1.0), tmp_path / "file" / "c1.csv")
