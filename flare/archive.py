@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from flare.errors import ArchiveError, InputError
 from flare.names import listing, safe, why
@@ -211,8 +211,9 @@ def _read_members(path: Path) -> tuple[dict[str, bytes], dict[str, _Layer]]:
                 if layer:
                     layers[name] = layer
             # A file that was cut off may look like one that has ended.
-            while content.read(2**20):
-                pass
+            for _ in range(UNPACKED_BYTES >> 20):
+                if not content.read(2**20):
+                    break
     except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         text = "it is no tar file that can be read to its end"
         raise _BrokenError(text) from error
@@ -229,7 +230,7 @@ def _open(path: Path) -> IO[bytes]:
     """The tar file, whose checksum is verified at its end if it is compressed."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if is_gzip else path.open("rb")
+    return cast("IO[bytes]", gzip.open(path)) if is_gzip else path.open("rb")
 
 
 @dataclass(slots=True)

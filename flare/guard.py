@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
+import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from contextlib import suppress
@@ -42,37 +43,44 @@ class Guard:
     engine : Engine
         What the containers run in.
     team_folder : Path
-        Locked as long as the guard lives; it remembers what is to be removed.
+        Made if need be; it remembers what is to be removed.
     key : str
         Says which containers are meant, and names the folder `work`.
     tag : str
         The image, which is removed if it was not there before.
+    lock : socket
+        Of the image, which is closed with the guard.
 
     Raises
     ------
-    MeasurementError
-        If another measurement of this team is running.
     OutputError
         If the folder cannot be written to.
     """
 
     def __init__(
-        self, engine: Engine, team_folder: Path, *, key: str, tag: str
+        self,
+        engine: Engine,
+        team_folder: Path,
+        *,
+        key: str,
+        tag: str,
+        lock: socket.socket,
     ) -> None:
         self._engine, self._folder = engine, team_folder
         self.key, self.work = key, team_folder.resolve() / f".work-{key}"
-        self._lock = _lock(team_folder)
+        self._lock = lock
         try:
+            team_folder.mkdir(parents=True, exist_ok=True)
             clean_up(engine, team_folder)
             self._tag = "" if engine.image_id(tag) else tag
             state = {"key": key, "tag": self._tag, "work": self.work.name}
             (team_folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         except OSError as error:
-            os.close(self._lock)
+            self._lock.close()
             problem = f"{safe(team_folder)}: it cannot be written to ({why(error)})"
             raise OutputError(problem) from error
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
         label = f"{LABEL}={key}"
         self._process = subprocess.Popen(
@@ -84,7 +92,7 @@ class Guard:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us alone
-            pass_fds=(self._lock,),
+            pass_fds=(self._lock.fileno(),),
         )
         self.work.mkdir()
 
@@ -103,27 +111,38 @@ class Guard:
                 self._process.stdin.write(b"done\n")
                 self._process.stdin.close()
         self._process.wait()
-        os.close(self._lock)
+        self._lock.close()
 
 
-def _lock(folder: Path) -> int:
-    """Lock a folder against other measurements."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        problem = f"{safe(folder)}: it cannot be made ({why(error)})"
-        raise OutputError(problem) from error
+def take_lock(name: str) -> socket.socket:
+    """Lock something against other measurements on this computer, until closed.
+
+    An address that is no file is bound: it is free again as soon as the last process
+    that has it ends, and nothing is left behind.
+
+    Parameters
+    ----------
+    name : str
+        Of what is locked, such as the tag of an image.
+
+    Raises
+    ------
+    MeasurementError
+        If another process has it, and does not let it go for a minute.
+    """
+    lock = socket.socket(socket.AF_UNIX)
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
+    address = f"\0flare-measure-{digest}"
     for _ in range(WAIT_S * 10):
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.bind(address)
         except OSError:
             time.sleep(0.1)
         else:
-            return descriptor
-    os.close(descriptor)
-    problem = "another measurement of this team is running"
-    raise MeasurementError(str(folder), problem, "Wait for it, or end it.")
+            return lock
+    lock.close()
+    problem = "it is being measured by another process on this computer"
+    raise MeasurementError(name, problem, "Wait for it, or end it.")
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -29,6 +29,7 @@ from flare.efficiency import (
 from flare.errors import EngineError, MeasurementError
 from flare.evaluation import evaluate
 from flare.gpu import NvmlSource, open_gpu
+from flare.guard import clean_up, take_lock
 from flare.hostrecord import RECORD, Record, describe_host
 from flare.labelmaps import SUFFIXES
 from flare.ledger import FILE_NAME as LEDGER
@@ -147,6 +148,7 @@ def measure(
                 archive, cases, results, challenge, engine, options, gpu, described
             )
             sessions.append(session)
+            stack.callback(session.close)
         total = sum(len(session.todo) for session in sessions)
         order = _order(sessions, is_interleaved=options.is_interleaved)
         for done, (session, case, is_last) in enumerate(order, start=1):
@@ -201,7 +203,11 @@ class _Session:
             date=today,
             reason=options.new_archive,
         )
-        register(results / LEDGER, entry)
+        # Before anything of the team is read, so that nobody else changes it.
+        self._lock = take_lock(archive.tag)
+        with closing(take_lock(str((results / LEDGER).resolve()))):
+            register(results / LEDGER, entry)
+        clean_up(engine, self._folder)
         self._record = Record(self._folder / RECORD, self._settings())
         self._records = read_records(self._folder / FILE_NAME)
         again = (RunStatus.ENGINE_ERROR,)
@@ -240,6 +246,7 @@ class _Session:
                 limits=options.limits,
                 interval_s=options.interval_s,
                 gpu=self._gpu,
+                lock=self._lock,
             )
         )
         self.is_open = True
@@ -251,7 +258,9 @@ class _Session:
 
     def close(self) -> None:
         """Remove the image, before the next team's is loaded."""
-        self._runner.close()
+        if self.is_open:
+            self._runner.close()
+        self._lock.close()
 
     # --- Running ------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
 import uuid
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from flare.container import COMMAND, NOTHING, ContainerRun, Engine, Limits
 from flare.efficiency import RunStatus
 from flare.errors import EngineError, InputError, MeasurementError, SubmissionError
 from flare.gpu import MemorySource
-from flare.guard import Guard
+from flare.guard import Guard, take_lock
 from flare.labelmaps import SUFFIXES
 from flare.names import listing, safe
 
@@ -47,7 +48,7 @@ class Runner:
     archive : Archive
         Without problems.
     folder : Path
-        Where folders for the container are made; locked meanwhile.
+        Where folders for the container are made.
     engine : Engine
         What it runs in.
     limits : Limits
@@ -56,6 +57,8 @@ class Runner:
         Between two samples.
     gpu : MemorySource, optional
         What is sampled of the GPU.
+    lock : socket, optional
+        Of the image, if it was taken before.
 
     Raises
     ------
@@ -72,13 +75,19 @@ class Runner:
         limits: Limits,
         interval_s: float,
         gpu: MemorySource | None = None,
+        lock: socket.socket | None = None,
     ) -> None:
+        lock = lock or take_lock(archive.tag)
         self._engine, self._limits = engine, limits
         self._interval_s, self._gpu = interval_s, gpu
         self._team = archive.team
-        _check_disk(archive, engine)
+        try:
+            _check_disk(archive, engine)
+        except BaseException:
+            lock.close()
+            raise
         key = uuid.uuid4().hex[:12]
-        self._guard = Guard(engine, folder, key=key, tag=archive.tag)
+        self._guard = Guard(engine, folder, key=key, tag=archive.tag, lock=lock)
         try:
             if self._guard.is_image_ours:
                 self.image = engine.load(archive.path, archive.tag)
