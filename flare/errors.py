@@ -530,7 +530,7 @@ class MeasurementError(HostError):
     """A measurement cannot begin, or cannot go on as it was."""
 
     code = "H07"
-    remedy = 'README tells about measuring, under "Measuring".'
+    remedy = "docs/measuring.md tells how teams are measured."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{safe(file)}: {problem}", remedy)

@@ -119,7 +119,12 @@ def evaluate(
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     challenge = _with_options(challenge, grid, unknown_labels)
-    references, submitted = find_files(Path(predictions), Path(ground_truth), challenge)
+    references, submitted = find_files(
+        Path(predictions),
+        Path(ground_truth),
+        challenge,
+        is_measured=on_bad_case == "worst",
+    )
     _log_folder(submitted)
     prepared = prepare(match_cases(submitted, references), challenge)
     problems = list(prepared.problems)
@@ -216,9 +221,23 @@ def prepare(matching: Matching, challenge: Challenge) -> Prepared:
 
 
 def find_files(
-    predictions: Path, ground_truth: Path, challenge: Challenge
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    *,
+    is_measured: bool = False,
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted.
+
+    Parameters
+    ----------
+    predictions, ground_truth : Path
+        Their folders.
+    challenge : Challenge
+        Its rules for algorithm submissions.
+    is_measured : bool
+        Whether the organisers have made the predictions themselves: then the
+        demonstration set is what they mean, even if no prediction is of it.
 
     Raises
     ------
@@ -258,7 +277,11 @@ def find_files(
             raise DemonstrationSetError from error
         raise
     expected = {file.case for file in references}
-    if is_demo and not any(file.case in expected for file in submitted.files):
+    if (
+        is_demo
+        and not is_measured
+        and not any(file.case in expected for file in submitted.files)
+    ):
         raise DemonstrationSetError
     return references, submitted
 

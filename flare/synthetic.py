@@ -81,7 +81,8 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
     Parameters
     ----------
     folder : Path
-        Gets the folders ``ground-truth`` and ``predictions``.
+        Gets the folders ``ground-truth``, ``predictions`` and ``images``. The images
+        stand in for CTs: 50 times the label, and noise below 50.
     seed : int
         Decides about shapes; equal seeds give equal label maps.
     """
@@ -92,6 +93,12 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
             file.parent.mkdir(parents=True, exist_ok=True)
             write_label_map(file, labels, _grid(case.spacing))
             yield file
+        noise = np.random.default_rng((seed, number, 1)).integers(0, 50, size=SHAPE)
+        file = folder / "images" / f"{DEMONSTRATION_CASE.format(number)}_0000{SUFFIX}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        image = (50 * reference + noise).astype(np.uint8)
+        write_label_map(file, image, _grid(case.spacing))
+        yield file
 
 
 def _grid(spacing: Spacing) -> Grid:

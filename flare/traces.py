@@ -90,7 +90,9 @@ class Trace:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is doubtful about it."""
+        """What is doubtful about it, as far as a GPU was sampled."""
+        if self.idle_mb is None:
+            return ()
         found = []
         if len(self.samples) < FEWEST_SAMPLES:
             found.append(f"only {len(self.samples)} samples")

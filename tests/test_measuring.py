@@ -528,3 +528,24 @@ def test_pictures_of_the_memory(archives, data, tmp_path):
     pictures = sorted((tmp_path / "slow" / "plots").iterdir())
     assert [file.name for file in pictures] == [f"{c}.png" for c in case_names(3)]
     assert all(file.read_bytes()[:4] == b"\x89PNG" for file in pictures)
+
+
+def test_the_testing_phase_as_readme_shows_it(base, tmp_path):
+    """Its commands, one after the other, in another folder for the results."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## The testing phase: measuring\n")[1]
+    commands = re.search(r"```sh\n(.*?)```", section, flags=re.DOTALL)[1]
+    assert commands.count("\n") == 5
+    script = commands.replace("results/", f"{tmp_path}/")
+    limits = "--gpu none --memory 1g --shm-size 64m"
+    script = script.replace("--gpu none", limits)
+
+    run = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert run.returncode == 0, run.stderr.decode()
+    with (tmp_path / "ranking" / "ranking.csv").open() as content:
+        ranks = {row["team"]: int(row["rank"]) for row in csv.DictReader(content)}
+    assert (ranks["careful"], ranks["hasty"], ranks["crash"]) == (1, 2, 4)
+    assert left_behind()[0] == []

@@ -15,7 +15,7 @@ BUNDLED = {"ground-truth": ROOT / "ground-truth", "predictions": ROOT / "example
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demonstration")
-    assert len(list(write_demonstration(folder))) == 10
+    assert len(list(write_demonstration(folder))) == 15
     return folder
 
 
@@ -39,6 +39,18 @@ def test_the_bundled_files_are_what_the_command_makes(made, kind, number):
 
     assert found.grid == expected.grid
     np.testing.assert_array_equal(found.labels, expected.labels)
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_an_image_shows_the_labels_and_lies_where_they_do(made, number):
+    """Its grey values are 50 times the label, and noise below 50."""
+    reference = read(made / "ground-truth", number)
+    path = made / "images" / f"demo_{number:03}_0000.nii.gz"
+    image = read_label_map(path, path.name, dict.fromkeys(range(256), "grey"))
+
+    assert image.grid == reference.grid
+    np.testing.assert_array_equal(image.labels // 50, reference.labels)
+    assert len(np.unique(image.labels % 50)) == 50
 
 
 def test_the_bundled_files_are_small():

@@ -54,7 +54,12 @@ def test_areas_go_by_true_times():
 
 def make_trace(times, runtime_s, interval_s=0.1, **options):
     samples = tuple(Sample(seconds=t, gpu_memory_mb=1.0) for t in times)
-    return Trace(samples=samples, interval_s=interval_s, runtime_s=runtime_s, **options)
+    return Trace(
+        **{"idle_mb": 0.0, **options},
+        samples=samples,
+        interval_s=interval_s,
+        runtime_s=runtime_s,
+    )
 
 
 def test_intervals_and_gaps():
@@ -85,6 +90,10 @@ def test_nothing_is_doubtful_about_regular_samples():
         "the GPU was throttled",
     )
     assert make_trace(times, 2.0, problem="it died").doubts == ("it died",)
+
+
+def test_without_a_gpu_few_samples_matter_to_nobody():
+    assert make_trace((), 3.0, idle_mb=None).doubts == ()
 
 
 def test_a_trace_without_samples():

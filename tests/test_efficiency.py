@@ -1,0 +1,175 @@
+"""Rows of efficiency.csv: which values they have, and when they have none."""
+
+import pytest
+
+from flare.challenge import MaxMemory
+from flare.container import ContainerRun
+from flare.efficiency import (
+    VALUES,
+    CaseRecord,
+    RunStatus,
+    means,
+    read_records,
+    record_of,
+    write_records,
+)
+from flare.errors import MeasurementError, OutputError
+from flare.traces import Sample, Trace
+
+
+def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
+    """A run with a sample of GPU memory every tenth of a second."""
+    samples = tuple(
+        Sample(
+            seconds=n / 10,
+            gpu_memory_mb=mb,
+            host_memory_mb=10.0 * n,
+            cpu_s=None if cpu_s is None else cpu_s * n / max(1, len(memory) - 1),
+        )
+        for n, mb in enumerate(memory)
+    )
+    trace = Trace(samples=samples, interval_s=0.1, runtime_s=runtime_s, idle_mb=idle_mb)
+    return ContainerRun(
+        runtime_s=runtime_s,
+        engine_runtime_s=runtime_s - 0.2,
+        exit_code=0,
+        is_late=False,
+        is_out_of_memory=False,
+        engine_problem="",
+        trace=trace,
+        log=b"",
+    )
+
+
+def test_values_of_a_run_by_hand():
+    """A second of 1000 MB, half a second at 3000, 2 s of CPU on four CPUs."""
+    run = make_run(1.6, [1000.0] * 11 + [3000.0] * 5, cpu_s=2.0, idle_mb=7.0)
+
+    record = record_of("c1", [run], rule=MaxMemory.STABLE, cpus=4)
+
+    assert (record.status, record.runtime_s) == (RunStatus.OK, 1.6)
+    assert (record.max_gpu_memory_mb, record.peak_gpu_memory_mb) == (3000, 3000)
+    assert record.idle_gpu_memory_mb == 7
+    # 1 s of 1000, 0.1 s from 1000 to 3000, 0.4 s of 3000.
+    assert record.gpu_memory_area_mb_s == pytest.approx(1000 + 200 + 1200)
+    assert (record.cpu_s, record.cpu_area_percent_s) == (2.0, 50.0)
+    assert record.max_host_memory_mb == 150
+    assert (record.samples, record.repeats) == (16, 1)
+    assert (record.runtime_s_spread, record.max_gpu_memory_mb_spread) == (None, None)
+    assert record.doubts == ""
+
+
+def test_the_rule_decides_about_a_short_peak():
+    memory = [1000.0] * 198 + [5200.0] * 2
+
+    stable = record_of("c", [make_run(20, memory)], rule=MaxMemory.STABLE, cpus=1)
+    plain = record_of("c", [make_run(20, memory)], rule=MaxMemory.PLAIN, cpus=1)
+
+    assert (stable.max_gpu_memory_mb, stable.peak_gpu_memory_mb) == (1000, 5200)
+    assert (plain.max_gpu_memory_mb, plain.peak_gpu_memory_mb) == (5200, 5200)
+
+
+def test_an_undefined_rule_is_doubtful():
+    run = make_run(10, [float(n) for n in range(100)], idle_mb=0.0)
+
+    record = record_of("c", [run], rule=MaxMemory.STABLE, cpus=1)
+
+    assert record.max_gpu_memory_mb == 99
+    assert record.doubts == (
+        "no value of the memory is stable: the plain maximum is taken"
+    )
+
+
+def test_all_values_are_those_of_the_repeat_with_the_median_time():
+    runs = [make_run(s, [mb] * 20) for s, mb in ((3.0, 30.0), (1.0, 10.0), (2.0, 20.0))]
+
+    record = record_of("c", runs, rule=MaxMemory.PLAIN, cpus=1)
+
+    assert (record.runtime_s, record.max_gpu_memory_mb, record.repeats) == (2, 20, 3)
+    assert (record.runtime_s_spread, record.max_gpu_memory_mb_spread) == (2, 20)
+    # Of two in the middle, the faster.
+    four = record_of("c", [*runs, make_run(9.0)], rule=MaxMemory.PLAIN, cpus=1)
+    assert four.runtime_s == 2
+
+
+def test_without_a_gpu_there_is_no_memory_of_one():
+    """And no zero, which would be the best memory there is."""
+    record = record_of("c", [make_run(2.0)], rule=MaxMemory.STABLE, cpus=1)
+
+    assert record.max_gpu_memory_mb is None
+    assert record.gpu_memory_area_mb_s is None
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("status", set(RunStatus) - {RunStatus.OK})
+def test_a_run_that_failed_cannot_have_a_value(status, name):
+    with pytest.raises(ValueError, match="but has values"):
+        CaseRecord(case="c", status=status, **{name: 1.0})
+
+
+def test_rows_come_back_as_they_were(tmp_path):
+    records = [
+        record_of("c2", [make_run(1.5, [5.0] * 15)], rule=MaxMemory.PLAIN, cpus=2),
+        CaseRecord(
+            case="c1", status=RunStatus.TIMED_OUT, message='ended, "so"', rerun="why"
+        ),
+    ]
+    write_records(records, tmp_path / "efficiency.csv")
+
+    found = read_records(tmp_path / "efficiency.csv")
+
+    assert list(found) == ["c1", "c2"]
+    assert found["c1"] == records[1]
+    for name in (*VALUES, "mean_interval_s", "longest_gap_s"):
+        value = getattr(records[0], name)
+        expected = None if value is None else pytest.approx(value, abs=1e-4)
+        assert getattr(found["c2"], name) == expected, name
+    text = (tmp_path / "efficiency.csv").read_text()
+    assert text.startswith("case,status,runtime_s,max_gpu_memory_mb,")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "case\nc1\n",
+        "case,status\nc1,ok\n",
+        "case,status,runtime_s\nc1,good,1\n",
+        "\xff",
+    ],
+)
+def test_a_file_of_somebody_else_is_not_overwritten(tmp_path, text):
+    file = tmp_path / "efficiency.csv"
+    file.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(MeasurementError, match="it is not what this program has"):
+        read_records(file)
+
+
+def test_a_failed_row_with_a_value_is_not_read(tmp_path):
+    """Somebody has edited it."""
+    file = tmp_path / "efficiency.csv"
+    write_records([CaseRecord(case="c1", status=RunStatus.FAILED)], file)
+    file.write_text(file.read_text().replace("c1,failed,,", "c1,failed,3.0,"))
+
+    with pytest.raises(MeasurementError):
+        read_records(file)
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    with pytest.raises(OutputError, match="it cannot be written"):
+        write_records([], tmp_path / "nowhere" / "efficiency.csv")
+
+
+def test_means_are_of_the_cases_that_worked():
+    records = [
+        record_of("a", [make_run(1.0, [10.0] * 9)], rule=MaxMemory.PLAIN, cpus=1),
+        record_of("b", [make_run(4.0, [30.0] * 9)], rule=MaxMemory.PLAIN, cpus=1),
+        CaseRecord(case="c", status=RunStatus.FAILED),
+    ]
+
+    found = means(records, 3)
+
+    assert (found["cases"], found["cases_ok"]) == (3, 2)
+    assert found["runtime_s_mean"] == 2.5
+    assert found["max_gpu_memory_mb_mean"] == 20
+    assert "idle_gpu_memory_mb_mean" not in found
