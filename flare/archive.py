@@ -43,6 +43,15 @@ UNPACKED_BYTES = 2**37
 MOST_ENTRIES = 5_000_000
 """Nor one with more files."""
 
+KEPT_BYTES = 2**26
+"""So much of small files is kept at most."""
+
+NAME_BYTES = 2**16
+"""Headers that hold a longer name are no header of an honest file."""
+
+PATH_CHARACTERS = 4096
+"""Linux knows no longer path."""
+
 _TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 """Docker's rule for the name of an image."""
 
@@ -85,12 +94,18 @@ class Archive:
     """Of the file."""
     image: str
     """ID of the image: the digest of its configuration."""
+    manifests: tuple[str, ...]
+    """Digests of its manifests, which newer engines take for the ID."""
     unpacked_bytes: int
     """Of all layers together."""
     problems: tuple[ArchiveError, ...]
     """Why it cannot be run."""
     doubts: tuple[str, ...]
     """What may go wrong."""
+
+    def is_image(self, identity: str) -> bool:
+        """Whether an engine's ID is that of the image which was checked."""
+        return bool(identity) and identity in (self.image, *self.manifests)
 
     @property
     def tag(self) -> str:
@@ -116,6 +131,21 @@ class _BrokenError(Exception):
     """The archive cannot be read; the text says why."""
 
 
+class _Entry(tarfile.TarInfo):
+    """A member of a tar file, whose header cannot be of any length."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        special = (
+            *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+            *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+        )
+        if self.type in special and self.size > NAME_BYTES:
+            text = "a name in it is too long"
+            raise _BrokenError(text)
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+
 def read_archive(path: Path) -> Archive:
     """Read an archive and check everything that can be checked without running it.
 
@@ -135,9 +165,11 @@ def read_archive(path: Path) -> Archive:
     team = path.name.removesuffix(SUFFIX)
     problems, doubts = _name_problems(path.name), []
     image, unpacked = "", 0
+    manifests: tuple[str, ...] = ()
     try:
         files, layers = _read_members(path)
         image, configuration, order = _find_image(files, team)
+        manifests = tuple(_oci_digests(files))
         unpacked = sum(layer.unpacked_bytes for layer in layers.values())
         absent = [name for name in order if name not in layers]
         if absent:
@@ -152,11 +184,14 @@ def read_archive(path: Path) -> Archive:
             doubts += found[1]
     except _BrokenError as error:
         problems.append((str(error), ""))
+    except (TypeError, AttributeError, KeyError, ValueError):
+        problems.append(("its manifest, or its configuration, makes no sense", ""))
     return Archive(
         path=path,
         team=team,
         sha256=sha256,
         image=image,
+        manifests=manifests,
         unpacked_bytes=unpacked,
         problems=tuple(ArchiveError(path.name, *problem) for problem in problems),
         doubts=tuple(doubts),
@@ -186,15 +221,21 @@ def _read_members(path: Path) -> tuple[dict[str, bytes], dict[str, _Layer]]:
     files: dict[str, bytes] = {}
     layers: dict[str, _Layer] = {}
     links: dict[str, str] = {}
+    names: set[str] = set()
     budget = _Budget()
     try:
         with (
             _open(path) as content,
-            tarfile.open(fileobj=content, mode="r|*") as archive,
+            tarfile.open(fileobj=content, mode="r|*", tarinfo=_Entry) as archive,
         ):
             for member in archive:
                 budget.spend(member)
                 name = posixpath.normpath(member.name)
+                if name in names and not member.isdir():
+                    # Which of them counts depends on who reads it.
+                    text = f"it holds two files {safe(name)}"
+                    raise _BrokenError(text)
+                names.add(name)
                 if member.issym() or member.islnk():
                     # Equal layers are stored once; links lead from folder to folder.
                     base = posixpath.dirname(name) if member.issym() else ""
@@ -204,6 +245,7 @@ def _read_members(path: Path) -> tuple[dict[str, bytes], dict[str, _Layer]]:
                 if data is None:
                     continue
                 if member.size <= SMALL_BYTES:
+                    budget.keep(member)
                     files[name] = data.read()
                     layer = _read_layer(io.BytesIO(files[name]), budget)
                 else:
@@ -239,6 +281,14 @@ class _Budget:
 
     unpacked_bytes: int = UNPACKED_BYTES
     entries: int = MOST_ENTRIES
+    kept_bytes: int = KEPT_BYTES
+
+    def keep(self, member: tarfile.TarInfo) -> None:
+        """Take a member off that is kept."""
+        self.kept_bytes -= member.size
+        if self.kept_bytes < 0:
+            text = f"its small files take more than {KEPT_BYTES >> 20} MB"
+            raise _BrokenError(text)
 
     def spend(self, member: tarfile.TarInfo) -> None:
         """Take a member off."""
@@ -253,7 +303,7 @@ def _read_layer(content: IO[bytes], budget: _Budget) -> _Layer | None:
     """What matters of a layer; None if it is none, or cannot be read."""
     layer = _Layer()
     try:
-        with tarfile.open(fileobj=content, mode="r|*") as archive:
+        with tarfile.open(fileobj=content, mode="r|*", tarinfo=_Entry) as archive:
             for member in archive:
                 budget.spend(member)
                 layer.unpacked_bytes += member.size
@@ -288,13 +338,12 @@ def _merge(layers: Sequence[_Layer]) -> _Layer:
     """What is left when layers lie on top of each other, the first at the bottom."""
     merged = _Layer()
     for layer in layers:
-        gone = (*layer.removed, *(f"{folder}/" for folder in layer.emptied))
         replaced = {*layer.links, *layer.scripts, *layer.shells, *layer.others}
         for table in (merged.links, merged.scripts):
-            for path in [p for p in table if p in replaced or _is_gone(p, gone)]:
+            for path in [p for p in table if p in replaced or _is_gone(p, layer)]:
                 del table[path]
         for names in (merged.shells, merged.others):
-            for path in [p for p in names if p in replaced or _is_gone(p, gone)]:
+            for path in [p for p in names if p in replaced or _is_gone(p, layer)]:
                 names.remove(path)
         merged.links |= layer.links
         merged.scripts |= layer.scripts
@@ -303,9 +352,16 @@ def _merge(layers: Sequence[_Layer]) -> _Layer:
     return merged
 
 
-def _is_gone(path: str, gone: Sequence[str]) -> bool:
-    """Whether a path, or a folder that it is in, was removed."""
-    return any(path == name or path.startswith(f"{name.rstrip('/')}/") for name in gone)
+def _is_gone(path: str, layer: _Layer) -> bool:
+    """Whether a path, or a folder that it is in, was removed by a layer."""
+    folder = path
+    while folder != "/":
+        if folder in layer.removed:
+            return True
+        folder = posixpath.dirname(folder)
+        if folder in layer.emptied:
+            return True
+    return False
 
 
 def _resolve(path: str, links: Mapping[str, str]) -> str:
@@ -366,12 +422,36 @@ def _oci_tags(files: Mapping[str, bytes]) -> Iterator[str]:
                 yield name.removeprefix("docker.io/").removeprefix("library/")
 
 
+def _oci_digests(files: Mapping[str, bytes]) -> Iterator[str]:
+    """Digests of the manifests in the second list."""
+    index = _json(files, "index.json")
+    manifests = index.get("manifests") if isinstance(index, dict) else None
+    for entry in manifests if isinstance(manifests, list) else []:
+        yield str(entry.get("digest", "")).removeprefix("sha256:")
+
+
 def _json(files: Mapping[str, bytes], name: str) -> Any:
-    """What a small file of the archive holds; None if that is no JSON."""
+    """What a small file of the archive holds; None if that is no JSON.
+
+    Raises
+    ------
+    _BrokenError
+        If a key is there twice, be it in other capitals: Docker would take the other.
+    """
     try:
-        return json.loads(files.get(name, b""))
+        return json.loads(files.get(name, b""), object_pairs_hook=_table)
     except (ValueError, RecursionError):
         return None
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys nobody can read in two ways."""
+    keys = [key.casefold() for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        text = f"its manifest, or its configuration, has {safe(twice)} twice"
+        raise _BrokenError(text)
+    return dict(pairs)
 
 
 def _configuration_problems(image: Mapping[str, Any]) -> tuple[_Findings, list[str]]:
@@ -420,6 +500,8 @@ def _content_problems(
     problems: _Findings = []
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
+    if len(folder) > PATH_CHARACTERS:
+        return [("its working directory is no path", "")], []
     folder = posixpath.normpath(f"/{folder.lstrip('/')}")
     if _resolve("/bin/bash", content.links) not in content.shells:
         problems.append(("it has no /bin/bash", "Install bash in the image."))

@@ -21,7 +21,7 @@ from flare.challenge import (
     read_challenge,
 )
 from flare.console import MeasuringProgress, OutcomeError, show_progress
-from flare.errors import InputError
+from flare.errors import FlareError, InputError
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -29,7 +29,7 @@ from flare.evaluation import (
     evaluate,
     has_label_maps,
 )
-from flare.names import safe
+from flare.names import printable, safe
 from flare.results import prepare_output, results_table, write_metrics
 
 if TYPE_CHECKING:
@@ -147,13 +147,15 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
     ):
         log = outcome.run.log.decode("utf-8", "replace").strip()
         if log:
-            _log.info("The container says:\n%s", log[-2000:])
+            lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
+            _log.info("The container says:\n%s", lines[-2000:])
         status = outcome.status
         seconds = outcome.run.runtime_s
         if status is not RunStatus.OK:
             what = f"{status.value}: {outcome.message}"
-            line = f"{archive.team}, {safe(case.name)}: {what}"
-            raise OutcomeError(line)
+            _log.info("%s, %s: %s", archive.team, safe(case.name), what)
+            nothing_more = ""
+            raise OutcomeError(nothing_more)
         _log.info("%s: ok, %.2f s.", safe(case.name), seconds)
 
 
@@ -189,6 +191,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
     results = arguments.output
     if len(files) == 1 and results.name == archives[0].team:
         results = results.parent
+    failed: tuple[tuple[str, FlareError], ...] = ()
     if good:
         with open_limits(arguments) as (limits, gpu):
             options = Options(
@@ -202,7 +205,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
                 new_archive=arguments.new_archive,
                 paper=arguments.paper,
             )
-            measure(
+            failed = measure(
                 good,
                 cases,
                 results,
@@ -212,19 +215,24 @@ def run_measure(arguments: argparse.Namespace) -> None:
                 gpu=gpu,
                 on_run=MeasuringProgress(),
             )
+    for team, error in failed:
+        _log.info("%s: not measured to the end: %s", team, error)
+    unmeasured = {team for team, _ in failed}
     for archive in good:
         folder = results / archive.team
+        if archive.team in unmeasured:
+            continue
         if arguments.ground_truth:
             truth = arguments.ground_truth
             evaluate_team(folder, truth, challenge, cases, arguments.workers)
         if arguments.plots:
             draw_traces(folder)
         _log.info("\n%s", team_table(folder, archive.team))
-    refused = [archive.path.name for archive in archives if archive.problems]
-    if refused:
-        first = next(a.problems[0] for a in archives if a.problems)
-        others = f" (and {len(refused) - 1} other archives)" if refused[1:] else ""
-        line = f"{first}{others}"
+    problems: list[FlareError] = [a.problems[0] for a in archives if a.problems]
+    problems += [error for _, error in failed]
+    if problems:
+        others = f" (and {len(problems) - 1} other teams)" if problems[1:] else ""
+        line = f"{problems[0]}{others}"
         raise OutcomeError(line)
 
 

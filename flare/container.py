@@ -11,19 +11,25 @@ What differs here is in `create_command`, each with its reason.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import select
+import shutil
 import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from flare.archive import Archive
 from flare.errors import EngineError
 from flare.gpu import MemorySource
 from flare.names import safe, why
@@ -32,8 +38,14 @@ from flare.traces import Trace
 from flare.workers import end_with_parent
 
 COMMAND = ("/bin/bash", "-c", "sh predict.sh")
-NOTHING = ("/bin/bash", "-c", "exit 0")
-"""Run to measure what the engine itself costs."""
+NOTHING = ("/nothing",)
+"""Run in an image of ours to measure what the engine itself costs."""
+
+ANSWER_S = 120.0
+"""An engine that does not answer for so long will not."""
+
+SPARE_BYTES = 2**30
+"""So much of a disk is left free; a container that takes more is ended."""
 
 LABEL = "flare.measure"
 """Of all that a measurement makes; its value says which one."""
@@ -41,7 +53,10 @@ LABEL = "flare.measure"
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
 
-_START_FAULTS = re.compile("executable file not found|no such file|permission denied")
+_START_FAULTS = re.compile(
+    r'exec: ".*": (?:executable file not found|stat .*: no such file|permission denied)'
+    r"|unable to find (?:user|group)|no matching entries in|chdir to cwd"
+)
 """When the engine says this, it is the image that cannot be started."""
 
 
@@ -72,6 +87,8 @@ class ContainerRun:
     is_late: bool
     """Whether the time limit ended it."""
     is_out_of_memory: bool
+    has_filled_disk: bool
+    """Whether it was ended because it left no room."""
     engine_problem: str
     """Why the engine could not run it; empty if it could."""
     trace: Trace
@@ -96,7 +113,9 @@ class Engine:
 
     # --- Asking -------------------------------------------------------------------
 
-    def call(self, *arguments: str, check: bool = True) -> str:
+    def call(
+        self, *arguments: str, check: bool = True, timeout_s: float | None = ANSWER_S
+    ) -> str:
         """What a command of the engine prints.
 
         Raises
@@ -109,6 +128,7 @@ class Engine:
                 [self.program, *arguments],
                 capture_output=True,
                 check=False,
+                timeout=timeout_s,
                 # Nothing is asked of the engine any more when we are killed. While
                 # samples are taken, a thread runs, beside which this is not safe.
                 preexec_fn=end_with_parent() if threading.active_count() < 2 else None,
@@ -116,9 +136,13 @@ class Engine:
         except OSError as error:
             problem = f"{safe(self.program)}: it cannot be run ({why(error)})"
             raise EngineError(problem, "Install Docker, and start it.") from error
+        except subprocess.TimeoutExpired as error:
+            problem = f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s"
+            raise EngineError(problem, "Restart Docker, and go on.") from error
         if run.returncode and check:
             lines = run.stderr.decode("utf-8", "replace").strip().splitlines()
-            problem = f"{self.program} {arguments[0]}: {safe(' '.join(lines[-1:]))}"
+            said = next((line for line in lines if line.strip()), "")
+            problem = f"{self.program} {arguments[0]}: {safe(said)}"
             raise EngineError(problem, "See that Docker runs, and that you may use it.")
         return run.stdout.decode("utf-8", "replace").strip()
 
@@ -153,20 +177,38 @@ class Engine:
 
     # --- Images -------------------------------------------------------------------
 
-    def load(self, archive: Path, tag: str) -> str:
+    def load(self, archive: Archive) -> str:
         """Load an archive, and return the ID of its image.
 
         Raises
         ------
         EngineError
-            If that fails, or gives another image than it should.
+            If that fails, or gives another image than was checked.
         """
-        self.call("image", "load", "--quiet", "--input", str(archive))
-        found = self.image_id(tag)
-        if not found:
-            problem = f"{safe(archive)}: loading it gave no image {tag}"
-            raise EngineError(problem, "Check it: flare check ARCHIVE.")
+        self.call("image", "load", "--input", str(archive.path), timeout_s=None)
+        found = self.image_id(archive.tag)
+        if not archive.is_image(found):
+            problem = (
+                f"{safe(archive.path.name)}: loading it gave image"
+                f" {found[:12] or 'none'}, not {archive.image[:12]}, which was checked"
+            )
+            raise EngineError(problem, "Do not run it; ask the team.")
         return found
+
+    def load_nothing(self, tag: str) -> str:
+        """Make an image whose only program ends at once, and return its ID."""
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as archive:
+            entry = tarfile.TarInfo("nothing")
+            entry.size, entry.mode = len(_EXIT), 0o755
+            archive.addfile(entry, io.BytesIO(_EXIT))
+        subprocess.run(
+            [self.program, "import", "-", tag],
+            input=content.getvalue(),
+            capture_output=True,
+            check=False,
+        )
+        return self.image_id(tag)
 
     def remove_image(self, tag: str) -> None:
         """Remove an image, if it is there."""
@@ -190,7 +232,10 @@ class Engine:
             *("--volume", f"{inputs}:/workspace/inputs/:ro"),
             *("--volume", f"{outputs}:/workspace/outputs/"),
         )
-        gpu = ("--gpus", f'"device={limits.gpu}"') if limits.gpu else ()
+        # Without a GPU, whatever the image and the engine have as their defaults.
+        gpu = ("--env", "NVIDIA_VISIBLE_DEVICES=void")
+        if limits.gpu:
+            gpu = ("--gpus", f'"device={limits.gpu}"')
         return (
             # Made first and started later, so that making it is not timed.
             *(self.program, "create"),
@@ -261,11 +306,16 @@ class Engine:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            is_late = not _has_ended(process, limits.timeout_s)
+            end = _wait(process, limits.timeout_s, outputs)
             runtime_s = self._clock() - start
-            if is_late:
+            if end is not _End.ENDED:
                 self.call("kill", identity, check=False)
-            process.wait()
+            try:
+                process.wait(ANSWER_S)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                problem = "a container cannot be ended"
+                raise EngineError(problem, "Restart Docker, and go on.") from error
             trace = sampler.stop(runtime_s)
             state = json.loads(
                 self.call("inspect", "--format", "{{json .State}}", identity)
@@ -276,7 +326,8 @@ class Engine:
                 runtime_s=runtime_s,
                 engine_runtime_s=_engine_runtime_s(state),
                 exit_code=int(state.get("ExitCode", -1)),
-                is_late=is_late,
+                is_late=end is _End.LATE,
+                has_filled_disk=end is _End.DISK_FULL,
                 is_out_of_memory=bool(state.get("OOMKilled")),
                 engine_problem="" if _START_FAULTS.search(problem) else problem,
                 trace=trace,
@@ -298,29 +349,62 @@ class Engine:
         return run.stdout[-LOG_BYTES:] + note
 
     def hand_over(self, image: str, folder: Path, key: str) -> None:
-        """Let this user remove files that a container has written as another one."""
+        """Let this user remove files that a container has written as another one.
+
+        Only when they have been judged: it is the team's image that is run for it.
+        """
         if os.geteuid() == 0:
             return
         owner = f"{os.geteuid()}:{os.getegid()}"
-        self.call(
-            *("run", "--rm", "--label", f"{LABEL}={key}", "--network", "none"),
-            *("--user", "0", "--volume", f"{folder}:/flare", "--entrypoint", "chown"),
-            *(image, "--recursive", owner, "/flare"),
-            check=False,
-        )
+        script = f"chown -R {owner} /flare; chmod -R u+rwX /flare"
+        with suppress(EngineError):
+            self.call(
+                *("run", "--rm", "--label", f"{LABEL}={key}", "--network", "none"),
+                *("--memory", "1g", "--pids-limit", "64", "--user", "0"),
+                *("--security-opt", "no-new-privileges", "--entrypoint", "/bin/bash"),
+                *("--volume", f"{folder}:/flare", image, "-c", script),
+                check=False,
+            )
 
 
-def _has_ended(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Wait for a process, and say whether it has ended in time.
+_EXIT = bytes.fromhex(
+    # An ELF file for x86-64 of a single segment, which calls exit(0).
+    "7f454c46020101000000000000000000" "02003e0001000000" "7800400000000000"
+    "4000000000000000" "0000000000000000" "00000000" "4000" "3800" "0100"
+    "4000" "0000" "0000"
+    "0100000005000000" "0000000000000000" "0000400000000000" "0000400000000000"
+    "8100000000000000" "8100000000000000" "0010000000000000"
+    "31ffb83c0000000f05"
+)  # fmt: skip
+
+
+class _End(Enum):
+    """Why a container is no longer waited for."""
+
+    ENDED = "ended"
+    LATE = "late"
+    DISK_FULL = "disk full"
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, outputs: Path) -> _End:
+    """Wait until a process has ended, is late, or leaves no room on the disk.
 
     `subprocess.Popen.wait` with a timeout looks only every 50 ms, which would be timed.
     """
+    deadline = time.monotonic() + timeout_s
     descriptor = os.pidfd_open(process.pid)
     try:
-        ended, _, _ = select.select([descriptor], [], [], timeout_s)
+        while True:
+            left = deadline - time.monotonic()
+            ended, _, _ = select.select([descriptor], [], [], max(0, min(1, left)))
+            if ended:
+                return _End.ENDED
+            if left <= 1:
+                return _End.LATE
+            if shutil.disk_usage(outputs).free < SPARE_BYTES:
+                return _End.DISK_FULL
     finally:
         os.close(descriptor)
-    return bool(ended)
 
 
 def _engine_runtime_s(state: dict[str, Any]) -> float | None:

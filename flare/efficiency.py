@@ -23,6 +23,10 @@ SPREAD = "_spread"
 """METRIC_spread is the largest less the smallest value of a case's repeats."""
 
 
+CLOSE_TO_PEAK = 0.9
+"""A maximum by the 2 % rule below this part of the peak is doubtful."""
+
+
 class RunStatus(Enum):
     """What came of a case. Only the first one has values."""
 
@@ -95,9 +99,9 @@ _TEXTS = ("case", "doubts", "message", "rerun")
 
 
 def middle_run(runs: Sequence[ContainerRun]) -> ContainerRun:
-    """The repeat with the median running time; of two in the middle, the faster."""
+    """The repeat with the median running time; of two in the middle, the slower."""
     ordered = sorted(runs, key=lambda run: run.runtime_s)
-    return ordered[(len(ordered) - 1) // 2]
+    return ordered[len(ordered) // 2]
 
 
 def record_of(
@@ -133,6 +137,9 @@ def record_of(
     doubts = list(trace.doubts)
     if not is_defined:
         doubts.append("no value of the memory is stable: the plain maximum is taken")
+    peak = max((mb for _, mb in memory), default=None)
+    if peak and maximum is not None and maximum < CLOSE_TO_PEAK * peak:
+        doubts.append(f"the stable memory is far below its peak of {peak:.0f} MB")
     cpu = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
     host = [s.host_memory_mb for s in trace.samples if s.host_memory_mb is not None]
     return CaseRecord(
@@ -140,7 +147,7 @@ def record_of(
         status=RunStatus.OK,
         runtime_s=run.runtime_s,
         max_gpu_memory_mb=maximum,
-        peak_gpu_memory_mb=max((mb for _, mb in memory), default=None),
+        peak_gpu_memory_mb=peak,
         idle_gpu_memory_mb=trace.idle_mb,
         gpu_memory_area_mb_s=area(memory) if memory else None,
         cpu_area_percent_s=100 * max(cpu) / cpus if cpu else None,
@@ -171,10 +178,13 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 
 def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
-    """Means over the cases that worked, for a leaderboard."""
+    """Means over all cases, for a leaderboard; none if a case has failed.
+
+    Means of the cases that worked would be better for whoever fails on long ones.
+    """
     worked = [record for record in records if record.status is RunStatus.OK]
     found: dict[str, float] = {"cases": cases, "cases_ok": len(worked)}
-    for name in VALUES:
+    for name in VALUES if len(worked) == cases else ():
         values = [getattr(record, name) for record in worked]
         known = [value for value in values if value is not None]
         if known and len(known) == len(worked):
@@ -207,12 +217,12 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
 
 
 def _cell(value: Any) -> str:
-    """A value as text; seconds and megabytes to four decimals."""
+    """A value as text, in full precision."""
     if value is None:
         return ""
     if isinstance(value, RunStatus):
         return value.value
-    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
+    return repr(value) if isinstance(value, float) else printable(str(value))
 
 
 def read_records(file: Path) -> dict[str, CaseRecord]:

@@ -164,7 +164,9 @@ def open_gpu(which: str) -> Iterator[NvmlSource]:
     """
     import pynvml
 
-    if not re.fullmatch(r"\d{1,4}|(GPU|MIG)-[0-9A-Za-z/-]{1,120}", which):
+    if which.startswith("MIG-"):
+        raise _mig_error(which)
+    if not re.fullmatch(r"\d{1,4}|GPU-[0-9A-Za-z-]{1,120}", which):
         problem = f"{safe(which)} is no index or UUID of a GPU"
         raise DeviceError(problem)
     try:
@@ -193,13 +195,18 @@ def _find(pynvml: Any, which: str) -> Any:
         handle = pynvml.nvmlDeviceGetHandleByUUID(which)
     try:
         current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except pynvml.NVMLError:  # it cannot be divided
-        return handle
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        return handle  # it cannot be divided
     if current == pynvml.NVML_DEVICE_MIG_ENABLE:
-        problem = f"GPU {safe(which)} is divided into several (MIG)"
-        remedy = "Its memory is not that of one team: switch MIG off, or take another."
-        raise DeviceError(problem, remedy)
+        raise _mig_error(which)
     return handle
+
+
+def _mig_error(which: str) -> DeviceError:
+    """A part of a GPU was asked for, or a GPU in parts."""
+    problem = f"GPU {safe(which)} is divided into several (MIG)"
+    remedy = "Its memory is not that of one team: switch MIG off, or take another."
+    return DeviceError(problem, remedy)
 
 
 def _text(value: str | bytes) -> str:

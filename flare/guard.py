@@ -26,7 +26,7 @@ _SCRIPT = """
 read -r word && [ "$word" = done ] && exit 0
 for _ in 1 2 3; do
     "$1" ps --all --quiet --filter "label=$2" | xargs -r "$1" rm --force --volumes
-    [ -z "$3" ] || "$1" image rm --force "$3"
+    for image in $3; do "$1" image rm --force "$image"; done
     rm -rf "$4"
     sleep 1
 done
@@ -72,8 +72,11 @@ class Guard:
         try:
             team_folder.mkdir(parents=True, exist_ok=True)
             clean_up(engine, team_folder)
-            self._tag = "" if engine.image_id(tag) else tag
-            state = {"key": key, "tag": self._tag, "work": self.work.name}
+            self.nothing = f"flare-nothing-{key}:latest"
+            self._tags = [self.nothing]
+            if not engine.image_id(tag):
+                self._tags.append(tag)
+            state = {"key": key, "tags": self._tags, "work": self.work.name}
             (team_folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         except OSError as error:
             self._lock.close()
@@ -82,11 +85,11 @@ class Guard:
         except BaseException:
             self._lock.close()
             raise
-        label = f"{LABEL}={key}"
+        label, tags = f"{LABEL}={key}", " ".join(self._tags)
         self._process = subprocess.Popen(
             [
                 *("sh", "-c", _SCRIPT, "guard", engine.program),
-                *(label, self._tag, str(self.work)),
+                *(label, tags, str(self.work)),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -94,12 +97,17 @@ class Guard:
             start_new_session=True,  # Ctrl-C is for us alone
             pass_fds=(self._lock.fileno(),),
         )
-        self.work.mkdir()
+        try:
+            self.work.mkdir()
+        except OSError as error:
+            self.close()
+            problem = f"{safe(self.work)}: it cannot be made ({why(error)})"
+            raise OutputError(problem) from error
 
     @property
     def is_image_ours(self) -> bool:
         """Whether the image was not there before, and is removed at the end."""
-        return bool(self._tag)
+        return len(self._tags) > 1
 
     def close(self) -> None:
         """Remove everything; nothing if that was done."""
@@ -155,18 +163,25 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     """
     try:
         state = json.loads((team_folder / STATE).read_text(encoding="utf-8"))
-        key, tag, work = (str(state[name]) for name in ("key", "tag", "work"))
+        key, tags, work = str(state["key"]), list(state["tags"]), str(state["work"])
     except (OSError, ValueError, KeyError, TypeError):
         return
     engine.remove_containers(key)
     folder = team_folder / Path(work).name
-    if tag:
-        if folder.exists():
-            engine.hand_over(tag, folder, key)
-        engine.remove_image(tag)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        engine.hand_over(tags[-1], folder, key)
+    for tag in tags:
+        engine.remove_image(str(tag))
+    remove_tree(folder)
     if folder.exists():
         problem = "a container's files cannot be removed"
         remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
         raise MeasurementError(str(folder), problem, remedy)
     (team_folder / STATE).unlink(missing_ok=True)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all that a container has made in it, if that is possible."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():  # it is deeper than Python can go
+        subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)

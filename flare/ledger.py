@@ -49,6 +49,29 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
         raise MeasurementError(str(file), "it cannot be read") from error
 
 
+def find_earlier(file: Path, entry: Entry) -> Entry | None:
+    """The last entry of the same team, if an archive may follow it.
+
+    Raises
+    ------
+    MeasurementError
+        If that was another archive, and there is no reason.
+    """
+    own = [known for known in read_ledger(file) if known.team == entry.team]
+    if not own:
+        return None
+    if own[-1].archive_sha256 != entry.archive_sha256 and not entry.reason:
+        problem = (
+            f"team {safe(entry.team)} has sent another archive on {own[-1].date}"
+            f" (SHA-256 {own[-1].archive_sha256[:12]}, now {entry.archive_sha256[:12]})"
+        )
+        remedy = (
+            "A team sends one; if it may replace it, say why: --new-archive REASON."
+        )
+        raise MeasurementError(str(file), problem, remedy)
+    return own[-1]
+
+
 def register(file: Path, entry: Entry) -> Entry:
     """Accept an archive, if it is a team's first one, or there is a reason.
 
@@ -64,19 +87,10 @@ def register(file: Path, entry: Entry) -> Entry:
     OutputError
         If the ledger cannot be written.
     """
+    earlier = find_earlier(file, entry)
+    if earlier and earlier.archive_sha256 == entry.archive_sha256:
+        return earlier
     entries = read_ledger(file)
-    own = [known for known in entries if known.team == entry.team]
-    if own and own[-1].archive_sha256 == entry.archive_sha256:
-        return own[-1]
-    if own and not entry.reason:
-        problem = (
-            f"team {safe(entry.team)} has sent another archive on {own[-1].date}"
-            f" (SHA-256 {own[-1].archive_sha256[:12]}, now {entry.archive_sha256[:12]})"
-        )
-        remedy = (
-            "A team sends one; if it may replace it, say why: --new-archive REASON."
-        )
-        raise MeasurementError(str(file), problem, remedy)
     part = file.with_name(f".{file.name}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

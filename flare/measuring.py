@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -15,7 +17,7 @@ from typing import Any
 from flare.archive import Archive
 from flare.cases import Case
 from flare.challenge import Challenge
-from flare.container import ContainerRun, Engine, Limits
+from flare.container import COMMAND, ContainerRun, Engine, Limits
 from flare.efficiency import (
     FILE_NAME,
     CaseRecord,
@@ -26,15 +28,21 @@ from flare.efficiency import (
     record_of,
     write_records,
 )
-from flare.errors import EngineError, MeasurementError
+from flare.errors import (
+    EngineError,
+    FlareError,
+    HostError,
+    MeasurementError,
+    OutputError,
+)
 from flare.evaluation import evaluate
 from flare.gpu import NvmlSource, open_gpu
-from flare.guard import clean_up, take_lock
+from flare.guard import clean_up, remove_tree, take_lock
 from flare.hostrecord import RECORD, Record, describe_host
 from flare.labelmaps import SUFFIXES
 from flare.ledger import FILE_NAME as LEDGER
-from flare.ledger import Entry, register
-from flare.names import aligned, listing, safe
+from flare.ledger import Entry, find_earlier, register
+from flare.names import aligned, listing, safe, why
 from flare.results import write_metrics
 from flare.runner import Runner, label_maps
 from flare.teamfolders import TRACES
@@ -104,7 +112,7 @@ def measure(
     options: Options,
     gpu: NvmlSource | None = None,
     on_run: OnRun | None = None,
-) -> None:
+) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of some teams on all cases, and write what comes of it.
 
     What was measured before is kept: only cases without a result, with an engine error,
@@ -129,10 +137,16 @@ def measure(
     on_run : callable, optional
         Told of each case as it ends.
 
+    Returns
+    -------
+    tuple of tuple of str and FlareError
+        Teams whose measurement could not begin or go on, and why; what was measured
+        of them is kept.
+
     Raises
     ------
     HostError
-        If a measurement cannot begin or go on; what was measured is kept.
+        If no team can be measured.
     """
     unknown = sorted(set(options.rerun) - {case.name for case in cases})
     if unknown:
@@ -140,25 +154,91 @@ def measure(
             f"there is no such case to run again, but {listing(c.name for c in cases)}"
         )
         raise MeasurementError(listing(unknown), problem, "Check --rerun.")
+    if len(archives) > 1 and (options.new_archive or options.paper):
+        given = "--new-archive, --paper"
+        problem = "they are about one team, but several archives were given"
+        raise MeasurementError(given, problem, "Measure it alone.")
     described = engine.describe()
+    images_sha256 = _digest(cases)
+    failed: list[tuple[str, FlareError]] = []
     with ExitStack() as stack:
         sessions = []
         for archive in archives:
-            session = _Session(
-                archive, cases, results, challenge, engine, options, gpu, described
-            )
+            try:
+                session = _Session(
+                    archive,
+                    results,
+                    challenge,
+                    engine,
+                    options,
+                    gpu,
+                    described,
+                    images_sha256,
+                )
+            except HostError as error:
+                failed.append((archive.team, error))
+                continue
+            session.plan(cases)
             sessions.append(session)
             stack.callback(session.close)
         total = sum(len(session.todo) for session in sessions)
         order = _order(sessions, is_interleaved=options.is_interleaved)
         for done, (session, case, is_last) in enumerate(order, start=1):
-            if not session.is_open:
-                session.open(stack)
-            record = session.run(case)
+            if session.has_failed:
+                continue
+            try:
+                if not session.is_open:
+                    session.open(stack)
+                record = session.run(case)
+            except (HostError, OSError) as error:
+                # One team does not end the measurement of the others.
+                session.has_failed = True
+                failed.append((session.team, _as_error(session.team, error)))
+                session.close()
+                continue
             if on_run:
                 on_run(session.team, case.name, record.status.value, done, total)
             if is_last:
                 session.close()
+    return tuple(failed)
+
+
+def _as_error(team: str, error: HostError | OSError) -> FlareError:
+    """An error that a user can read."""
+    if isinstance(error, HostError):
+        return error
+    name = safe(str(error.filename or team))
+    return OutputError(f"{name}: it cannot be written ({why(error)})")
+
+
+def _digest(cases: Sequence[Case]) -> str:
+    """SHA-256 over the names and contents of all images."""
+    digest = hashlib.sha256()
+    for case in cases:
+        with case.image.path.open("rb") as content:
+            checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{case.name} {checksum}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _put_aside(ledger: Path, entry: Entry) -> None:
+    """Move what was measured of an archive that another one may replace.
+
+    It is kept in RESULTS/.replaced, where `flare rank` does not look.
+
+    Raises
+    ------
+    MeasurementError
+        If another archive may not replace it.
+    """
+    earlier = find_earlier(ledger, entry)
+    folder = ledger.parent / entry.team
+    if earlier and earlier.archive_sha256 != entry.archive_sha256 and folder.exists():
+        name = f"{entry.team}-{earlier.archive_sha256[:12]}"
+        target = ledger.parent / ".replaced" / name
+        target.parent.mkdir(exist_ok=True)
+        remove_tree(target)
+        folder.rename(target)
 
 
 def _order(
@@ -183,15 +263,16 @@ class _Session:
     def __init__(
         self,
         archive: Archive,
-        cases: Sequence[Case],
         results: Path,
         challenge: Challenge,
         engine: Engine,
         options: Options,
         gpu: NvmlSource | None,
         described: Mapping[str, str],
+        images_sha256: str,
     ) -> None:
-        self.team, self.is_open = archive.team, False
+        self.team, self.is_open, self.has_failed = archive.team, False, False
+        self._images_sha256 = images_sha256
         self._archive, self._challenge, self._engine = archive, challenge, engine
         self._options, self._gpu, self._described = options, gpu, described
         self._folder = results / archive.team
@@ -205,20 +286,29 @@ class _Session:
         )
         # Before anything of the team is read, so that nobody else changes it.
         self._lock = take_lock(archive.tag)
-        with closing(take_lock(str((results / LEDGER).resolve()))):
-            register(results / LEDGER, entry)
-        clean_up(engine, self._folder)
-        self._record = Record(self._folder / RECORD, self._settings())
+        try:
+            clean_up(engine, self._folder)
+            ledger = results / LEDGER
+            with closing(take_lock(str(ledger.resolve()))):
+                _put_aside(ledger, entry)
+                self._record = Record(self._folder / RECORD, self._settings())
+                register(ledger, entry)
+        except BaseException:
+            self._lock.close()
+            raise
         self._records = read_records(self._folder / FILE_NAME)
+        self.todo: list[Case] = []
+
+    def plan(self, cases: Sequence[Case]) -> None:
+        """Decide which cases are to be run."""
         again = (RunStatus.ENGINE_ERROR,)
         self.todo = [
             case
             for case in cases
             if case.name not in self._records
             or self._records[case.name].status in again
-            or case.name in options.rerun
+            or case.name in self._options.rerun
         ]
-        self._cases = len(cases)
 
     def _settings(self) -> dict[str, Any]:
         """What must not change while the team is measured."""
@@ -233,6 +323,8 @@ class _Session:
             "interval_s": options.interval_s,
             "repeats": options.repeats,
             "challenge_sha256": self._challenge.checksum,
+            "images_sha256": self._images_sha256,
+            "processor": describe_host()["processor"],
         }
 
     def open(self, stack: ExitStack) -> None:
@@ -267,6 +359,18 @@ class _Session:
     def run(self, case: Case) -> CaseRecord:
         """Run a case, all its repeats, and write its row."""
         rerun = self._rerun_note(case)
+        if case.name in self._records:
+            # If this is interrupted, the case is run once more: neither its old values
+            # nor its old prediction count.
+            message = "it is being run again"
+            self._keep(
+                CaseRecord(
+                    case=case.name,
+                    status=RunStatus.ENGINE_ERROR,
+                    message=message,
+                    rerun=rerun,
+                )
+            )
         runs: list[ContainerRun] = []
         record: CaseRecord | None = None
         for _ in range(self._options.repeats):
@@ -298,9 +402,13 @@ class _Session:
         if runs:
             trace = middle_run(runs).trace
             write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
-        self._records[case.name] = record
-        write_records(self._records.values(), self._folder / FILE_NAME)
+        self._keep(record)
         return record
+
+    def _keep(self, record: CaseRecord) -> None:
+        """Write the row of a case."""
+        self._records[record.case] = record
+        write_records(self._records.values(), self._folder / FILE_NAME)
 
     def _rerun_note(self, case: Case) -> str:
         """Why a case is run again, and what had come of it before."""
@@ -344,8 +452,11 @@ class _Session:
     def _write_record(self, image: str, empty: Sequence[float]) -> None:
         """Write down all that may matter when the values are questioned."""
         limits = self._options.limits
-        command = self._engine.create_command(
-            "IMAGE", Path("INPUTS"), Path("OUTPUTS"), limits, "KEY"
+        command = (
+            *self._engine.create_command(
+                "IMAGE", Path("INPUTS"), Path("OUTPUTS"), limits, "KEY"
+            ),
+            shlex.join(COMMAND),
         )
         session = {
             "team": self.team,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import socket
@@ -18,16 +19,25 @@ from flare.archive import Archive
 from flare.cases import Case
 from flare.challenge import Challenge, GridComparison, UnknownLabels
 from flare.checking import check_submission
-from flare.container import COMMAND, NOTHING, ContainerRun, Engine, Limits
+from flare.container import (
+    COMMAND,
+    NOTHING,
+    SPARE_BYTES,
+    ContainerRun,
+    Engine,
+    Limits,
+)
 from flare.efficiency import RunStatus
 from flare.errors import EngineError, InputError, MeasurementError, SubmissionError
 from flare.gpu import MemorySource
-from flare.guard import Guard, take_lock
-from flare.labelmaps import SUFFIXES
+from flare.guard import Guard, remove_tree, take_lock
+from flare.labelmaps import SUFFIXES, read_grid
 from flare.names import listing, safe
 
-SPARE_BYTES = 2**30
-"""Left free on a disk beside the image."""
+VOXEL_BYTES = 16
+"""No number type of a label map takes more, compressed or not."""
+
+HEADER_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +90,6 @@ class Runner:
         lock = lock or take_lock(archive.tag)
         self._engine, self._limits = engine, limits
         self._interval_s, self._gpu = interval_s, gpu
-        self._team = archive.team
         try:
             _check_disk(archive, engine)
         except BaseException:
@@ -90,10 +99,10 @@ class Runner:
         self._guard = Guard(engine, folder, key=key, tag=archive.tag, lock=lock)
         try:
             if self._guard.is_image_ours:
-                self.image = engine.load(archive.path, archive.tag)
+                self.image = engine.load(archive)
             else:
                 self.image = engine.image_id(archive.tag)
-                if self.image != archive.image:
+                if not archive.is_image(self.image):
                     problem = f"there is another image {archive.tag} on this computer"
                     remedy = f"Remove it: docker image rm {archive.tag}"
                     raise MeasurementError(archive.path.name, problem, remedy)
@@ -119,18 +128,19 @@ class Runner:
         self._guard.close()
 
     def run_empty(self) -> float:
-        """Running time, in seconds, of a container that does nothing.
+        """Running time, in seconds, of a container of ours that does nothing.
 
         Raises
         ------
         EngineError
-            If not even that works.
+            If not even that works: no team is at fault.
         """
+        image = self._engine.load_nothing(self._guard.nothing)
         with case_folders(self._guard.work) as (inputs, outputs):
-            run = self._run(inputs, outputs, NOTHING)
+            run = self._run(inputs, outputs, NOTHING, image)
         if run.engine_problem or run.exit_code:
             problem = run.engine_problem or f"exit code {run.exit_code}"
-            text = f"{self._team}: an empty container cannot be run ({safe(problem)})"
+            text = f"An empty container cannot be run ({safe(problem)})"
             raise EngineError(text, "Check the engine, --gpu, --memory and --shm-size.")
         return run.runtime_s
 
@@ -149,14 +159,16 @@ class Runner:
             name = Path(case.image.name).name
             shutil.copyfile(case.image.path, inputs / name)
             (inputs / name).chmod(0o644)
-            run = self._run(inputs, outputs, COMMAND)
-            self._engine.hand_over(self.image, outputs, self._guard.key)
+            run = self._run(inputs, outputs, COMMAND, self.image)
             status, message = judge(run, outputs, inputs, challenge)
             yield Outcome(run=run, status=status, message=message), outputs
+            self._engine.hand_over(self.image, outputs, self._guard.key)
 
-    def _run(self, inputs: Path, outputs: Path, command: Sequence[str]) -> ContainerRun:
+    def _run(
+        self, inputs: Path, outputs: Path, command: Sequence[str], image: str
+    ) -> ContainerRun:
         return self._engine.run(
-            self.image,
+            image,
             inputs,
             outputs,
             limits=self._limits,
@@ -186,14 +198,14 @@ def case_folders(work: Path) -> Iterator[tuple[Path, Path]]:
     """Two fresh folders, for input and output of a container, removed afterwards."""
     inputs, outputs = work / "inputs", work / "outputs"
     for folder in (inputs, outputs):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         folder.mkdir()
     outputs.chmod(0o777)  # whoever the image's user is
     try:
         yield inputs, outputs
     finally:
         for folder in (inputs, outputs):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 # --- What came of a run -----------------------------------------------------------
@@ -217,6 +229,12 @@ def judge(
     seconds = f"after {run.runtime_s:.1f} s"
     if run.engine_problem:
         return RunStatus.ENGINE_ERROR, f"the engine says: {safe(run.engine_problem)}"
+    if run.has_filled_disk:
+        room = f"less than {SPARE_BYTES >> 30} GiB were left on the disk"
+        return RunStatus.FAILED, f"the container was ended {seconds}: {room}"
+    if run.trace.problem:
+        # Without samples, its memory would be that of the idle GPU.
+        return RunStatus.ENGINE_ERROR, f"sampling has ended early: {run.trace.problem}"
     if run.is_late:
         return RunStatus.TIMED_OUT, f"the container was ended {seconds}"
     if run.exit_code:
@@ -227,6 +245,12 @@ def judge(
     found = list(_entries(outputs))
     if not found:
         return RunStatus.NO_OUTPUT, "it has written nothing to /workspace/outputs"
+    most = _largest_bytes(inputs)
+    for name in found:
+        size = (outputs / name).lstat().st_size
+        if size > most:
+            text = f"{safe(name)}: {size} bytes are more than any label map of this CT"
+            return RunStatus.WRONG_OUTPUT, text
     rules = replace(
         challenge,
         grid=replace(challenge.grid, compare=GridComparison.SIZE),
@@ -244,6 +268,12 @@ def judge(
     if len(label_maps(outputs)) != 1:
         return RunStatus.WRONG_OUTPUT, f"expected one label map, found {listing(found)}"
     return RunStatus.OK, ""
+
+
+def _largest_bytes(inputs: Path) -> int:
+    """The most bytes that an honest label map of the one image there can take."""
+    (image,) = inputs.iterdir()
+    return VOXEL_BYTES * math.prod(read_grid(image, image.name).shape) + HEADER_BYTES
 
 
 def _is_empty_only(lines: Sequence[str]) -> bool:

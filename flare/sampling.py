@@ -19,6 +19,9 @@ STATE_EVERY = 10
 IDLE_SAMPLES = 5
 """So many samples, before a container is started, make the idle memory."""
 
+JOIN_S = 10.0
+"""So long the last sample is waited for."""
+
 Clock = Callable[[], float]
 Pause = Callable[[float], bool]
 """Waits for so many seconds; true if it was told to stop."""
@@ -121,6 +124,8 @@ class Probe:
     group: ControlGroup | None = None
     strangers: set[int] = field(default_factory=set)
     is_throttled: bool = False
+    has_seen_own: bool = False
+    """Whether any process of the container was seen."""
     _state: DeviceState = field(default_factory=DeviceState)
     _count: int = 0
 
@@ -157,14 +162,16 @@ class Probe:
         """Ask for what changes slowly."""
         self._state = gpu.state()
         self.is_throttled |= bool(self._state.is_throttled)
+        # Before and after: a process may end, or begin, in between.
+        before = self._own()
         found = gpu.processes()
-        # A process that has just begun, or ended, may be missing on either side.
-        own = self.group.processes() if self.group else frozenset()
+        own = before | self._own()
         if own:
-            self.strangers |= found - own - self.group_descendants()
+            self.has_seen_own = True
+            self.strangers |= found - own
 
-    def group_descendants(self) -> frozenset[int]:
-        """Processes of the container, asked for once more, after the GPU's."""
+    def _own(self) -> frozenset[int]:
+        """Processes of the container."""
         return self.group.processes() if self.group else frozenset()
 
 
@@ -239,13 +246,14 @@ class Sampler:
         """End; what was sampled up to the end of the container."""
         self._end.set()
         if self._thread:
-            self._thread.join()
+            self._thread.join(timeout=JOIN_S)  # a driver may hang
         return Trace(
-            samples=tuple(s for s in self._samples if s.seconds <= runtime_s),
+            samples=tuple(s for s in list(self._samples) if s.seconds <= runtime_s),
             interval_s=self._interval_s,
             runtime_s=runtime_s,
             idle_mb=self._idle_mb,
             strangers=frozenset(self._probe.strangers),
             is_throttled=self._probe.is_throttled,
+            is_blind=self._probe.gpu is not None and not self._probe.has_seen_own,
             problem=self._problem,
         )

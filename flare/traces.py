@@ -62,6 +62,8 @@ class Trace:
     strangers: frozenset[int] = frozenset()
     """Other processes that used the GPU."""
     is_throttled: bool = False
+    is_blind: bool = False
+    """Whether it is unknown which processes are the container's."""
     problem: str = ""
     """Why sampling ended before the container."""
 
@@ -102,6 +104,8 @@ class Trace:
             found.append(self.problem)
         if self.strangers:
             found.append(f"{len(self.strangers)} other processes used the GPU")
+        if self.is_blind:
+            found.append("which processes used the GPU is not known")
         if self.is_throttled:
             found.append("the GPU was throttled")
         return tuple(found)
@@ -170,7 +174,7 @@ def write_trace(trace: Trace, file: Path) -> None:
             writer.writerow(COLUMNS)
             for sample in trace.samples:
                 cells = astuple(sample)
-                writer.writerow(["" if c is None else round(c, 4) for c in cells])
+                writer.writerow(["" if c is None else c for c in cells])
     except OSError as error:
         problem = f"{file}: it cannot be written ({why(error)})"
         raise OutputError(problem) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 BASE = "flare-test-team-base"
 PROGRAMS = (
     *("bash", "sh", "sleep", "cp", "cat", "mkdir", "chmod", "chown", "ln", "ls"),
-    *("rm", "id", "head", "dd", "touch", "basename", "mkfifo", "true"),
+    *("rm", "id", "head", "dd", "touch", "basename", "mkfifo", "true", "seq"),
 )
 
 PREDICT = """

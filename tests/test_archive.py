@@ -304,6 +304,79 @@ def test_a_file_that_is_not_there(tmp_path):
         read_archive(tmp_path / "team_a.tar.gz")
 
 
+def test_keys_that_two_readers_would_read_differently(tmp_path):
+    """Docker's JSON ignores capitals and takes the last: it would run another image."""
+    config = json.dumps(configuration()).encode()
+    name = f"{hashlib.sha256(config).hexdigest()}.json"
+    text = (
+        f'[{{"Config": "{name}", "RepoTags": ["team_a:latest"],'
+        ' "Layers": ["0/layer.tar"], "repotags": ["python:3"]}]'
+    )
+    more = {"manifest.json": text.encode()}
+
+    assert findings(save(tmp_path, more=more)) == [
+        "its manifest, or its configuration, has repotags twice"
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"Entrypoint": 5}, {"Env": 5}, {"WorkingDir": "x" * 5000}, {"Env": {"a": 1}}],
+)
+def test_configurations_that_make_no_sense(tmp_path, settings):
+    (found,) = findings(save(tmp_path, **settings)) or ["fine"]
+
+    assert found in (
+        "its manifest, or its configuration, makes no sense",
+        "its working directory is no path",
+        "fine",
+    )
+    assert found != "fine" or settings == {"Env": {"a": 1}}
+
+
+def test_a_manifest_that_makes_no_sense(tmp_path):
+    manifest = [{"RepoTags": 5, "Config": "x", "Layers": []}]
+
+    assert findings(save(tmp_path, manifest=manifest)) == [
+        "its manifest, or its configuration, makes no sense"
+    ]
+
+
+def test_two_files_of_one_name(tmp_path):
+    """Which of them counts depends on who reads the archive."""
+    first, second = (tar({"manifest.json": text}) for text in (b"[]", b"[1]"))
+    file = tmp_path / "team_a.tar.gz"
+    file.write_bytes(first[:1024] + second)
+
+    assert findings(file) == ["it holds two files manifest.json"]
+
+
+def test_headers_of_any_length_are_not_read_into_memory(tmp_path):
+    """A header of 3 GiB would be read whole, and compresses to a few megabytes."""
+    entry = tarfile.TarInfo("x")
+    entry.type, entry.size = tarfile.XHDTYPE, 3 * 2**30
+    file = tmp_path / "team_a.tar.gz"
+    file.write_bytes(gzip.compress(entry.tobuf() + bytes(2**16)))
+
+    assert findings(file) == ["a name in it is too long"]
+
+
+def test_small_files_by_the_thousand_are_not_kept(tmp_path):
+    more = {f"{n}.json": bytes(2**22) for n in range(17)}
+
+    assert findings(save(tmp_path, more=more)) == [
+        "its small files take more than 64 MB"
+    ]
+
+
+def test_many_removed_files_take_no_time(tmp_path):
+    """Twenty thousand links, and as many removals, are gone through once."""
+    links = {f"d{n}/l": "-> x" for n in range(20_000)}
+    removed = {f"e{n}/.wh.l": b"" for n in range(20_000)}
+
+    assert findings(save(tmp_path, FILES | links, removed)) == []
+
+
 # --- predict.sh -------------------------------------------------------------------
 
 

@@ -144,6 +144,7 @@ def test_an_idle_clock_is_not_throttled(library):
         ("0", "10000 300 0 0 1 0", "GPU 0 is divided into several (MIG). Its memory"),
         ("1", "10000 300 0 0 0 0", "there is no GPU 1, but 1, counted from 0."),
         ("GPU-3", "10000 300 0 0 0 0", "GPU GPU-3: Not Found."),
+        ("MIG-1", "10000 300 0 0 0 0", "GPU MIG-1 is divided into several (MIG)."),
         ("all", "10000 300 0 0 0 0", "all is no index or UUID of a GPU."),
         ("-1", "10000 300 0 0 0 0", "-1 is no index or UUID of a GPU."),
     ],

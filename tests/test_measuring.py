@@ -5,11 +5,13 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +58,11 @@ def left_behind():
     containers = docker("ps", "--all", "--quiet", "--filter", "label=flare.measure")
     volumes = docker("volume", "ls", "--quiet")
     images = docker("image", "ls", "--format", "{{.Repository}}").split()
-    return containers.split(), volumes.split(), [i for i in images if i in SCRIPTS]
+    made = [i for i in images if i in TEAMS or i.startswith("flare-nothing")]
+    return containers.split(), volumes.split(), made
+
+
+TEAMS = {*SCRIPTS, "nobody", "swallow", "sparse", "deep", "closed", "filling"}
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +177,8 @@ def test_a_time_is_that_of_the_container(measured):
     cost = session["engine_cost_s"]
 
     assert 2.0 <= float(row["engine_runtime_s"]) <= float(row["runtime_s"])
-    assert float(row["runtime_s"]) < 2.0 + 10 * cost["largest"]
+    assert float(row["engine_runtime_s"]) < 2.5
+    assert float(row["runtime_s"]) < 2.5 + 5 * cost["largest"]
     assert cost["runs"] == 5
     assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"] < 2
 
@@ -210,7 +217,7 @@ def test_metrics_and_efficiency_lie_side_by_side(measured):
     assert good["aggregates"]["dsc_mean"] == 1
     assert good["efficiency"]["cases_ok"] == 1
     runtime_s = float(rows_of(results / "good")["validation_001"]["runtime_s"])
-    assert good["efficiency"]["runtime_s_mean"] == pytest.approx(runtime_s, abs=1e-4)
+    assert good["efficiency"]["runtime_s_mean"] == runtime_s
     assert crash["aggregates"]["dsc_mean"] == 0
     assert crash["efficiency"] == {"cases": 1, "cases_ok": 0}
     assert crash["failed"]["validation_001"].startswith("failed: the container ended")
@@ -394,6 +401,65 @@ def test_another_archive_is_refused(archives, data, tmp_path):
     assert stderr.endswith("[H07]\n")
 
 
+def test_an_archive_may_replace_another_with_a_reason(archives, data, tmp_path):
+    """What was measured of the first one is kept, and ranked no more."""
+    measure_good(archives, data, tmp_path)
+    before = (tmp_path / "good" / "efficiency.csv").read_bytes()
+    other = save_team(tmp_path / "new", "good", f"{PREDICT}\n# better")
+    reason = ("--new-archive", "the jury has agreed")
+
+    stdout, _ = measure_good({"good": other}, data, tmp_path, *reason)
+
+    assert "[3/3] good validation_003: ok" in stdout
+    (replaced,) = (tmp_path / ".replaced").iterdir()
+    assert (replaced / "efficiency.csv").read_bytes() == before
+    with (tmp_path / "ledger.csv").open() as content:
+        reasons = [row["reason"] for row in csv.DictReader(content)]
+    assert reasons == ["", "the jury has agreed"]
+    _, stderr = measure_good(archives, data, tmp_path, status=1)
+    assert "team good has sent another archive" in stderr
+
+
+def test_other_images_are_refused(archives, data, tmp_path):
+    """Half of the cases would be of other images than the other half."""
+    measure_good(archives, data, tmp_path)
+    shutil.copytree(data / "images", tmp_path / "data" / "images")
+    case = tmp_path / "data" / "images" / "validation_001_0000.nii.gz"
+    case.write_bytes(case.read_bytes() + bytes(9))
+
+    _, stderr = measure_good(archives, tmp_path / "data", tmp_path, status=1)
+
+    assert "the team was measured with images_sha256" in stderr
+
+
+def test_a_rerun_that_is_killed_is_run_once_more(archives, data, tmp_path):
+    """Its old values are gone, and what was new before the kill does not count."""
+    case = "validation_002"
+    measure_good(archives, data, tmp_path, team="slow")
+    command = [sys.executable, "-m", "flare", "measure", archives["slow"], *LIMITS]
+    command += ["--images", data / "images", "--output", tmp_path, "--no-warm-up"]
+    command += ["--rerun", case, "--reason", "a fan"]
+    process = subprocess.Popen(
+        [str(word) for word in command], cwd=ROOT, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 30
+    while (
+        rows_of(tmp_path / "slow")[case]["status"] == "ok"
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    row = rows_of(tmp_path / "slow")[case]
+    assert (row["status"], row["message"]) == ("engine error", "it is being run again")
+
+    measure_good(archives, data, tmp_path, team="slow")
+
+    row = rows_of(tmp_path / "slow")[case]
+    assert row["status"] == "ok"
+    assert re.fullmatch(r"a fan \(before: ok, 2\.\d\d s\)", row["rerun"])
+
+
 def test_teams_take_turns(archives, data, tmp_path):
     (tmp_path / "archives").mkdir()
     for team in ("good", "crash"):
@@ -427,6 +493,120 @@ def test_an_archive_that_cannot_be_run_does_not_stop_the_others(
 
     assert "good: 3 ok" in stdout
     assert stderr.startswith("bad.tar.gz: it is no tar file that can be read")
+
+
+def measure_teams(folder, data, *archives, status=0, prefix=(), **options):
+    """Measure some archives together."""
+    (folder / "archives").mkdir()
+    for file in archives:
+        shutil.copy(file, folder / "archives")
+    run = subprocess.run(
+        [*prefix, sys.executable, "-m", "flare", "measure", folder / "archives",
+         "--images", data / "images", "--output", folder / "results", *LIMITS,
+         "--no-warm-up"],
+        cwd=ROOT, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+    assert run.returncode == status, run.stdout + run.stderr
+    return run.stdout, run.stderr
+
+
+def test_an_image_that_cannot_start_is_its_team_s_fault(archives, data, tmp_path):
+    """A user that is not there, and an entrypoint that does not run the command."""
+    nobody = save_team(tmp_path, "nobody", PREDICT, "USER nobodyhere")
+    entrypoint = 'ENTRYPOINT ["/workspace/start.sh"]'
+    swallow = save_team(
+        tmp_path, "swallow", PREDICT, "RUN echo 'exit 4' > start.sh", entrypoint,
+        "RUN chmod 755 start.sh && sed -i '1i #!/bin/sh' start.sh || true",
+    )  # fmt: skip
+
+    measure_teams(tmp_path, data, nobody, swallow, archives["good"])
+
+    found = {
+        team: {row["status"] for row in rows_of(tmp_path / "results" / team).values()}
+        for team in ("nobody", "swallow", "good")
+    }
+    assert found == {"nobody": {"failed"}, "swallow": {"failed"}, "good": {"ok"}}
+    log = tmp_path / "results" / "nobody" / "logs" / "validation_001.log"
+    assert "unable to find user nobodyhere" in log.read_text()
+
+
+def test_files_without_end_are_refused_before_they_are_read(data, tmp_path, base):
+    """A good label map with a hole of eight terabytes behind it."""
+    script = f"{PREDICT}\nfor f in /workspace/outputs/*; do"
+    script += " dd if=/dev/zero of=$f bs=1 count=0 seek=8000000000000; done"
+    sparse = save_team(tmp_path, "sparse", script)
+
+    measure_teams(tmp_path, data, sparse)
+
+    for row in rows_of(tmp_path / "results" / "sparse").values():
+        assert row["status"] == "wrong output"
+        assert "8000000000000 bytes are more than any label map" in row["message"]
+
+
+def test_folders_deeper_than_python_can_remove(data, tmp_path, base):
+    script = f"{PREDICT}\ncd /workspace/outputs; for n in $(seq 1500); do"
+    script += " mkdir d; cd d; done"
+    deep = save_team(tmp_path, "deep", script)
+
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+    measure_teams(tmp_path, data, deep, preexec_fn=few_files)
+
+    assert len(rows_of(tmp_path / "results" / "deep")) == 3
+    assert list((tmp_path / "results").rglob(".work*")) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_an_organiser_who_is_not_root(archives, data, tmp_path, base):
+    """Files of root are removed by the team's image, only after they were judged.
+
+    Its chown makes a prediction when it is called: that is too late.
+    """
+    group = Path("/var/run/docker.sock").stat().st_gid
+    capabilities = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+    prefix = ("setpriv", "--reuid=65534", "--regid=65534", f"--groups={group}",
+              *capabilities)  # fmt: skip
+    script = "mkdir /workspace/outputs/d; touch /workspace/outputs/d/f"
+    script += f"; chmod 000 /workspace/outputs/d\n{PREDICT}"
+    closed = save_team(tmp_path, "closed", script)
+    late = save_team(
+        tmp_path, "filling", "touch /workspace/outputs/x.bin",
+        "RUN rm /bin/chown",
+        "RUN echo '#!/bin/bash' > /bin/chown",
+        "RUN echo 'cp /flare/../workspace/predict.sh /flare/validation_001.nii.gz'"
+        " >> /bin/chown && chmod 755 /bin/chown",
+    )  # fmt: skip
+    tmp_path.chmod(0o777)
+
+    measure_teams(tmp_path, data, closed, late, prefix=prefix)
+
+    results = tmp_path / "results"
+    assert len(rows_of(results / "closed")) == 3
+    assert {row["status"] for row in rows_of(results / "filling").values()} == {
+        "wrong output"
+    }
+    assert list(results.rglob(".work*")) == []
+    assert left_behind() == ([], [], [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
+def test_a_container_that_fills_the_disk_is_ended(data, tmp_path, base):
+    script = "head -c 80000000 /dev/zero > /workspace/outputs/x; sleep 100"
+    filling = save_team(tmp_path, "filling", script)
+    (tmp_path / "results").mkdir()
+    mount = ("mount", "-t", "tmpfs", "-o", "size=1080m", "tmpfs", tmp_path / "results")
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted")
+    try:
+        measure_teams(tmp_path, data, filling)
+        rows = rows_of(tmp_path / "results" / "filling")
+    finally:
+        subprocess.run(["umount", tmp_path / "results"], check=True)
+
+    for row in rows.values():
+        assert row["status"] == "failed"
+        assert "less than 1 GiB were left on the disk" in row["message"]
 
 
 def test_an_image_of_the_same_name_is_not_overwritten(archives, data, tmp_path):
@@ -500,7 +680,7 @@ def test_an_engine_that_knows_no_gpu(archives, data, tmp_path):
         env=environment,
     )
 
-    assert stderr.startswith("good: an empty container cannot be run (could not select")
+    assert stderr.startswith("An empty container cannot be run (could not select")
     assert not (tmp_path / "results" / "good" / "efficiency.csv").exists()
     assert left_behind() == ([], [], [])
 
@@ -515,8 +695,9 @@ def test_check_runs_an_image_as_it_will_be_measured(archives, data):
     stdout, stderr = flare_command(
         "check", archives["crash"], "--run", image, *limits, status=1
     )
-    assert "The container says:\nno model\n" in stdout
-    assert stderr.startswith("crash, validation_001: failed: the container ended with")
+    assert "The container says:\n  no model\n" in stdout
+    assert "crash, validation_001: failed: the container ended with exit" in stdout
+    assert stderr == ""
     assert left_behind() == ([], [], [])
 
 

@@ -114,6 +114,29 @@ def test_other_processes_on_the_gpu_are_strangers():
     assert probe.strangers == {7}
 
 
+def test_a_process_that_ends_in_between_is_no_stranger():
+    """5 is there before the GPU is asked, and gone afterwards."""
+    group = ScriptedGroup()
+    seen = iter((frozenset({4, 5}), frozenset({4})))
+    group.processes = lambda: next(seen)
+    probe = Probe(gpu=ScriptedGpu([1.0], processes=[(5,)]), group=group)
+
+    probe.sample(0.0)
+
+    assert probe.strangers == set()
+
+
+def test_not_to_know_the_container_s_processes_is_doubtful():
+    gpu = ScriptedGpu([1.0] * 30, processes=[(77,)])
+    sampler = Sampler(Probe(gpu=gpu, group=ScriptedGroup()), 0.001)
+
+    sampler.look_before()
+    trace = sampler.stop(0.0)
+
+    assert trace.is_blind
+    assert "which processes used the GPU is not known" in trace.doubts
+
+
 def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
     gpu = ScriptedGpu([40.0, 41.0, 90.0, 40.0, 40.0], processes=[(3,)])
     sampler = Sampler(Probe(gpu=gpu), 0.1)
