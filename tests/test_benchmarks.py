@@ -52,6 +52,15 @@ def test_the_readme_quotes_the_table():
     assert set(quoted) <= set(results)
 
 
+def test_the_page_about_measuring_quotes_its_table():
+    results = (BENCHMARKS / "measuring.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
+    rows = [line for line in results.splitlines() if line.startswith("|")]
+
+    assert len(rows) == 8
+    assert "\n".join(rows) in page
+
+
 def test_no_goal_of_the_table_is_missed():
     """As in the table: "at most" and "at least", compared with the median."""
     results = (BENCHMARKS / "results.md").read_text(encoding="utf-8")
