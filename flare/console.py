@@ -145,7 +145,13 @@ def _log_to_stdout() -> Iterator[None]:
 def _sigterm_raises() -> Iterator[None]:
     """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
 
+    process = os.getpid()
+
     def terminate(*_: object) -> NoReturn:
+        if os.getpid() != process:
+            # A worker that was just forked, and has not yet a handler of its own. What
+            # is raised here may be ignored there, and the worker would live for ever.
+            os._exit(TERMINATED)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _TerminatedError
 

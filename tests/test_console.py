@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +12,7 @@ from flare.errors import MESSAGE_LIMIT, InputError, MissingCasesError
 from flare.scoring import CaseScore
 from flare.submission import CasePair
 from flare.workers import Attempt
+from tests.builders import ROOT
 
 
 def attempt(number, *, problem=None):
@@ -117,3 +120,55 @@ def test_afterwards_stderr_is_stderr_again(capfd):
 
     out, err = capfd.readouterr()
     assert (out, err) == ("library", "ours")
+
+
+def test_a_fork_that_is_terminated_before_it_has_a_handler_ends(tmp_path):
+    """Python ignores what is raised while it sets up a fork: it must not rely on it."""
+    program = """
+import os, signal
+from flare.console import run_command
+
+def command():
+    # As a signal that comes while Python sets the fork up.
+    os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGTERM))
+    child = os.fork()
+    if not child:
+        os._exit(99)  # what was raised has been ignored
+    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+raise SystemExit(run_command(command))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert (run.returncode, run.stdout) == (0, b"child 143\n")
+
+
+def test_measuring_tells_how_long_it_may_take(caplog):
+    """Four of twelve runs took two minutes: the other eight may take four."""
+    caplog.set_level("INFO")
+    times = iter((100.0, 220.0, 460.0))
+    progress = console.MeasuringProgress(clock=lambda: next(times))
+
+    progress("team_a", "case_1", "ok", 4, 12)
+    progress("team_a", "case_9", "failed", 12, 12)
+
+    assert caplog.messages == [
+        "[04/12] team_a case_1: ok; about 4 min left",
+        "[12/12] team_a case_9: failed; done",
+    ]
+
+
+def test_measuring_on_a_terminal_draws_a_bar(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(console.sys, "stdout", terminal)
+    progress = console.MeasuringProgress(clock=lambda: 0.0)
+
+    progress("a", "c1", "ok", 1, 2)
+    progress("a", "c2", "ok", 2, 2)
+
+    first, last = terminal.getvalue().split("\r")[1:]
+    assert "[###############...............] [1/2] a c1: ok; about 0 min left" in first
+    assert last.endswith("a c2: ok; done\n")
