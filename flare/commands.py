@@ -164,14 +164,9 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.archive import read_archive
     from flare.cases import check_cases, find_archives, find_cases
     from flare.container import Engine
-    from flare.measuring import (
-        Options,
-        evaluate_team,
-        measure,
-        open_limits,
-        team_table,
-    )
+    from flare.measuring import evaluate_team, measure, open_limits, team_table
     from flare.plots import draw_traces
+    from flare.session import Options
 
     challenge = read_challenge(arguments.challenge)
     if arguments.rerun and not arguments.reason.strip():

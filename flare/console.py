@@ -144,7 +144,6 @@ def _log_to_stdout() -> Iterator[None]:
 @contextmanager
 def _sigterm_raises() -> Iterator[None]:
     """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
-
     process = os.getpid()
 
     def terminate(*_: object) -> NoReturn:

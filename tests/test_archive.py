@@ -10,8 +10,9 @@ import tarfile
 
 import pytest
 
-from flare.archive import check_script, read_archive
+from flare.archive import read_archive
 from flare.errors import InputError
+from flare.imagechecks import check_script
 from tests.builders import ROOT
 
 SCRIPT = b"python predict.py\n"
