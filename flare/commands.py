@@ -164,7 +164,13 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.archive import read_archive
     from flare.cases import check_cases, find_archives, find_cases
     from flare.container import Engine
-    from flare.measuring import evaluate_team, measure, open_limits, team_table
+    from flare.measuring import (
+        evaluate_team,
+        measure,
+        open_limits,
+        team_table,
+        write_refused,
+    )
     from flare.plots import draw_traces
     from flare.session import Options
 
@@ -186,6 +192,8 @@ def run_measure(arguments: argparse.Namespace) -> None:
     results = arguments.output
     if len(files) == 1 and results.name == archives[0].team:
         results = results.parent
+    if len(good) < len(archives):
+        write_refused(archives, results)
     failed: tuple[tuple[str, FlareError], ...] = ()
     if good:
         with open_limits(arguments) as (limits, gpu):

@@ -10,7 +10,7 @@ import numpy as np
 
 from flare.challenge import Better
 from flare.names import listing, safe
-from flare.ranking import Board, Rules, Values, case_sums, doubled_ranks
+from flare.ranking import Board, Rules, Values, case_sums, comparable, doubled_ranks
 from flare.resultrows import SCORES
 from flare.teams import ResultTable
 
@@ -31,7 +31,9 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         How the teams are ranked.
     """
     return (
+        *table.notes,
         *_teams_without_results(board),
+        *_gate_without_values(board, rules),
         *_zeros_that_rank_well(board, rules),
         *_cases_alike(board, rules),
         *_cases_of_zeros(board, rules),
@@ -39,6 +41,20 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         *_percent(board, rules),
         *_orders_within_noise(board, table, rules),
     )
+
+
+def _gate_without_values(board: Board, rules: Rules) -> Iterator[str]:
+    """Metrics of efficiency of which a gate has left nothing."""
+    if rules.gate_dsc:
+        absent = np.isnan(comparable(board.values, rules))
+        names = [
+            rule.metric
+            for index, rule in enumerate(rules.metrics)
+            if absent[:, :, index].all()
+        ]
+        if names:
+            gate = f"{rules.gate_dsc:g}"
+            yield f"The gate of {gate} leaves no value of {listing(names)} at all"
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:
@@ -155,5 +171,6 @@ def _orders_within_noise(
             yield (
                 f"The order of {safe(better)} and {safe(worse)} is within the noise of"
                 f" the measurement: on {int((close & ahead).sum())} comparisons that"
-                f" {safe(better)} wins, their values differ no more than its repeats do"
+                f" {safe(better)} wins, their values differ no more than those of one"
+                " team do when it is measured again"
             )

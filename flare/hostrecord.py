@@ -6,12 +6,13 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from flare._version import __version__
 from flare.errors import MeasurementError, OutputError
+from flare.evaluation import source_commit
 from flare.names import safe, why
 from flare.resources import available_bytes, available_cpus
 
@@ -62,8 +63,9 @@ class Record:
         OutputError
             If it cannot be written.
         """
-        today = date.today().isoformat()
-        self._sessions.append({"date": today, "version": __version__, **session})
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        program = {"version": __version__, "commit": source_commit()}
+        self._sessions.append({"time": now, **program, **session})
         content = {"settings": self._settings, "sessions": self._sessions}
         part = self._file.with_name(f".{self._file.name}.part")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +18,7 @@ from flare.efficiency import FILE_NAME, RunStatus, means, read_records
 from flare.errors import FlareError, HostError, MeasurementError, OutputError
 from flare.evaluation import evaluate
 from flare.gpu import NvmlSource, open_gpu
-from flare.names import aligned, listing, safe, why
+from flare.names import aligned, csv_cell, listing, safe, why
 from flare.results import write_metrics
 from flare.session import PREDICTIONS, Options, Session
 
@@ -98,8 +99,9 @@ def measure(
             f"there is no such case to run again, but {listing(c.name for c in cases)}"
         )
         raise MeasurementError(listing(unknown), problem, "Check --rerun.")
-    if len(archives) > 1 and (options.new_archive or options.paper):
-        given = "--new-archive, --paper"
+    about_one = (options.new_archive, options.paper, options.rerun)
+    if len(archives) > 1 and any(about_one):
+        given = "--new-archive, --paper, --rerun"
         problem = "they are about one team, but several archives were given"
         raise MeasurementError(given, problem, "Measure it alone.")
     described = engine.describe()
@@ -243,3 +245,28 @@ def team_table(folder: Path, team: str) -> str:
         for _, record in sorted(records.items())
     ]
     return "\n".join([f"{team}: {found}", *aligned(rows), f"Wrote {safe(folder)}"])
+
+
+def write_refused(archives: Sequence[Archive], results: Path) -> None:
+    """Write down which archives were refused, and why, in refused.csv.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    file = results / "refused.csv"
+    rows = [
+        [archive.team, archive.path.name, archive.sha256, str(problem)]
+        for archive in archives
+        for problem in archive.problems
+    ]
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        with file.open("w", encoding="utf-8", newline="") as content:
+            writer = csv.writer(content, lineterminator="\n")
+            writer.writerow(["team", "archive", "archive_sha256", "problem"])
+            writer.writerows([[csv_cell(cell) for cell in row] for row in rows])
+    except OSError as error:
+        problem = f"{safe(file)}: it cannot be written ({why(error)})"
+        raise OutputError(problem) from error

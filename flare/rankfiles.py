@@ -32,15 +32,15 @@ SHEETS = "sheets"
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
     parts = ["\n".join(aligned(_table(analysis))), _remarks(analysis)]
+    if analysis.flags:
+        flags = "\n".join(f"  {flag}" for flag in analysis.flags)
+        parts.append(f"To be looked at:\n{flags}")
     parts.append(recount_text(analysis.recounts))
     if analysis.bootstrap:
         parts.append(spread_table(analysis.bootstrap))
     if len(analysis.board.teams) > 1:
         parts.append(pairs_table(analysis.tests, analysis.board.teams))
         parts.append(schemes_table(analysis.schemes))
-    if analysis.flags:
-        flags = "\n".join(f"  {flag}" for flag in analysis.flags)
-        parts.append(f"To be looked at:\n{flags}")
     return "\n\n".join(parts)
 
 
@@ -66,7 +66,10 @@ def _remarks(analysis: Analysis) -> str:
     lines = [PRIZE_RULE, *analysis.decisions.lines]
     metrics: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for m in analysis.table.missing:
-        metrics[m.team, m.case, m.reason].append(m.metric)
+        # Of "status failed: the container ... after 0.3 s" what many cases share.
+        is_status = m.reason.startswith("status ")
+        reason = m.reason.partition(":")[0] if is_status else m.reason
+        metrics[m.team, m.case, reason].append(m.metric)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in metrics.items():
         cases[team, ", ".join(names), reason].append(case)
@@ -111,7 +114,7 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
         text = json.dumps(_content(analysis), indent=2, allow_nan=False)
         for name, content in (
             ("ranking.json", text),
-            ("ranking.md", "\n".join(_markdown(_table(analysis)))),
+            ("ranking.md", _page(analysis)),
             ("ranking.tex", _latex(_table(analysis))),
             ("methods.txt", methods_text(analysis)),
         ):
@@ -198,9 +201,22 @@ def _write_csv(
 # --- For papers, and for teams ----------------------------------------------------
 
 
+def _page(analysis: Analysis) -> str:
+    """The ranking, and the decisions that it rests on."""
+    lines = _markdown(_table(analysis))
+    if analysis.decisions.lines:
+        lines += ["", *(f"- {_escaped(line)}" for line in analysis.decisions.lines)]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text)
+
+
 def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
     """A table in Markdown, its first row the header."""
-    escaped = [[re.sub(r"([\\|`*_<>\[\]])", r"\\\1", c) for c in row] for row in rows]
+    escaped = [[_escaped(cell) for cell in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in escaped]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
 

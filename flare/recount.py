@@ -17,6 +17,9 @@ from flare.names import listing, printable
 from flare.ranking import Board, Integers, Rules, case_sums, doubled_ranks
 from flare.schemes import choices, team_ranks, without
 
+NAMED_CASES = 3
+"""So many cases are named; ranking.json has all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recount:
@@ -28,6 +31,8 @@ class Recount:
     withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
     """Each rival that could win by cases withdrawn, and the fewest such cases; the
     rival that needs the fewest first."""
+    shares: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could share first place by cases withdrawn, and the fewest."""
     disqualifications: tuple[str, ...]
     """Each team without which another one would be first."""
     first: int
@@ -48,6 +53,14 @@ class Recount:
                 }
                 for rival, cases in self.withdrawals
             ],
+            "shares": [
+                {
+                    "rival": printable(rival),
+                    "number": len(cases),
+                    "cases": [printable(case) for case in cases],
+                }
+                for rival, cases in self.shares
+            ],
             "lost_without_team": [printable(team) for team in self.disqualifications],
             "choices_of_rules": self.choices,
             "first_under": self.first,
@@ -60,16 +73,29 @@ class Recount:
             rival, cases = self.withdrawals[0]
             keeps = (
                 f"{name} keeps first place unless {len(cases)} of {self.cases} cases"
-                f" are withdrawn (then {printable(rival)} could be ahead)"
+                f" are withdrawn (then {printable(rival)} could be ahead"
+                f"{_named(cases, ', as without ')})"
             )
         else:
             keeps = f"{name} keeps first place whatever cases are withdrawn"
+        if self.shares:
+            rival, cases = self.shares[0]
+            if not self.withdrawals or len(cases) < len(self.withdrawals[0][1]):
+                keeps += (
+                    f"; {printable(rival)} could share it without {len(cases)}"
+                    f"{_named(cases, ': ')}"
+                )
         if self.disqualifications:
             teams = listing(self.disqualifications, last=" or ")
             loses = f"it loses it if {teams} is disqualified"
         else:
             loses = "no other team's disqualification changes that"
         return f"{keeps}; {loses}; it is first under {self.first} of {self.choices} choices of rules."  # noqa: E501
+
+
+def _named(cases: Sequence[str], before: str) -> str:
+    """The names of cases, if they are few."""
+    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 
 def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
@@ -98,6 +124,7 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
             team=board.teams[winner],
             cases=len(board.cases),
             withdrawals=_withdrawals(board, sums, winner),
+            shares=_withdrawals(board, sums, winner, is_tie_enough=True),
             disqualifications=tuple(
                 team
                 for team, found in ranks_without.items()
@@ -111,18 +138,23 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
 
 
 def _withdrawals(
-    board: Board, sums: Integers, winner: int
+    board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rivals of a winner, and the cases that it has to thank for its place."""
     found = []
     for rival, team in enumerate(board.teams):
-        cases = fewest_withdrawals(sums[rival] - sums[winner])
-        if cases is not None and rival != winner:
+        leads = sums[rival] - sums[winner]
+        if rival == winner or (is_tie_enough and not leads.sum()):
+            continue  # it is the winner, or shares first place already
+        cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)
+        if cases is not None:
             found.append((team, tuple(board.cases[case] for case in cases)))
     return tuple(sorted(found, key=lambda item: (len(item[1]), item[0])))
 
 
-def fewest_withdrawals(leads: Integers | Sequence[int]) -> tuple[int, ...] | None:
+def fewest_withdrawals(
+    leads: Integers | Sequence[int], *, is_tie_enough: bool = False
+) -> tuple[int, ...] | None:
     """The fewest cases without which a rival is ahead; None if no such cases are.
 
     Parameters
@@ -130,6 +162,8 @@ def fewest_withdrawals(leads: Integers | Sequence[int]) -> tuple[int, ...] | Non
     leads : sequence of int
         By case: how much higher, which is worse, the rival's ranks are. Their sum is
         at least 0, as long as the rival is behind.
+    is_tie_enough : bool
+        Whether the rival need not be ahead, but may be equal. One case has to be left.
 
     Returns
     -------
@@ -149,7 +183,7 @@ def fewest_withdrawals(leads: Integers | Sequence[int]) -> tuple[int, ...] | Non
     values = np.asarray(leads)
     order = np.argsort(-values, kind="stable")
     left = values.sum() - np.cumsum(values[order])
-    enough = np.flatnonzero(left < 0)
+    enough = np.flatnonzero(left[:-1] <= 0 if is_tie_enough else left < 0)
     if not len(enough):
         return None
     return tuple(sorted(int(case) for case in order[: enough[0] + 1]))

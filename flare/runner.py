@@ -39,6 +39,10 @@ VOXEL_BYTES = 16
 
 HEADER_BYTES = 2**20
 
+KEPT_FILES = 3
+KEPT_BYTES = 2**26
+"""Of an output that cannot be used, so many files, and so much of each, are kept."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -90,6 +94,7 @@ class Runner:
         lock = lock or take_lock(archive.tag)
         self._engine, self._limits = engine, limits
         self._interval_s, self._gpu = interval_s, gpu
+        self._nothing = ""
         try:
             _check_disk(archive, engine)
         except BaseException:
@@ -135,9 +140,10 @@ class Runner:
         EngineError
             If not even that works: no team is at fault.
         """
-        image = self._engine.load_nothing(self._guard.nothing)
+        if not self._nothing:
+            self._nothing = self._engine.load_nothing(self._guard.nothing)
         with case_folders(self._guard.work) as (inputs, outputs):
-            run = self._run(inputs, outputs, NOTHING, image)
+            run = self._run(inputs, outputs, NOTHING, self._nothing)
         if run.engine_problem or run.exit_code:
             problem = run.engine_problem or f"exit code {run.exit_code}"
             text = f"An empty container cannot be run ({safe(problem)})"
@@ -163,6 +169,30 @@ class Runner:
             status, message = judge(run, outputs, inputs, challenge)
             yield Outcome(run=run, status=status, message=message), outputs
             self._engine.hand_over(self.image, outputs, self._guard.key)
+
+    def set_aside(self, outputs: Path, status: RunStatus) -> list[Path]:
+        """Copies of the label maps of an output, which outlive its folder.
+
+        Nothing that they may lead to is copied. Of an output that cannot be used, there
+        are at most three, and none that is too large.
+        """
+        folder = self._guard.work / "kept"
+        remove_tree(folder)
+        folder.mkdir()
+        copies: list[Path] = []
+        if status not in (RunStatus.OK, RunStatus.WRONG_OUTPUT):
+            return copies
+        for number, source in enumerate(label_maps(outputs)[:KEPT_FILES]):
+            suffix = next(s for s in SUFFIXES if source.name.lower().endswith(s))
+            copy = folder / f"{number}{suffix}"
+            descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
+            with os.fdopen(descriptor, "rb") as content, copy.open("wb") as file:
+                if status is RunStatus.WRONG_OUTPUT:
+                    file.write(content.read(KEPT_BYTES))
+                else:
+                    shutil.copyfileobj(content, file)
+            copies.append(copy)
+        return copies
 
     def _run(
         self, inputs: Path, outputs: Path, command: Sequence[str], image: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
@@ -33,12 +33,15 @@ from flare.hostrecord import RECORD, Record, describe_host
 from flare.labelmaps import SUFFIXES
 from flare.ledger import FILE_NAME as LEDGER
 from flare.ledger import Entry, find_earlier, register
-from flare.runner import Runner, label_maps
+from flare.runner import Runner
 from flare.teamfolders import TRACES
 from flare.traces import write_trace
 
 PREDICTIONS = "predictions"
 LOGS = "logs"
+REJECTED = "rejected"
+"""Folder of label maps that cannot be used, for whoever asks."""
+
 EMPTY_RUNS = 5
 """So many containers that do nothing tell what the engine itself costs."""
 
@@ -168,39 +171,20 @@ class Session:
     def run(self, case: Case) -> CaseRecord:
         """Run a case, all its repeats, and write its row."""
         rerun = self._rerun_note(case)
-        if case.name in self._records:
-            # If this is interrupted, the case is run once more: neither its old values
-            # nor its old prediction count.
-            message = "it is being run again"
-            self._keep(
-                CaseRecord(
-                    case=case.name,
-                    status=RunStatus.ENGINE_ERROR,
-                    message=message,
-                    rerun=rerun,
-                )
-            )
         runs: list[ContainerRun] = []
-        record: CaseRecord | None = None
+        files: list[Path] = []
+        status, message = RunStatus.OK, ""
         for _ in range(self._options.repeats):
             try:
                 with self._runner.run_case(case, self._challenge) as (found, outputs):
                     runs.append(found.run)
                     status, message = found.status, found.message
-                    log = self._write_log(case, found.run)
-                    if status is RunStatus.OK:
-                        self._keep_prediction(case, outputs)
-                    else:
-                        message += f"; see {log}"
+                    files = self._runner.set_aside(outputs, status)
             except EngineError as error:
                 status, message = RunStatus.ENGINE_ERROR, error.finding
             if status is not RunStatus.OK:
-                record = CaseRecord(
-                    case=case.name, status=status, message=message, rerun=rerun
-                )
-                self._drop_prediction(case)
                 break
-        if record is None:
+        if status is RunStatus.OK:
             record = record_of(
                 case.name,
                 runs,
@@ -208,11 +192,49 @@ class Session:
                 cpus=os.cpu_count() or 1,
                 rerun=rerun,
             )
-        if runs:
-            trace = middle_run(runs).trace
-            write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
+        else:
+            if runs:
+                message += f"; see {LOGS}/{case.name}.log"
+            record = CaseRecord(
+                case=case.name, status=status, message=message, rerun=rerun
+            )
+        if case.name in self._records:
+            if status is RunStatus.ENGINE_ERROR:
+                return record  # what there is stays
+            # If this is interrupted, the case is run once more: its old values do not
+            # stand beside a new prediction.
+            text = "its rerun was interrupted"
+            again = RunStatus.ENGINE_ERROR
+            self._keep(
+                CaseRecord(case=case.name, status=again, message=text, rerun=rerun)
+            )
+        self._write_files(case, runs, files, status)
         self._keep(record)
         return record
+
+    def _write_files(
+        self,
+        case: Case,
+        runs: Sequence[ContainerRun],
+        files: Sequence[Path],
+        status: RunStatus,
+    ) -> None:
+        """Write log, trace, and the prediction of a case, or what was there instead."""
+        if runs:
+            log = self._folder / LOGS / f"{case.name}.log"
+            log.parent.mkdir(exist_ok=True)
+            log.write_bytes(runs[-1].log)
+            trace = middle_run(runs).trace
+            write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
+        for kind in (PREDICTIONS, REJECTED):
+            for file in (self._folder / kind).glob(f"{glob.escape(case.name)}.*"):
+                file.unlink()
+        target = self._folder / (PREDICTIONS if status is RunStatus.OK else REJECTED)
+        for number, file in enumerate(files):
+            suffix = next(s for s in SUFFIXES if file.name.endswith(s))
+            more = f".{number + 1}" if status is not RunStatus.OK else ""
+            target.mkdir(exist_ok=True)
+            file.replace(target / f"{case.name}{more}{suffix}")
 
     def _keep(self, record: CaseRecord) -> None:
         """Write the row of a case."""
@@ -230,33 +252,7 @@ class Session:
         note = f"{self._options.reason} (before: {was})"
         return f"{before.rerun}; {note}" if before.rerun else note
 
-    # --- Files --------------------------------------------------------------------
-
-    def _keep_prediction(self, case: Case, outputs: Path) -> None:
-        """Copy the label map of a case, and nothing that it may lead to."""
-        self._drop_prediction(case)
-        target = self._folder / PREDICTIONS
-        target.mkdir(exist_ok=True)
-        (source,) = label_maps(outputs)
-        suffix = next(s for s in SUFFIXES if source.name.lower().endswith(s))
-        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
-        part = target / f".{case.name}.part"
-        with os.fdopen(descriptor, "rb") as content, part.open("wb") as file:
-            shutil.copyfileobj(content, file)
-        part.replace(target / f"{case.name}{suffix}")
-
-    def _drop_prediction(self, case: Case) -> None:
-        """Remove what an earlier run of a case has predicted."""
-        for suffix in SUFFIXES:
-            file = self._folder / PREDICTIONS / f"{case.name}{suffix}"
-            file.unlink(missing_ok=True)
-
-    def _write_log(self, case: Case, run: ContainerRun) -> str:
-        """Keep what the container has written; the name of the file."""
-        file = self._folder / LOGS / f"{case.name}.log"
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(run.log)
-        return f"{LOGS}/{file.name}"
+    # --- The record ----------------------------------------------------------------
 
     def _write_record(self, image: str, empty: Sequence[float]) -> None:
         """Write down all that may matter when the values are questioned."""

@@ -14,6 +14,7 @@ from typing import Any
 from flare.efficiency import FILE_NAME as EFFICIENCY_FILE
 from flare.efficiency import SPREAD, RunStatus
 from flare.errors import RankingError
+from flare.hostrecord import RECORD
 from flare.labelmaps import case_name
 from flare.names import listing, safe
 from flare.resultrows import Row, check_value, number, read_rows
@@ -29,6 +30,12 @@ TRACE_COLUMNS = ("seconds", "gpu_memory_mb")
 TRACE_GAP_S = 1.0
 TRACE_GAP_SHARE = 0.05
 """A trace may end so much, and by this part of the running time, before the run."""
+
+COMPARED = (
+    *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
+    *("repeats", "images_sha256", "processor"),
+)
+"""Settings of measurement.json that should be equal for all teams."""
 
 SHARED_PROVENANCE = ("challenge_sha256", "references_sha256", "version", "options")
 """What must be equal in the `evaluation` of all teams."""
@@ -78,6 +85,8 @@ class _Measured:
     spreads: dict[tuple[str, str], float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     cases: set[str] = field(default_factory=set)
+    unfinished: set[str] = field(default_factory=set)
+    """Cases that the team is not to blame for."""
 
 
 def read_folders(
@@ -85,6 +94,7 @@ def read_folders(
     metrics: Sequence[str],
     trace_tolerances_mb: Mapping[str, float],
     challenge: str = "",
+    notes: list[str] | None = None,
 ) -> Iterator[Row]:
     """A row for each team, case and metric.
 
@@ -98,6 +108,8 @@ def read_folders(
         As in `flare.teams.read_results`.
     challenge : str
         By which the label maps should have been scored; empty for any.
+    notes : list of str, optional
+        Gets what is odd about how teams were measured.
 
     Raises
     ------
@@ -105,11 +117,15 @@ def read_folders(
         If a file is missing, cannot be read, or contradicts another one.
     """
     origin = _Origin(challenge)
+    notes = [] if notes is None else notes
+    settings: dict[str, dict[str, str]] = {}
     for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
         scores = _read_metrics(folder / FILE_NAME, metrics, origin)
         measured = _read_efficiency(
             folder / EFFICIENCY_FILE, metrics, trace_tolerances_mb, scores.cases
         )
+        noise_s = _read_record(folder / RECORD, folder.name, settings)
+        _note_unfinished(folder.name, scores.cases, measured, notes)
         # A run that failed has no results, not good ones: it was not slow, and needed
         # no memory.
         failed = scores.failed | measured.failed
@@ -128,8 +144,14 @@ def read_folders(
                     value=None if case in failed else value,
                     reason=failed.get(case, absent),
                     where=folder.name,
-                    spread=measured.spreads.get(key),
+                    spread=measured.spreads.get(
+                        key, noise_s if metric == "runtime_s" else None
+                    ),
                 )
+    for name, by_team in settings.items():
+        if len(set(by_team.values())) > 1:
+            found = ", ".join(f"{team} {value}" for team, value in by_team.items())
+            notes.append(f"Teams were measured with different {name}: {safe(found)}")
 
 
 def _read_metrics(file: Path, metrics: Sequence[str], origin: _Origin) -> _Scores:
@@ -198,7 +220,12 @@ def _read_efficiency(
         found.cases.add(case)
         if row["status"] != RunStatus.OK.value:
             # Whatever stands in its other cells does not count.
-            found.failed[case] = f"status {row['status'] or 'missing'}"
+            message = row.get("message", "")
+            found.failed[case] = f"status {row['status'] or 'missing'}" + (
+                f": {message}" if message else ""
+            )
+            if row["status"] == RunStatus.ENGINE_ERROR.value:
+                found.unfinished.add(case)
             continue
         for metric in metrics:
             if metric in trace_tolerances_mb:
@@ -216,6 +243,35 @@ def _read_efficiency(
                 found.spreads[case, metric] = spread
     _check_cases(file, dict.fromkeys(found.cases), cases)
     return found
+
+
+def _note_unfinished(
+    team: str, cases: Sequence[str], measured: _Measured, notes: list[str]
+) -> None:
+    """Note cases that rank last though the team is not to blame."""
+    absent = sorted(set(cases) - measured.cases) if measured.cases else []
+    unfinished = sorted({*absent, *measured.unfinished})
+    if unfinished:
+        notes.append(
+            f"{safe(team)} was not measured to the end ({listing(unfinished)}), and"
+            " ranks last there, without its fault: measure it again before you publish"
+        )
+
+
+def _read_record(
+    file: Path, team: str, settings: dict[str, dict[str, str]]
+) -> float | None:
+    """Note how a team was measured, and how far empty containers lay apart, in s."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for name in COMPARED:
+            if name in content["settings"]:
+                by_team = settings.setdefault(name, {})
+                by_team[team] = str(content["settings"][name])
+        cost = content["sessions"][-1]["engine_cost_s"]
+        return float(cost["largest"]) - float(cost["smallest"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None  # it was measured by another program
 
 
 def _area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> float:

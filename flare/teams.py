@@ -41,7 +41,10 @@ class ResultTable:
     reasons: Mapping[tuple[str, str, str], str]
     """Why a result is missing, where that is known."""
     spreads: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """How far repeated measurements of a value lay apart, where there were any."""
+    """How far repeated measurements of a value lay apart, or those of an empty
+    container, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What is odd about where the values come from."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -91,8 +94,10 @@ def read_results(
     RankingError
         If something contradicts itself; the message names rows or files.
     """
+    notes: list[str] = []
     if path.is_dir():
-        rows = read_folders(path, metrics, trace_tolerances_mb or {}, challenge)
+        tolerances = trace_tolerances_mb or {}
+        rows = read_folders(path, metrics, tolerances, challenge, notes)
     elif path.is_file():
         rows = _read_table(path, metrics, unranked)
     else:
@@ -131,6 +136,7 @@ def read_results(
         values=values,
         reasons=reasons,
         spreads=spreads,
+        notes=tuple(notes),
     )
 
 

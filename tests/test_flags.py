@@ -82,6 +82,15 @@ def test_a_missing_time_that_was_entered_as_zero():
     )
 
 
+def test_a_gate_that_leaves_no_efficiency_at_all():
+    values = {"a": [(0.4, 3), (0.3, 4)], "b": [(0.2, 5), (0.1, 6)]}
+
+    flags = flags_of(values, replace(RULES, gate_dsc=0.5))
+
+    assert flags == ("The gate of 0.5 leaves no value of runtime_s at all",)
+    assert flags_of(values, replace(RULES, gate_dsc=0.35)) == ()
+
+
 def test_scores_in_percent():
     assert flags_of({"a": [(0.9, 3)], "b": [(80.0, 4)]}) == (
         "b has a dsc above 1: is it in percent?",
@@ -93,7 +102,8 @@ def test_an_order_within_the_noise_of_repeats():
     values = {"a": [(0.8, 3.0), (0.8, 3.0)], "b": [(0.9, 3.1), (0.7, 3.1)]}
     flag = (
         "The order of a and b is within the noise of the measurement: on 1 comparisons"
-        " that a wins, their values differ no more than its repeats do"
+        " that a wins, their values differ no more than those of one team do when it is"
+        " measured again"
     )
 
     # Sums: a 2 1 + 1 1 = 5, b 1 2 + 2 2 = 7. Were the first time the other way round,

@@ -6,7 +6,7 @@ import pytest
 
 import flare
 from flare.analysis import analyse
-from flare.decisions import Decisions
+from flare.decisions import CaseDecision, Decisions
 from flare.errors import OutputError
 from flare.rankfiles import analysis_text, write_analysis
 from flare.ranking import MissingRule, Rules, Ties, rules_of
@@ -99,6 +99,16 @@ def test_a_sheet_explains_the_gate(tmp_path):
 
     text = (tmp_path / "sheets" / "team_a.md").read_text()
     assert "count only on cases with a DSC of at least 0.5; on others" in text
+
+
+def test_the_page_has_the_decisions(tmp_path):
+    decision = CaseDecision(case="c9", reason="wrong kidney", date="2026-09-01")
+    decisions = Decisions(withdrawn=(decision,))
+
+    write_analysis(analysis_of(VALUES, samples=0, decisions=decisions), tmp_path)
+
+    page = (tmp_path / "ranking.md").read_text()
+    assert page.endswith("\n\n- Withdrawn: case c9: wrong kidney (2026-09-01)\n")
 
 
 def test_json_has_everything(folder):

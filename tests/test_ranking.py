@@ -535,6 +535,35 @@ def test_cases_are_those_of_metrics_json_alone(tmp_path):
         read_results(tmp_path, ["runtime_s"])
 
 
+def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
+    """Other limits, an engine that failed, and rows that are not there yet."""
+    for team, memory in (("a", "28g"), ("b", "2g")):
+        write_team(
+            tmp_path / team,
+            {"c1": 0.9, "c2": 0.9},
+            [("c1", "ok", 5, 9), *([("c2", "ok", 6, 9)] if team == "a" else [])],
+        )
+        record = {
+            "settings": {"memory": memory, "timeout_s": 60},
+            "sessions": [{"engine_cost_s": {"largest": 0.4, "smallest": 0.1}}],
+        }
+        (tmp_path / team / "measurement.json").write_text(json.dumps(record))
+    file = tmp_path / "a" / "efficiency.csv"
+    file.write_text(file.read_text().replace("c1,ok,5,9", "c1,engine error,,"))
+
+    table = read_results(tmp_path, ["dsc", "runtime_s"])
+
+    end = ", and ranks last there, without its fault: measure it again before you"
+    assert table.notes == (
+        f"a was not measured to the end (c1){end} publish",
+        f"b was not measured to the end (c2){end} publish",
+        "Teams were measured with different memory: a 28g, b 2g",
+    )
+    # What empty containers differ by is how far equal teams may lie apart.
+    assert table.spreads["a", "c2", "runtime_s"] == pytest.approx(0.3)
+    assert ("a", "c2", "dsc") not in table.spreads
+
+
 def test_efficiency_alone_can_be_ranked(tmp_path):
     write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
 

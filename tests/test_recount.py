@@ -49,7 +49,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
     board = board_of(table, rules, teams)
     sums = naive_sums(values, teams, cases, ties, missing)
 
-    fewest = {}
+    fewest, shared = {}, {}
     for number in range(12):
         for withdrawn in itertools.combinations(cases, number):
             left = [case for case in cases if case not in withdrawn]
@@ -57,6 +57,8 @@ def test_withdrawals_equal_brute_force(seed, ties):
             for first, rival in itertools.permutations(teams, 2):
                 if totals[rival] < totals[first]:
                     fewest.setdefault((first, rival), number)
+                if totals[rival] <= totals[first]:
+                    shared.setdefault((first, rival), number)
 
     found = recount(board, rules)
 
@@ -67,6 +69,10 @@ def test_withdrawals_equal_brute_force(seed, ties):
         assert {rival: len(cases) for rival, cases in item.withdrawals} == {
             rival: number for (first, rival), number in fewest.items()
             if first == item.team
+        }  # fmt: skip
+        assert {rival: len(cases) for rival, cases in item.shares} == {
+            rival: number for (first, rival), number in shared.items()
+            if first == item.team and number
         }  # fmt: skip
         for rival, withdrawn in item.withdrawals:
             left = [case for case in cases if case not in withdrawn]
@@ -92,8 +98,9 @@ def test_a_lead_that_no_withdrawal_can_end():
     assert found.withdrawals == ()
     # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
     assert str(found) == (
-        "a keeps first place whatever cases are withdrawn; no other team's"
-        " disqualification changes that; it is first under 24 of 24 choices of rules."
+        "a keeps first place whatever cases are withdrawn; b could share it without 2:"
+        " c00, c01; no other team's disqualification changes that; it is first under 24"
+        " of 24 choices of rules."
     )
 
 
@@ -103,11 +110,13 @@ def test_in_plain_words():
 
     (found,) = recount(board, rules)
 
-    # Leads over b: 1 1 1 -2. Two of the first three: 1 - 2 is negative.
+    # Leads over b: 1 1 1 -2. Without one of the first three: 2 - 2, a tie; without
+    # two: 1 - 2 is negative.
     assert found.withdrawals[0] == ("b", ("c00", "c01"))
     assert str(found).startswith(
-        "a keeps first place unless 2 of 4 cases are withdrawn (then b could be ahead);"
-        " no other team's disqualification changes that; it is first under"
+        "a keeps first place unless 2 of 4 cases are withdrawn (then b could be ahead,"
+        " as without c00, c01); b could share it without 1: c00; no other team's"
+        " disqualification changes that; it is first under"
     )
 
 

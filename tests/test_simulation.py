@@ -47,6 +47,7 @@ def test_readme_shows_what_is_printed(ranked):
     quoted = re.search(r"```text\n(rank  team .*?)\n```", readme, flags=re.DOTALL)[1]
 
     assert len(quoted.splitlines()) > 8
+    assert text.startswith(quoted.split("...\n")[0])
     for part in quoted.split("...\n"):
         assert part.strip("\n") in text
 
