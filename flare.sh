@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command of the program: check, leaderboard, challenge, rehearse and others.
+# Runs a command of the program: check, measure, rank, simulate, leaderboard, challenge,
+# rehearse and others; ./flare.sh -h lists them all.
 #
 # Usage: ./flare.sh COMMAND ...      and      ./flare.sh COMMAND -h
 #

@@ -121,8 +121,8 @@ def measure(
                     described,
                     images_sha256,
                 )
-            except HostError as error:
-                failed.append((archive.team, error))
+            except (HostError, OSError) as error:
+                failed.append((archive.team, _as_error(archive.team, error)))
                 continue
             session.plan(cases)
             sessions.append(session)

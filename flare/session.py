@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -226,15 +225,19 @@ class Session:
             log.write_bytes(runs[-1].log)
             trace = middle_run(runs).trace
             write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
-        for kind in (PREDICTIONS, REJECTED):
-            for file in (self._folder / kind).glob(f"{glob.escape(case.name)}.*"):
-                file.unlink()
-        target = self._folder / (PREDICTIONS if status is RunStatus.OK else REJECTED)
-        for number, file in enumerate(files):
-            suffix = next(s for s in SUFFIXES if file.name.endswith(s))
-            more = f".{number + 1}" if status is not RunStatus.OK else ""
-            target.mkdir(exist_ok=True)
-            file.replace(target / f"{case.name}{more}{suffix}")
+        predictions = self._folder / PREDICTIONS
+        rejected = self._folder / REJECTED / case.name
+        for suffix in SUFFIXES:
+            (predictions / f"{case.name}{suffix}").unlink(missing_ok=True)
+        remove_tree(rejected)
+        for file in files:
+            if status is RunStatus.OK:
+                suffix = next(s for s in SUFFIXES if file.name.endswith(s))
+                predictions.mkdir(exist_ok=True)
+                file.replace(predictions / f"{case.name}{suffix}")
+            else:
+                rejected.mkdir(parents=True, exist_ok=True)
+                file.replace(rejected / file.name)
 
     def _keep(self, record: CaseRecord) -> None:
         """Write the row of a case."""
