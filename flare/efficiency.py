@@ -13,8 +13,9 @@ from typing import Any
 
 from flare.challenge import MaxMemory
 from flare.container import ContainerRun
-from flare.errors import MeasurementError, OutputError
-from flare.names import printable, safe, why
+from flare.errors import MeasurementError
+from flare.files import csv_text, write_whole
+from flare.names import printable
 from flare.traces import Trace, area, max_memory_mb
 
 FILE_NAME = "efficiency.csv"
@@ -203,17 +204,9 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
     OutputError
         If they cannot be written.
     """
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as content:
-            writer = csv.writer(content, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for record in sorted(records, key=lambda record: record.case):
-                writer.writerow([_cell(getattr(record, name)) for name in COLUMNS])
-        part.replace(file)
-    except OSError as error:
-        problem = f"{safe(file)}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+    ordered = sorted(records, key=lambda record: record.case)
+    rows = [[_cell(getattr(record, name)) for name in COLUMNS] for record in ordered]
+    write_whole(file, csv_text(COLUMNS, rows))
 
 
 def _cell(value: Any) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from flare._version import __version__
-from flare.errors import MeasurementError, OutputError
+from flare.errors import MeasurementError
 from flare.evaluation import source_commit
-from flare.names import safe, why
+from flare.files import write_whole
+from flare.names import safe
 from flare.resources import available_bytes, available_cpus
 
 RECORD = "measurement.json"
@@ -67,13 +68,7 @@ class Record:
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})
         content = {"settings": self._settings, "sessions": self._sessions}
-        part = self._file.with_name(f".{self._file.name}.part")
-        try:
-            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-            part.replace(self._file)
-        except OSError as error:
-            problem = f"{safe(self._file)}: it cannot be written ({why(error)})"
-            raise OutputError(problem) from error
+        write_whole(self._file, json.dumps(content, indent=2) + "\n")
 
 
 def describe_host() -> dict[str, Any]:

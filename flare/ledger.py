@@ -6,8 +6,9 @@ import csv
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from flare.errors import MeasurementError, OutputError
-from flare.names import safe, why
+from flare.errors import MeasurementError
+from flare.files import csv_text, write_whole
+from flare.names import safe
 
 FILE_NAME = "ledger.csv"
 
@@ -91,15 +92,5 @@ def register(file: Path, entry: Entry) -> Entry:
     if earlier and earlier.archive_sha256 == entry.archive_sha256:
         return earlier
     entries = read_ledger(file)
-    part = file.with_name(f".{file.name}.part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8", newline="") as content:
-            writer = csv.writer(content, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(map(astuple, (*entries, entry)))
-        part.replace(file)
-    except OSError as error:
-        problem = f"{safe(file)}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+    write_whole(file, csv_text(COLUMNS, map(astuple, (*entries, entry))))
     return entry

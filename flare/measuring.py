@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from flare.container import Engine, Limits
 from flare.efficiency import FILE_NAME, RunStatus, means, read_records
 from flare.errors import FlareError, HostError, MeasurementError, OutputError
 from flare.evaluation import evaluate
+from flare.files import csv_text, write_whole
 from flare.gpu import NvmlSource, open_gpu
 from flare.names import aligned, csv_cell, listing, safe, why
 from flare.results import write_metrics
@@ -255,18 +255,11 @@ def write_refused(archives: Sequence[Archive], results: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    file = results / "refused.csv"
     rows = [
         [archive.team, archive.path.name, archive.sha256, str(problem)]
         for archive in archives
         for problem in archive.problems
     ]
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        with file.open("w", encoding="utf-8", newline="") as content:
-            writer = csv.writer(content, lineterminator="\n")
-            writer.writerow(["team", "archive", "archive_sha256", "problem"])
-            writer.writerows([[csv_cell(cell) for cell in row] for row in rows])
-    except OSError as error:
-        problem = f"{safe(file)}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+    columns = ["team", "archive", "archive_sha256", "problem"]
+    text = csv_text(columns, [[csv_cell(cell) for cell in row] for row in rows])
+    write_whole(results / "refused.csv", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import defaultdict
@@ -13,9 +12,9 @@ from typing import Any
 
 from flare._version import __version__
 from flare.analysis import Analysis
-from flare.errors import OutputError
+from flare.files import csv_text, write_whole
 from flare.methods import methods_text
-from flare.names import aligned, csv_cell, listing, printable, safe, why
+from flare.names import aligned, csv_cell, listing, printable, safe
 from flare.pairwise import pairs_content, pairs_table
 from flare.ranking import PRIZE_RULE, Standing
 from flare.recount import recount_text
@@ -104,27 +103,19 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
         [csv_cell(team), csv_cell(case), metric, _plain(rank)]
         for (team, case, metric), rank in sorted(analysis.standings.case_ranks.items())
     ]
-    try:
-        (folder / SHEETS).mkdir(parents=True, exist_ok=True)
-        for sheet in (folder / SHEETS).glob("*.md"):
-            sheet.unlink()  # of a team that was disqualified since, perhaps
-        _write_csv(folder / "ranking.csv", columns, ranking)
-        case_columns = ["team", "case", "metric", "rank"]
-        _write_csv(folder / "case_ranks.csv", case_columns, case_ranks)
-        text = json.dumps(_content(analysis), indent=2, allow_nan=False)
-        for name, content in (
-            ("ranking.json", text),
-            ("ranking.md", _page(analysis)),
-            ("ranking.tex", _latex(_table(analysis))),
-            ("methods.txt", methods_text(analysis)),
-        ):
-            (folder / name).write_text(f"{content}\n", encoding="utf-8")
-        for name, standing in _sheet_names(analysis.standings.standings):
-            file = folder / SHEETS / f"{name}.md"
-            file.write_text(_sheet(analysis, standing), encoding="utf-8")
-    except OSError as error:
-        problem = f"{safe(folder)}: it cannot be written to ({why(error)})"
-        raise OutputError(problem) from error
+    for sheet in (folder / SHEETS).glob("*.md"):
+        sheet.unlink()  # of a team that was disqualified since, perhaps
+    for name, text in (
+        ("ranking.csv", csv_text(columns, ranking)),
+        ("case_ranks.csv", csv_text(["team", "case", "metric", "rank"], case_ranks)),
+        ("ranking.json", json.dumps(_content(analysis), indent=2, allow_nan=False)),
+        ("ranking.md", _page(analysis)),
+        ("ranking.tex", _latex(_table(analysis))),
+        ("methods.txt", methods_text(analysis)),
+    ):
+        write_whole(folder / name, f"{text.rstrip()}\n")
+    for name, standing in _sheet_names(analysis.standings.standings):
+        write_whole(folder / SHEETS / f"{name}.md", _sheet(analysis, standing))
 
 
 def _content(analysis: Analysis) -> dict[str, Any]:
@@ -186,16 +177,6 @@ def _content(analysis: Analysis) -> dict[str, Any]:
 def _plain(number: Fraction) -> int | float:
     """A whole number as such, and other ones in full precision."""
     return number.numerator if number.denominator == 1 else float(number)
-
-
-def _write_csv(
-    file: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> None:
-    """Write a table."""
-    with file.open("w", encoding="utf-8", newline="") as content:
-        writer = csv.writer(content, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
 
 
 # --- For papers, and for teams ----------------------------------------------------

@@ -6,7 +6,6 @@ one that returns empty masks in a second, and one that needs no GPU and much tim
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +17,8 @@ from flare._version import __version__
 from flare.challenge import Challenge
 from flare.efficiency import FILE_NAME as EFFICIENCY_FILE
 from flare.efficiency import RunStatus
-from flare.errors import OutputError, RankingError
-from flare.names import safe, why
+from flare.errors import RankingError
+from flare.files import csv_text, write_whole
 from flare.results import FILE_NAME
 
 TEAMS = 11
@@ -82,13 +81,9 @@ def write_simulation(
         "version": __version__,
         "options": {},
     }
-    try:
-        for name in names:
-            values = _values(name, generator, hardness, slices)
-            _write_team(folder / name, values, evaluation)
-    except OSError as error:
-        problem = f"{safe(folder)}: it cannot be written to ({why(error)})"
-        raise OutputError(problem) from error
+    for name in names:
+        values = _values(name, generator, hardness, slices)
+        _write_team(folder / name, values, evaluation)
     return names
 
 
@@ -119,7 +114,6 @@ def _write_team(
     folder: Path, values: Mapping[str, Any], evaluation: Mapping[str, Any]
 ) -> None:
     """Write the two files of a team."""
-    folder.mkdir(parents=True, exist_ok=True)
     count = len(values["dsc"])
     has_failed = folder.name == CRASH
     cases = [f"case_{n + 1:03}" for n in range(count)]
@@ -133,16 +127,11 @@ def _write_team(
     }
     if has_failed:
         content["failed"] = dict.fromkeys(cases, "no file was submitted")
-    text = json.dumps(content, indent=2) + "\n"
-    (folder / FILE_NAME).write_text(text, encoding="utf-8")
+    write_whole(folder / FILE_NAME, json.dumps(content, indent=2) + "\n")
     columns = ["case", "status", "runtime_s", "max_gpu_memory_mb"]
-    with (folder / EFFICIENCY_FILE).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for n, case in enumerate(cases):
-            row = [round(float(values[metric][n]), 2) for metric in columns[2:]]
-            writer.writerow(
-                [case, "failed", "", ""]
-                if has_failed
-                else [case, RunStatus.OK.value, *row]
-            )
+    rows = []
+    for n, case in enumerate(cases):
+        found = [round(float(values[metric][n]), 2) for metric in columns[2:]]
+        failed = [case, RunStatus.FAILED.value, "", ""]
+        rows.append(failed if has_failed else [case, RunStatus.OK.value, *found])
+    write_whole(folder / EFFICIENCY_FILE, csv_text(columns, rows))

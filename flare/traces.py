@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -11,8 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from flare.challenge import MaxMemory
-from flare.errors import OutputError
-from flare.names import why
+from flare.files import csv_text, write_whole
 
 STABLE_SHARE = 0.02
 """FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
@@ -167,14 +165,5 @@ def write_trace(trace: Trace, file: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("w", encoding="utf-8", newline="") as content:
-            writer = csv.writer(content, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for sample in trace.samples:
-                cells = astuple(sample)
-                writer.writerow(["" if c is None else c for c in cells])
-    except OSError as error:
-        problem = f"{file}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+    rows = [["" if c is None else c for c in astuple(s)] for s in trace.samples]
+    write_whole(file, csv_text(COLUMNS, rows))

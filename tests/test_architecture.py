@@ -10,6 +10,7 @@ MODULES = (
     "_version",
     "names",
     "errors",
+    "files",
     "schema",
     "challenge",
     "arrays",

@@ -165,8 +165,10 @@ def test_a_failed_row_with_a_value_is_not_read(tmp_path):
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+
     with pytest.raises(OutputError, match="it cannot be written"):
-        write_records([], tmp_path / "nowhere" / "efficiency.csv")
+        write_records([], tmp_path / "file" / "efficiency.csv")
 
 
 def test_means_are_of_all_cases_or_there_are_none():

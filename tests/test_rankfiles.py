@@ -193,7 +193,7 @@ def test_a_single_team_is_first():
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="it cannot be written to"):
+    with pytest.raises(OutputError, match="it cannot be written"):
         write_analysis(analysis_of(VALUES, samples=0), tmp_path / "file")
 
 

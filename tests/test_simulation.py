@@ -107,5 +107,5 @@ def test_a_challenge_with_other_metrics(tmp_path):
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="it cannot be written to"):
+    with pytest.raises(OutputError, match="it cannot be written"):
         write_simulation(FLARE21, tmp_path / "file", teams=1, cases=1)

@@ -1,0 +1,49 @@
+"""Writes files, each whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from flare.errors import OutputError
+from flare.names import safe, why
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a text file under another name, and give it its own when it is whole.
+
+    Folders are made if need be.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; what was there before stays.
+    """
+    part = file.with_name(f".{file.name}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8", newline="")
+        part.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        problem = f"{safe(file)}: it cannot be written ({why(error)})"
+        raise OutputError(problem) from error
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""A table as CSV.
+
+    Examples
+    --------
+    >>> csv_text(["team", "rank"], [["a, b", 1]])
+    'team,rank\n"a, b",1\n'
+    """
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return content.getvalue()
