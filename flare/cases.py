@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare.archive import SUFFIX
-from flare.errors import GroundTruthError, InputError, MeasurementError
-from flare.jobs import CHANNEL
+from flare.checking import find_images
+from flare.errors import InputError, MeasurementError
 from flare.names import listing, safe
 from flare.submission import LabelMapFile, find_references
 
@@ -60,18 +60,9 @@ def find_cases(images: Path) -> tuple[Case, ...]:
     Raises
     ------
     InputError
-        If there is none, or two are of one case.
+        If there is none, a case has two, or one is broken.
     """
-    if not images.is_dir():
-        problem = f"{safe(images)}: there is no such folder"
-        raise InputError(problem, "Give the folder of the CTs with --images.")
-    try:
-        files = find_references(images)
-    except GroundTruthError as error:
-        problem = f"{safe(images)}: {error.problem}"
-        remedy = "--images needs one .nii.gz, .nii, .mha or .nrrd file for each case."
-        raise InputError(problem, remedy) from error
-    return tuple(Case(name=f.case.removesuffix(CHANNEL), image=f) for f in files)
+    return tuple(Case(name=f.case, image=f) for f in find_images(images))
 
 
 def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:

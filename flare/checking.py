@@ -25,6 +25,7 @@ from flare.labelmaps import SUFFIX, read_grid
 from flare.names import listing, safe
 from flare.resources import default_workers
 from flare.submission import (
+    LabelMapFile,
     find_references,
     match_alone,
     match_cases,
@@ -139,10 +140,24 @@ def _prepare_with_images(
 ) -> Prepared:
     """Check names and headers against those of the CTs."""
     _check_folder(predictions)
-    _check_folder(images)
+    found = find_images(images)
     if predictions.resolve() == images.resolve():
         problem = f"{safe(images)}: these are the predictions as well"
         raise InputError(problem, "Give the folder of the CTs with --images.")
+    references = [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
+    submitted = find_submission(predictions, references, challenge)
+    return prepare(match_cases(submitted, references), challenge)
+
+
+def find_images(images: Path) -> tuple[LabelMapFile, ...]:
+    """The CTs of a folder, one for each case, whose headers can be read.
+
+    Raises
+    ------
+    InputError
+        If there is none, a case has two, or one is broken.
+    """
+    _check_folder(images)
     try:
         files = find_references(images)
         for file in files:
@@ -151,13 +166,7 @@ def _prepare_with_images(
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
         problem = f"{safe(images)}: {found}"
         raise InputError(problem, _IMAGES_REMEDY) from error
-    references = [
-        replace(file, case=case, name=f"{case}{SUFFIX}")
-        for file in files
-        for case in [file.case.removesuffix(CHANNEL)]
-    ]
-    submitted = find_submission(predictions, references, challenge)
-    return prepare(match_cases(submitted, references), challenge)
+    return tuple(replace(file, case=file.case.removesuffix(CHANNEL)) for file in files)
 
 
 def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:

@@ -10,6 +10,9 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +37,8 @@ from flare.results import prepare_output, results_table, write_metrics
 
 if TYPE_CHECKING:
     from flare.archive import Archive
+    from flare.container import Limits
+    from flare.gpu import NvmlSource
 
 _log = logging.getLogger(__name__)
 
@@ -120,6 +125,26 @@ def check_archive(arguments: argparse.Namespace) -> None:
         _try_archive(archive, arguments)
 
 
+@contextmanager
+def _open_limits(
+    arguments: argparse.Namespace,
+) -> Iterator[tuple[Limits, NvmlSource | None]]:
+    """The limits of containers, and their GPU, if there is to be one."""
+    from flare.container import Limits
+    from flare.gpu import open_gpu
+
+    limits = Limits(
+        timeout_s=arguments.timeout,
+        memory=arguments.memory,
+        shm_size=arguments.shm_size,
+    )
+    if arguments.gpu == "none":
+        yield limits, None
+        return
+    with open_gpu(arguments.gpu) as gpu:
+        yield replace(limits, gpu=gpu.device.uuid), gpu
+
+
 def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
     """Run an image on one case, with the very flags that count."""
     import tempfile
@@ -127,14 +152,13 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
     from flare.cases import case_of
     from flare.container import Engine
     from flare.efficiency import RunStatus
-    from flare.measuring import open_limits
     from flare.runner import Runner
 
     challenge = read_challenge(arguments.challenge)
     case = case_of(arguments.run)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
-        open_limits(arguments) as (limits, gpu),
+        _open_limits(arguments) as (limits, gpu),
         Runner(
             archive,
             Path(folder),
@@ -167,7 +191,6 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.measuring import (
         evaluate_team,
         measure,
-        open_limits,
         team_table,
         write_refused,
     )
@@ -196,7 +219,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
         write_refused(archives, results)
     failed: tuple[tuple[str, FlareError], ...] = ()
     if good:
-        with open_limits(arguments) as (limits, gpu):
+        with _open_limits(arguments) as (limits, gpu):
             options = Options(
                 limits=limits,
                 interval_s=arguments.interval,

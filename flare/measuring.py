@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from flare.archive import Archive
 from flare.cases import Case
 from flare.challenge import Challenge
-from flare.container import Engine, Limits
+from flare.container import Engine
 from flare.efficiency import FILE_NAME, RunStatus, means, read_records
 from flare.errors import FlareError, HostError, MeasurementError, OutputError
 from flare.evaluation import evaluate
 from flare.files import csv_text, write_whole
-from flare.gpu import NvmlSource, open_gpu
+from flare.gpu import NvmlSource
 from flare.names import aligned, csv_cell, listing, safe, why
 from flare.results import write_metrics
 from flare.session import PREDICTIONS, Options, Session
 
 OnRun = Callable[[str, str, str, int, int], None]
 """Told of each case: team, case, status, how many are done, of how many."""
-
-
-@contextmanager
-def open_limits(arguments: Any) -> Iterator[tuple[Limits, NvmlSource | None]]:
-    """The limits of containers, and their GPU, as the command line gives them.
-
-    Raises
-    ------
-    DeviceError
-        If there is no such GPU.
-    """
-    limits = Limits(
-        timeout_s=arguments.timeout,
-        memory=arguments.memory,
-        shm_size=arguments.shm_size,
-    )
-    if arguments.gpu == "none":
-        yield limits, None
-        return
-    with open_gpu(arguments.gpu) as gpu:
-        yield replace(limits, gpu=gpu.device.uuid), gpu
 
 
 def measure(

@@ -185,7 +185,10 @@ class Runner:
         for number, source in enumerate(label_maps(outputs)[:KEPT_FILES]):
             suffix = next(s for s in SUFFIXES if source.name.lower().endswith(s))
             copy = folder / f"{number}{suffix}"
-            descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
+            except PermissionError:
+                continue  # it was judged wrong because nobody may read it
             with os.fdopen(descriptor, "rb") as content, copy.open("wb") as file:
                 if status is RunStatus.WRONG_OUTPUT:
                     file.write(content.read(KEPT_BYTES))

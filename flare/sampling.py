@@ -241,12 +241,16 @@ class Sampler:
                 self._samples.append(sample)
         except DeviceError as error:
             self._problem = error.finding
+        except Exception as error:  # noqa: BLE001  whatever it is, it is not unnoticed
+            self._problem = f"the sampler has failed ({type(error).__name__}: {error})"
 
     def stop(self, runtime_s: float) -> Trace:
         """End; what was sampled up to the end of the container."""
         self._end.set()
         if self._thread:
-            self._thread.join(timeout=JOIN_S)  # a driver may hang
+            self._thread.join(timeout=JOIN_S)
+            if self._thread.is_alive():
+                self._problem = "the GPU has not answered for some time"
         return Trace(
             samples=tuple(s for s in list(self._samples) if s.seconds <= runtime_s),
             interval_s=self._interval_s,

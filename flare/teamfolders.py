@@ -84,6 +84,8 @@ class _Measured:
     values: dict[tuple[str, str], float | None] = field(default_factory=dict)
     spreads: dict[tuple[str, str], float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    is_there: bool = False
+    """Whether the team was measured at all."""
     cases: set[str] = field(default_factory=set)
     unfinished: set[str] = field(default_factory=set)
     """Cases that the team is not to blame for."""
@@ -134,9 +136,8 @@ def read_folders(
                 key = (case, metric)
                 is_measured = key not in scores.values
                 value = measured.values.get(key) if is_measured else scores.values[key]
-                absent = "there is no row" if key not in measured.values else (
-                    "the value is empty"
-                )  # fmt: skip
+                is_empty = key in measured.values
+                absent = "the value is empty" if is_empty else "there is no row"
                 yield Row(
                     team=folder.name,
                     case=case,
@@ -211,7 +212,8 @@ def _read_efficiency(
 ) -> _Measured:
     """Read what was measured of a team; nothing if nothing was."""
     found = _Measured()
-    if not file.exists():
+    found.is_there = file.exists()
+    if not found.is_there:
         return found
     for where, row in read_rows(file, ("case", "status")):
         case = _case(row["case"])
@@ -249,7 +251,7 @@ def _note_unfinished(
     team: str, cases: Sequence[str], measured: _Measured, notes: list[str]
 ) -> None:
     """Note cases that rank last though the team is not to blame."""
-    absent = sorted(set(cases) - measured.cases) if measured.cases else []
+    absent = set(cases) - measured.cases if measured.is_there else set()
     unfinished = sorted({*absent, *measured.unfinished})
     if unfinished:
         notes.append(
