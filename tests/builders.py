@@ -179,6 +179,14 @@ def read_metrics(output):
     return json.loads((output / "metrics.json").read_bytes())
 
 
+def run_flare(*arguments, **options):
+    """Run a command of the program; its streams come back as text."""
+    return subprocess.run(
+        [sys.executable, "-m", "flare", *map(str, arguments)],
+        **{"cwd": ROOT, "capture_output": True, "text": True, "check": False} | options,
+    )
+
+
 def run_program(*arguments, program=("evaluate.py",), env=None):
     """Run a program of the project; its streams come back as bytes."""
     return subprocess.run(

@@ -2,14 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from flare.cases import case_of, check_cases, find_archives, find_cases
 from flare.errors import FlareError
-from tests.builders import ROOT, case_names, write_cases
+from tests.builders import case_names, run_flare, write_cases
 
 
 @pytest.fixture
@@ -36,9 +34,12 @@ def test_archives_of_a_folder(tmp_path):
 def test_what_is_missing_is_said_in_one_line(tmp_path, images):
     labels = write_cases(tmp_path / "labels", case_names(3))
     (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
     for call, problem in (
         (lambda: find_cases(tmp_path / "no"), "there is no such folder"),
         (lambda: find_cases(tmp_path / "empty"), "there is no label map in their"),
+        (lambda: find_cases(tmp_path / "broken"), "ct.nii.gz: "),
         (lambda: find_archives(tmp_path / "empty"), "there is no TEAMNAME.tar.gz"),
         (lambda: case_of(images / "no.nii.gz"), "there is no such image"),
         (lambda: check_cases(find_cases(images), tmp_path / "no"), "no such folder"),
@@ -53,14 +54,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
 
 
 def run_measure(*arguments, **options):
-    run = subprocess.run(
-        [sys.executable, "-m", "flare", "measure", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
+    run = run_flare("measure", *arguments, **options)
     return run.returncode, run.stderr
 
 

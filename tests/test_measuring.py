@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ROOT, case_names, write_cases
+from tests.builders import ROOT, case_names, run_flare, write_cases
 from tests.teams import PREDICT, SCRIPTS, docker, make_base, save_team
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -36,14 +36,7 @@ STATUSES = {
 
 def flare_command(*arguments, status=0, **options):
     """Run a command; what it writes to stdout and stderr."""
-    run = subprocess.run(
-        [sys.executable, "-m", "flare", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
+    run = run_flare(*arguments, **options)
     assert run.returncode == status, run.stdout + run.stderr
     return run.stdout, run.stderr
 
@@ -189,11 +182,12 @@ def test_a_time_is_that_of_the_container(measured):
     (session,) = record["sessions"]
     cost = session["engine_cost_s"]
 
-    assert 2.0 <= float(row["engine_runtime_s"]) <= float(row["runtime_s"])
-    assert float(row["engine_runtime_s"]) < 2.5
-    assert float(row["runtime_s"]) < 2.5 + 5 * cost["largest"]
+    within, whole = float(row["engine_runtime_s"]), float(row["runtime_s"])
+    assert 2.0 <= within <= whole
+    # What is around the container is the engine's work, as around an empty one.
+    assert whole - within < 10 * cost["largest"]
     assert cost["runs"] == 5
-    assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"] < 2
+    assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"]
 
 
 def test_the_record_has_what_matters(measured):
@@ -456,7 +450,11 @@ def test_a_rerun_that_is_killed_leaves_what_there_was(archives, data, tmp_path):
     process = subprocess.Popen(
         [str(word) for word in command], cwd=ROOT, stdout=subprocess.DEVNULL
     )
-    time.sleep(5)  # it runs, or is about to
+    listed = ("ps", "--no-trunc", "--filter", "label=flare.measure", "--format")
+    deadline = time.monotonic() + 60
+    while "predict.sh" not in docker(*listed, "{{.Command}}"):
+        assert time.monotonic() < deadline, "the rerun has not begun"
+        time.sleep(0.02)  # it will sleep for two seconds
     process.send_signal(signal.SIGKILL)
     process.wait()
 
@@ -586,12 +584,14 @@ def test_an_organiser_who_is_not_root(archives, data, tmp_path, base):
         "RUN echo 'cp /flare/../workspace/predict.sh /flare/validation_001.nii.gz'"
         " >> /bin/chown && chmod 755 /bin/chown",
     )  # fmt: skip
+    owner = save_team(tmp_path, "swallow", f"{PREDICT}\nchmod 000 /workspace/outputs/*")
     tmp_path.chmod(0o777)
 
-    measure_teams(tmp_path, data, closed, late, prefix=prefix)
+    measure_teams(tmp_path, data, closed, late, owner, prefix=prefix)
 
     results = tmp_path / "results"
     assert len(rows_of(results / "closed")) == 3
+    assert len(rows_of(results / "swallow")) == 3
     assert {row["status"] for row in rows_of(results / "filling").values()} == {
         "wrong output"
     }

@@ -4,8 +4,6 @@ import csv
 import itertools
 import json
 import random
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -22,7 +20,7 @@ from flare.ranking import (
     rules_of,
 )
 from flare.teams import ResultTable, read_results
-from tests.builders import ROOT
+from tests.builders import run_flare
 from tests.oracles import naive_ranks
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
@@ -348,13 +346,12 @@ def test_the_order_of_rows_and_the_names_of_teams_change_nothing(tmp_path):
         for t, c in itertools.product(range(5), range(6))
         for metric in ("dsc", "runtime_s")
     ]
-    command = [sys.executable, "-m", "flare", "rank", tmp_path / "results.csv"]
-    command += ["--metrics", "dsc,runtime_s", "--output"]
+    command = ["rank", tmp_path / "results.csv", "--metrics", "dsc,runtime_s"]
     contents = []
     for run in range(3):
         chance.shuffle(rows)
         write_table(tmp_path / "results.csv", rows)
-        subprocess.run([*command, tmp_path / str(run)], cwd=ROOT, check=True)
+        run_flare(*command, "--output", tmp_path / str(run), check=True)
         files = sorted(f for f in (tmp_path / str(run)).rglob("*") if f.is_file())
         contents.append([(file.name, file.read_bytes()) for file in files])
 
@@ -559,6 +556,13 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
         f"b was not measured to the end (c2){end} publish",
         "Teams were measured with different memory: a 28g, b 2g",
     )
+    # A team that was killed before its first case.
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    assert (
+        read_results(tmp_path, ["dsc"])
+        .notes[0]
+        .startswith("a was not measured to the end (c1, c2)")
+    )
     # What empty containers differ by is how far equal teams may lie apart.
     assert table.spreads["a", "c2", "runtime_s"] == pytest.approx(0.3)
     assert ("a", "c2", "dsc") not in table.spreads
@@ -684,14 +688,7 @@ def test_the_files_of_the_contract(tmp_path):
     """And a name that a spreadsheet would compute is made a text."""
     rows = [("=a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
     file = write_table(tmp_path / "results.csv", rows)
-    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
-    run = subprocess.run(
-        [*command, "--output", tmp_path / "out"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_flare("rank", file, "--metrics", "dsc", "--output", tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines()[:3] == [
@@ -802,15 +799,8 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
     )
     (tmp_path / "decisions.toml").write_text(text)
     file = write_table(tmp_path / "results.csv", ROWS)
-    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
-    command += ["--decisions", tmp_path / "decisions.toml"]
-    run = subprocess.run(
-        [*command, "--output", tmp_path / "out"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["rank", file, "--metrics", "dsc", "--output", tmp_path / "out"]
+    run = run_flare(*command, "--decisions", tmp_path / "decisions.toml")
 
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()

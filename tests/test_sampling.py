@@ -1,5 +1,6 @@
 """Sampling with scripted memory, clocks and control groups."""
 
+import threading
 import time
 
 import pytest
@@ -167,6 +168,42 @@ def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
 
     assert [sample.gpu_memory_mb for sample in trace.samples] == [1.0, 2.0]
     assert trace.problem == "the GPU does not answer any more"
+
+
+def test_nothing_ends_the_sampler_unnoticed():
+    """Not even a mistake in a library."""
+
+    class Faulty(ScriptedGpu):
+        def state(self):
+            text = "no such field"
+            raise KeyError(text)
+
+    sampler = Sampler(Probe(gpu=Faulty([1.0] * 99)), 0.001)
+
+    sampler.start()
+    time.sleep(0.05)
+    trace = sampler.stop(1.0)
+
+    assert trace.samples == ()
+    assert trace.problem == "the sampler has failed (KeyError: 'no such field')"
+
+
+def test_a_driver_that_hangs_is_noticed(monkeypatch):
+    monkeypatch.setattr("flare.sampling.JOIN_S", 0.05)
+    release = threading.Event()
+
+    class Hanging(ScriptedGpu):
+        def read(self):
+            release.wait(30)
+            return super().read()
+
+    sampler = Sampler(Probe(gpu=Hanging([1.0])), 0.001)
+
+    sampler.start()
+    trace = sampler.stop(1.0)
+    release.set()
+
+    assert trace.problem == "the GPU has not answered for some time"
 
 
 def test_samples_after_the_end_do_not_count():

@@ -2,25 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from flare.errors import OutputError, RankingError
 from flare.simulation import write_simulation
-from tests.builders import ROOT
+from tests.builders import ROOT, run_flare
 from tests.test_ranking import FLARE21, FLARE22
 
 
 def flare_command(*arguments):
-    run = subprocess.run(
-        [sys.executable, "-m", "flare", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_flare(*arguments)
     assert (run.returncode, run.stderr) == (0, "")
     return run.stdout
 

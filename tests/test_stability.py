@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from flare.challenge import Better, RankedMetric
 from flare.ranking import Rules, Ties, board_of, rank_teams
 from flare.stability import _spread, bootstrap, kendall_tau
 from flare.teams import ResultTable, read_results
-from tests.builders import ROOT
+from tests.builders import run_flare
 from tests.test_ranking import DSC, ROWS, make_table, write_table
 
 
@@ -86,15 +84,9 @@ def test_the_interval_leaves_out_a_fortieth_at_either_end():
 
 def test_the_command_says_how_sure_a_rank_is(tmp_path):
     file = write_table(tmp_path / "results.csv", ROWS)
-    command = [sys.executable, "-m", "flare", "rank", file, "--metrics", "dsc"]
+    command = ["rank", file, "--metrics", "dsc", "--output", tmp_path / "out"]
     runs = [
-        subprocess.run(
-            [*command, "--output", tmp_path / "out", *options],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run_flare(*command, *options, check=True)
         for options in (["--bootstrap", "200", "--seed", "3"], ["--bootstrap", "0"])
     ]
 
