@@ -7,8 +7,9 @@ zlib-ng, which is also faster, and no more is decompressed than is asked for.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from typing import BinaryIO
+from typing import Protocol
 
 from zlib_ng import zlib_ng
 
@@ -21,6 +22,9 @@ PIECE_BYTES = 2**19
 FIRST_BYTES = 2**9
 """How much of a gzip member is decompressed at first: what is behind a member is copied
 when it ends, which would make thousands of tiny ones slow."""
+
+FRAME_BYTES = 2**14
+"""The same for zstd, which copies what is behind a frame whenever one ends."""
 
 MEMBERS = 2**16
 """More than these are no label map: bgzip has a member for each 64 KiB of content."""
@@ -37,6 +41,13 @@ _ZLIB_ONLY = 15
 
 class DamagedStreamError(Exception):
     """The file is not what was once written; the text says in what way."""
+
+
+class Readable(Protocol):
+    """What has bytes to be read front to back."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next `size` bytes, or fewer at the end."""
 
 
 class Stream(ABC):
@@ -83,7 +94,7 @@ class Stream(ABC):
 class PlainStream(Stream):
     """A file that is not compressed: it has no checksum, so only its length counts."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         super().__init__()
         self._file = file
 
@@ -100,7 +111,7 @@ class _InflatingStream(Stream):
 
     _window: int
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         super().__init__()
         self._file = file
         self._inflate = zlib_ng.decompressobj(self._window)
@@ -143,14 +154,15 @@ class GzipStream(_InflatingStream):
     """A gzip file.
 
     Several members behind one another, as bgzip and parallel compressors write them,
-    are one content; zeros behind the last are padding.
+    are one content; zeros behind the last are padding. More than `members` of them are
+    refused.
     """
 
     _window = _GZIP_ONLY
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable, *, members: int = MEMBERS) -> None:
         super().__init__(file)
-        self._members = 1
+        self._members, self._most_members = 1, members
 
     def _goes_on(self) -> bool:
         while not self._compressed or self._compressed[0] == 0:
@@ -165,8 +177,8 @@ class GzipStream(_InflatingStream):
         self._members += 1
         if self._compressed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
             self._refuse_rest()
-        if self._members > MEMBERS:
-            text = f"it has more than {MEMBERS} gzip members"
+        if self._members > self._most_members:
+            text = f"it has more than {self._most_members} gzip members"
             raise DamagedStreamError(text)
         self._inflate = zlib_ng.decompressobj(_GZIP_ONLY)
         self._step = FIRST_BYTES
@@ -182,3 +194,47 @@ class ZlibStream(_InflatingStream):
         if self._compressed or self._file.read(1):
             self._refuse_rest()
         return False
+
+
+class ZstdStream(Stream):
+    """A zstd file; several frames behind one another are one content.
+
+    Damage is noticed as in a gzip file. More than `frames` of them are refused.
+    """
+
+    def __init__(self, file: Readable, *, frames: int) -> None:
+        super().__init__()
+        # Imported here because no label map, and hardly any image, is compressed so.
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        self._library = zstd
+        self._file = file
+        self._frame = zstd.ZstdDecompressor()
+        self._frames, self._most_frames = 1, frames
+
+    def _next_piece(self) -> bytes:
+        while True:
+            compressed = b""
+            if self._frame.eof:
+                compressed = self._frame.unused_data or self._file.read(FRAME_BYTES)
+                if not compressed:
+                    return b""
+                self._frames += 1
+                if self._frames > self._most_frames:
+                    text = f"it has more than {self._most_frames} zstd frames"
+                    raise DamagedStreamError(text)
+                self._frame = self._library.ZstdDecompressor()
+            elif self._frame.needs_input:
+                compressed = self._file.read(FRAME_BYTES)
+                if not compressed:
+                    text = "its compressed data end early"
+                    raise DamagedStreamError(text)
+            try:
+                content = self._frame.decompress(compressed, PIECE_BYTES)
+            except self._library.ZstdError as error:
+                text = "its compressed data are damaged"
+                raise DamagedStreamError(text) from error
+            if content:
+                return content
