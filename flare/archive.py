@@ -1,29 +1,34 @@
-"""Reads a team's image archive, without loading it, and says what would go wrong.
-
-``docker save`` writes a tar file, compressed or not: ``manifest.json`` names the
-configuration and the layers of an image.
-"""
+"""Reads a team's image archive, without loading it, and says what would go wrong."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import posixpath
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flare.errors import ArchiveError, InputError
-from flare.imagechecks import Findings, configuration_problems, content_problems
-from flare.imagetar import BrokenError, merge, read_members
-from flare.names import listing, safe, why
+from flare.imagechecks import (
+    Findings,
+    configuration_problems,
+    content_problems,
+    environment_overrides,
+)
+from flare.imagejson import Image, StoredLayer, find_image, manifest_of
+from flare.imagetar import BrokenError, read_contents
+from flare.names import safe, why
 
 SUFFIX = ".tar.gz"
 
 _TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 """Docker's rule for the name of an image."""
+
+_TAKEN = (".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz")
+"""Ends of the names of files that lie beside the teams' folders in results."""
+
+_DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
+"""What Windows takes for a device, with any ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +39,23 @@ class Archive:
     team: str
     sha256: str
     """Of the file."""
-    image: str
-    """ID of the image: the digest of its configuration."""
-    manifests: tuple[str, ...]
-    """Digests of its manifests, which newer engines take for the ID."""
-    unpacked_bytes: int
+    configuration: bytes = b""
+    """Of the image, byte by byte."""
+    layers: tuple[StoredLayer, ...] = ()
+    """The first is the lowest."""
+    image: str = ""
+    """SHA-256 of the configuration: the ID of the image in most engines."""
+    manifest: str = ""
+    """SHA-256 of the manifest that `write_image` writes: the ID in other engines."""
+    environment: tuple[str, ...] = ()
+    """What the image sets, as NAME=VALUE."""
+    overrides: tuple[str, ...] = ()
+    """What has to be set in a container instead, as NAME=VALUE."""
+    working_directory: str = ""
+    user: str = ""
+    volumes: tuple[str, ...] = ()
+    """Paths for which an engine would make volumes."""
+    unpacked_bytes: int = 0
     """Of all layers together."""
     problems: tuple[ArchiveError, ...]
     """Why it cannot be run."""
@@ -47,7 +64,7 @@ class Archive:
 
     def is_image(self, identity: str) -> bool:
         """Whether an engine's ID is that of the image which was checked."""
-        return bool(identity) and identity in (self.image, *self.manifests)
+        return bool(identity) and identity in (self.image, self.manifest)
 
     @property
     def tag(self) -> str:
@@ -73,22 +90,14 @@ def read_archive(path: Path) -> Archive:
         ) from (error)
     team = path.name.removesuffix(SUFFIX)
     problems, doubts = _name_problems(path.name), []
-    image, unpacked = "", 0
-    manifests: tuple[str, ...] = ()
+    described: dict[str, Any] = {}
     try:
-        files, layers = read_members(path)
-        image, configuration, order = _find_image(files, team)
-        manifests = tuple(_oci_digests(files))
-        unpacked = sum(layer.unpacked_bytes for layer in layers.values())
-        absent = [name for name in order if name not in layers]
-        if absent:
-            doubts.append(f"{len(absent)} of its layers cannot be looked into")
-        found = configuration_problems(configuration)
-        problems += found[0]
-        doubts += found[1]
-        if not absent:
-            merged = merge([layers[name] for name in order])
-            found = content_problems(merged, configuration)
+        image = find_image(read_contents(path), team)
+        described = _describe(image)
+        for found in (
+            configuration_problems(image.configuration),
+            content_problems(image.layers, image.configuration),
+        ):
             problems += found[0]
             doubts += found[1]
     except BrokenError as error:
@@ -99,12 +108,29 @@ def read_archive(path: Path) -> Archive:
         path=path,
         team=team,
         sha256=sha256,
-        image=image,
-        manifests=manifests,
-        unpacked_bytes=unpacked,
         problems=tuple(ArchiveError(path.name, *problem) for problem in problems),
         doubts=tuple(doubts),
+        **described,
     )
+
+
+def _describe(image: Image) -> dict[str, Any]:
+    """What is known of an image that was found, by the names in `Archive`."""
+    settings = image.configuration.get("config") or {}
+    environment = tuple(map(str, settings.get("Env") or ()))
+    manifest = manifest_of(image.content, image.stored)
+    return {
+        "configuration": image.content,
+        "layers": image.stored,
+        "image": hashlib.sha256(image.content).hexdigest(),
+        "manifest": hashlib.sha256(manifest).hexdigest(),
+        "environment": environment,
+        "overrides": environment_overrides(environment),
+        "working_directory": str(settings.get("WorkingDir") or ""),
+        "user": str(settings.get("User") or ""),
+        "volumes": tuple(map(str, settings.get("Volumes") or ())),
+        "unpacked_bytes": sum(layer.unpacked_bytes for layer in image.layers),
+    }
 
 
 def _name_problems(name: str) -> Findings:
@@ -112,81 +138,10 @@ def _name_problems(name: str) -> Findings:
     team = name.removesuffix(SUFFIX)
     if not name.endswith(SUFFIX):
         return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
-    if _TEAM.fullmatch(team):
-        return []
-    remedy = "Use lower-case letters and digits, with single . _ or - between them."
-    return [("a team's name cannot be the name of an image", remedy)]
-
-
-# --- What the image is ------------------------------------------------------------
-
-
-def _find_image(
-    files: Mapping[str, bytes], team: str
-) -> tuple[str, dict[str, Any], list[str]]:
-    """ID, configuration, and names of the layers of the one image of an archive."""
-    manifest = _json(files, "manifest.json")
-    if not isinstance(manifest, list) or not all(isinstance(m, dict) for m in manifest):
-        text = "it has no manifest.json: docker save has not written it"
-        raise BrokenError(text)
-    if len(manifest) != 1:
-        text = f"it holds {len(manifest)} images, expected one"
-        raise BrokenError(text)
-    tags = [str(tag) for tag in manifest[0].get("RepoTags") or []]
-    tags += [tag for tag in _oci_tags(files) if tag not in tags]
-    if tags != [f"{team}:latest"]:
-        found = listing(tags) if tags else "none: it was saved by its ID"
-        text = f"its tags are {found}; expected {safe(team)}:latest alone"
-        raise BrokenError(text)
-    name = str(manifest[0].get("Config"))
-    configuration = _json(files, posixpath.normpath(name))
-    layers = manifest[0].get("Layers")
-    if not isinstance(configuration, dict) or not isinstance(layers, list):
-        text = "its manifest names no configuration, or no layers"
-        raise BrokenError(text)
-    image = hashlib.sha256(files[posixpath.normpath(name)]).hexdigest()
-    return image, configuration, [posixpath.normpath(str(layer)) for layer in layers]
-
-
-def _oci_tags(files: Mapping[str, bytes]) -> Iterator[str]:
-    """Tags of the second list that newer archives have, which an engine may prefer."""
-    index = _json(files, "index.json")
-    manifests = index.get("manifests") if isinstance(index, dict) else None
-    for entry in manifests if isinstance(manifests, list) else []:
-        annotations = entry.get("annotations") if isinstance(entry, dict) else None
-        if isinstance(annotations, dict):
-            name = str(annotations.get("io.containerd.image.name", ""))
-            if name:
-                yield name.removeprefix("docker.io/").removeprefix("library/")
-
-
-def _oci_digests(files: Mapping[str, bytes]) -> Iterator[str]:
-    """Digests of the manifests in the second list."""
-    index = _json(files, "index.json")
-    manifests = index.get("manifests") if isinstance(index, dict) else None
-    for entry in manifests if isinstance(manifests, list) else []:
-        yield str(entry.get("digest", "")).removeprefix("sha256:")
-
-
-def _json(files: Mapping[str, bytes], name: str) -> Any:
-    """What a small file of the archive holds; None if that is no JSON.
-
-    Raises
-    ------
-    BrokenError
-        If a key is there twice, be it in other capitals: Docker would take the other.
-    """
-    try:
-        return json.loads(files.get(name, b""), object_pairs_hook=_table)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys nobody can read in two ways."""
-    keys = [key.casefold() for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        text = f"its manifest, or its configuration, has {safe(twice)} twice"
-        raise BrokenError(text)
-    return dict(pairs)
+    if not _TEAM.fullmatch(team):
+        remedy = "Use lower-case letters and digits, with single . _ or - between them."
+        return [("a team's name cannot be the name of an image", remedy)]
+    if team.endswith(_TAKEN) or _DEVICE.fullmatch(team):
+        remedy = "Choose another name, without an ending."
+        return [("a team's name cannot be that of a file of the results", remedy)]
+    return []

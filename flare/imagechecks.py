@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.imagetar import SCRIPT, SHELLS, Layer, resolve
+from flare.imagejson import PLATFORM
+from flare.layers import (
+    PATH_CHARACTERS,
+    SCRIPT,
+    SHELLS,
+    Layer,
+    absolute,
+    find_file,
+    merge,
+    resolve,
+)
 from flare.names import listing, safe
 
-PLATFORM = ("linux", "amd64")
+_FOLDERS = ("/workspace/inputs", "/workspace/outputs")
+"""Where folders of the host are mounted."""
 
-PATH_CHARACTERS = 4096
-"""Linux knows no longer path."""
+_KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
+"""Where the kernel's files are: they lead out of a container."""
 
 _RUNNERS = frozenset(
     {"nvidia_entrypoint.sh", "tini", "dumb-init", "docker-init", "env", "catatonit"}
@@ -22,10 +33,10 @@ _RUNNERS = frozenset(
 
 _SWALLOWERS = re.compile(r"(?:python|pypy|perl|node|ruby|R|Rscript|java)[\d.]*")
 
-_RISKY_VARIABLES = {
-    "BASH_ENV": "bash runs that file before anything else",
-    "LD_PRELOAD": "it changes every program of the image",
-}
+_LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+_HOOKED_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
+"""A hook of the GPU runtime would load these on the host (CVE-2025-23266)."""
 
 _BASH_WORDS = {
     r"^\s*source\s": "source (write: .)",
@@ -69,13 +80,53 @@ def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str
             )
     for line in settings.get("Env") or []:
         name, _, value = str(line).partition("=")
-        if name in _RISKY_VARIABLES and value:
-            doubts.append(f"{name} is set in its environment: {_RISKY_VARIABLES[name]}")
+        if name == "BASH_ENV" and value:
+            text = "bash runs that file before anything else"
+            doubts.append(f"{name} is set in its environment: {text}")
+        if name in _HOOKED_VARIABLES and value:
+            text = f"its environment sets {name}, which may reach the host"
+            problems.append((text, f"Set it in {SCRIPT} instead."))
+        if name == _LIBRARY_PATH:
+            problems += _library_problems(value)
         if name == "CUDA_VISIBLE_DEVICES" and value != "0":
             problems.append(_visible_problem("its environment", value))
         if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
             doubts.append(f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU")
+    for line in environment_overrides(settings.get("Env") or []):
+        text = "has an empty entry, the working directory; it will be run with"
+        doubts.append(f"{_LIBRARY_PATH} {text} {safe(line)}")
     return problems, doubts
+
+
+def _library_problems(value: str) -> Findings:
+    """Where libraries would come from that the image does not hold."""
+    found = [
+        entry
+        for entry in re.split("[:;]", value)
+        if entry and (entry[0] != "/" or _KERNEL.match(absolute(entry)))
+    ]
+    if not found:
+        return []
+    text = f"its environment has {listing(found)} in {_LIBRARY_PATH}"
+    return [(text, "Give folders of the image, from / on.")]
+
+
+def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
+    """What a container has to be given because the image's own would be harmful.
+
+    Examples
+    --------
+    >>> environment_overrides(["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib:"])
+    ('LD_LIBRARY_PATH=/opt/lib',)
+    """
+    paths = [line for line in environment if line.startswith(f"{_LIBRARY_PATH}=")]
+    # The last of them counts.
+    for line in paths[-1:]:
+        value = line.partition("=")[2]
+        entries = re.split("[:;]", value)
+        if value and not all(entries):
+            return (f"{_LIBRARY_PATH}={':'.join(filter(None, entries))}",)
+    return ()
 
 
 def _visible_problem(where: str, value: str) -> tuple[str, str]:
@@ -85,22 +136,26 @@ def _visible_problem(where: str, value: str) -> tuple[str, str]:
 
 
 def content_problems(
-    content: Layer, image: Mapping[str, Any]
+    layers: Sequence[Layer], image: Mapping[str, Any]
 ) -> tuple[Findings, list[str]]:
     """What is wrong, and what is doubtful, about the files of an image."""
-    problems: Findings = []
+    content = merge(layers)
+    problems = _folder_problems(layers, content.links)
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
         return [("its working directory is no path", "")], []
-    folder = posixpath.normpath(f"/{folder.lstrip('/')}")
+    folder = absolute(folder)
+    leads_to = resolve(folder, content.links) or folder
+    if _KERNEL.match(folder) or _KERNEL.match(leads_to):
+        text = f"its working directory {safe(folder)} is one of the kernel's"
+        problems.append((text, "Set WORKDIR to a folder of the image."))
     if resolve("/bin/bash", content.links) not in content.shells:
         problems.append(("it has no /bin/bash", "Install bash in the image."))
-    script = resolve(posixpath.join(folder, SCRIPT), content.links)
+    written = posixpath.join(folder, SCRIPT)
+    script = resolve(written, content.links) or written
     if script not in content.scripts:
         text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
-        if script in content.others:
-            text = f"{safe(script)} is no file"
         elsewhere = sorted(content.scripts)
         remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
         if elsewhere:
@@ -108,9 +163,27 @@ def content_problems(
             remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
         problems.append((text, remedy))
         return problems, []
-    sh = posixpath.basename(resolve("/bin/sh", content.links))
+    sh = posixpath.basename(resolve("/bin/sh", content.links) or "")
     found = check_script(content.scripts[script], is_bash=sh == "bash")
     return [*problems, *found[0]], found[1]
+
+
+def _folder_problems(layers: Sequence[Layer], links: Mapping[str, str]) -> Findings:
+    """Why a folder of the host could not be mounted where it has to be."""
+    problems: Findings = []
+    for folder in _FOLDERS:
+        place = resolve(folder, links)
+        file = find_file(place, layers) if place else None
+        text = ""
+        if not place:
+            text = f"{folder} is a link that leads nowhere"
+        elif file:
+            text = f"{folder} cannot be a folder: {safe(file)} is a file"
+        elif _KERNEL.match(place):
+            text = f"{folder} leads to {safe(place)}, which is the kernel's"
+        if text:
+            problems.append((text, f"Leave {folder} out of the image."))
+    return problems
 
 
 def check_script(content: bytes, *, is_bash: bool) -> tuple[Findings, list[str]]:

@@ -1,36 +1,39 @@
-"""Goes through the tar file of an image, and keeps what matters of its layers.
+"""Goes through the tar file of an image, front to back.
 
-The layers are tar files within it. Each is gone through once, as it comes; of their
-files only links, shells and scripts are kept. Whoever has made the file may mean harm:
-so all that is read is limited.
+The layers are tar files within it. Whoever has made the file may mean harm, so all that
+is read is limited; and what two readers could understand in two ways is refused.
 """
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import io
-import lzma
 import posixpath
 import tarfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, NoReturn, cast
 
+from flare.layers import Layer
 from flare.names import safe
-
-SCRIPT = "predict.sh"
-"""What is run, in the working directory of the image."""
+from flare.streams import (
+    GZIP_MAGIC,
+    PIECE_BYTES,
+    DamagedStreamError,
+    GzipStream,
+    PlainStream,
+    Readable,
+    Stream,
+    ZstdStream,
+)
 
 SMALL_BYTES = 2**22
 """Files of the archive up to this size may be JSON, and are kept."""
 
-SCRIPT_BYTES = 2**20
-"""A script is read up to this size."""
-
 UNPACKED_BYTES = 2**37
-"""An image with layers beyond this, 128 GiB, is not gone through."""
+"""An archive that unpacks to more than this, 128 GiB, is not gone through."""
 
 MOST_ENTRIES = 5_000_000
 """Nor one with more files."""
@@ -38,204 +41,366 @@ MOST_ENTRIES = 5_000_000
 KEPT_BYTES = 2**26
 """So much of small files is kept at most."""
 
+NOTED_BYTES = 2**28
+"""So much is noted of layers at most: about a million links."""
+
+NOTE_BYTES = 200
+"""What Python needs for a note, beside its text."""
+
 NAME_BYTES = 2**16
 """Headers that hold a longer name are no header of an honest file."""
 
-SHELLS = frozenset({"bash", "sh", "dash", "ash", "busybox"})
+_MAGIC = {
+    GZIP_MAGIC: "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    # Podman puts such a frame, which holds no content, before others.
+    b"\x50\x2a\x4d\x18": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+}
 
-
-@dataclass(slots=True)
-class Layer:
-    """What matters of a layer, by path."""
-
-    links: dict[str, str] = field(default_factory=dict)
-    scripts: dict[str, bytes] = field(default_factory=dict)
-    shells: set[str] = field(default_factory=set)
-    others: set[str] = field(default_factory=set)
-    """Files and folders that stand in the place of what is looked for."""
-    removed: set[str] = field(default_factory=set)
-    emptied: set[str] = field(default_factory=set)
-    unpacked_bytes: int = 0
+_END = "it is no tar file that can be read to its end"
+_SENSELESS = "its headers make no sense"
 
 
 class BrokenError(Exception):
     """The archive cannot be read; the text says why."""
 
 
+class LimitError(BrokenError):
+    """There is too much in it."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What may still be read."""
+
+    unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
+    entries: int = field(default_factory=lambda: MOST_ENTRIES)
+    kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
+    noted_bytes: int = field(default_factory=lambda: NOTED_BYTES)
+
+    def unpack(self, size: int) -> None:
+        """Take off what was unpacked."""
+        self.unpacked_bytes -= size
+        self._check_size(0)
+
+    def enter(self, member: tarfile.TarInfo) -> None:
+        """Take off a file, which may claim any size."""
+        if member.size < 0:
+            raise BrokenError(_SENSELESS)
+        self.entries -= 1
+        self._check_size(member.size if member.isreg() else 0)
+
+    def _check_size(self, size: int) -> None:
+        if self.unpacked_bytes < size or self.entries < 0:
+            text = f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+            raise LimitError(text)
+
+    def keep(self, size: int) -> None:
+        """Take off a small file that is kept."""
+        self.kept_bytes -= size
+        if self.kept_bytes < 0:
+            text = f"its small files take more than {KEPT_BYTES >> 20} MB"
+            raise LimitError(text)
+
+    def note(self, size: int) -> None:
+        """Take off a text that is noted."""
+        self.noted_bytes -= size + NOTE_BYTES
+        if self.noted_bytes < 0:
+            text = "it has too many links, or files that layers remove"
+            raise LimitError(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """A file of the archive that may be a layer."""
+
+    sha256: str = ""
+    """Of the file as it lies there."""
+    diff_id: str = ""
+    """SHA-256 of what it unpacks to."""
+    unpacked_bytes: int = 0
+    """Of the unpacked tar file."""
+    layer: Layer | None = None
+    problem: str = ""
+    """Why it is none."""
+
+
+@dataclass(slots=True)
+class Contents:
+    """What an archive holds, by name."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    """All that may be JSON."""
+    blobs: dict[str, Blob] = field(default_factory=dict)
+    """Every file."""
+    links: dict[str, str] = field(default_factory=dict)
+    """Names of layers that are stored under another name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file or a link of the archive."""
+
+    name: str
+    target: str
+    """Where a link leads; nothing for a file."""
+    content: io.BufferedReader
+    """To be read before the next member is asked for."""
+    size: int
+
+
+# --- Tar files --------------------------------------------------------------------
+
+
 class _Entry(tarfile.TarInfo):
-    """A member of a tar file, whose header cannot be of any length."""
+    """A header that is honest in length, and means the same to all readers."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, *rest: Any, **more: Any) -> _Entry:
+        """Read a header; tarfile takes a damaged one for the end of the file."""
+        try:
+            return super().frombuf(buf, *rest, **more)
+        except tarfile.HeaderError as error:
+            if bytes(buf).strip(b"\0"):
+                raise BrokenError(_END) from error
+            raise
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        special = (
-            *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-            *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-        )
-        if self.type in special and self.size > NAME_BYTES:
+        if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
+            # Go reads neither as Python does.
+            text = "it has headers that only some programs understand"
+            raise BrokenError(text)
+        special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+        if self.type in special and not 0 <= self.size <= NAME_BYTES:
             text = "a name in it is too long"
             raise BrokenError(text)
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found
 
+    def _proc_sparse(self, *_: object) -> NoReturn:
+        """Refuse files with holes: they unpack to any size, and engines write none."""
+        text = "it holds a file with holes (sparse)"
+        raise BrokenError(text)
 
-def read_members(path: Path) -> tuple[dict[str, bytes], dict[str, Layer]]:
-    """The small files of an archive, and its layers, by name."""
-    files: dict[str, bytes] = {}
-    layers: dict[str, Layer] = {}
-    links: dict[str, str] = {}
-    names: set[str] = set()
-    budget = _Budget()
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
+
+
+class _Hashed:
+    """Content that goes by, front to back, and is hashed."""
+
+    def __init__(self, content: Readable) -> None:
+        self._content = content
+        self._digest = hashlib.sha256()
+        self.size = 0
+        """Of all that has gone by, in bytes."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end."""
+        data = self._content.read(size)
+        self.size += len(data)
+        self._digest.update(data)
+        return data
+
+    def sha256(self) -> str:
+        """The digest of all that has gone by."""
+        return self._digest.hexdigest()
+
+
+class _TarContent:
+    """Content of a tar file that goes by, front to back, and is counted."""
+
+    def __init__(self, content: Readable, budget: Budget) -> None:
+        self._content, self._budget = content, budget
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end."""
+        data = self._content.read(size)
+        self._budget.unpack(len(data))
+        self._position += len(data)
+        # umoci leaves out what fills the last block; Go's reader does not mind.
+        missing = min(-self._position % tarfile.BLOCKSIZE, size - len(data))
+        self._position += missing
+        return data + bytes(missing) if missing else data
+
+    def tell(self) -> int:
+        """How much has gone by."""
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Let all before a position go by, or before the end."""
+        if position < self._position:
+            raise BrokenError(_SENSELESS)
+        while self._position < position:
+            if not self.read(min(position - self._position, PIECE_BYTES)):
+                break
+
+    def finish(self) -> bool:
+        """Let the rest go by; says whether it was nothing but zeros."""
+        others = 0
+        while data := self.read(PIECE_BYTES):
+            others += len(data) - data.count(0)
+        return not others
+
+
+def _entries(
+    content: _TarContent, budget: Budget
+) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+    """Every entry of a tar file, up to its end: two blocks of zeros, or no more."""
+    archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=_Entry)
+    while (entry := archive.next()) is not None:
+        archive.members = []  # type: ignore[attr-defined]  # they are not needed
+        budget.enter(entry)
+        yield entry, archive
+    if content.read(tarfile.BLOCKSIZE).strip(b"\0"):
+        raise BrokenError(_END)
+
+
+def _kind(file: io.BufferedReader) -> str:
+    """What a file is compressed by; nothing if it is not."""
+    head = file.peek(8)
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+
+
+def _unpacked(file: Readable, kind: str) -> Stream:
+    """What a file holds, whether it is compressed or not."""
+    if kind == "gzip":
+        return GzipStream(file, members=MOST_ENTRIES)
+    if kind == "zstd":
+        return ZstdStream(file, frames=MOST_ENTRIES)
+    if kind:
+        text = f"it is compressed by {kind}, expected gzip or zstd"
+        raise BrokenError(text)
+    return PlainStream(file)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say of every way in which reading fails what it means."""
     try:
-        with (
-            _open(path) as content,
-            tarfile.open(fileobj=content, mode="r|*", tarinfo=_Entry) as archive,
-        ):
-            for member in archive:
-                budget.spend(member)
-                name = posixpath.normpath(member.name)
-                if name in names and not member.isdir():
-                    # Which of them counts depends on who reads it.
-                    text = f"it holds two files {safe(name)}"
-                    raise BrokenError(text)
-                names.add(name)
-                if member.issym() or member.islnk():
-                    # Equal layers are stored once; links lead from folder to folder.
-                    base = posixpath.dirname(name) if member.issym() else ""
-                    target = posixpath.join(base, member.linkname)
-                    links[name] = posixpath.normpath(target)
-                data = archive.extractfile(member) if member.isfile() else None
-                if data is None:
-                    continue
-                if member.size <= SMALL_BYTES:
-                    budget.keep(member)
-                    files[name] = data.read()
-                    layer = _read_layer(io.BytesIO(files[name]), budget)
-                else:
-                    layer = _read_layer(data, budget)
-                if layer:
-                    layers[name] = layer
-            # A file that was cut off may look like one that has ended.
-            for _ in range(UNPACKED_BYTES >> 20):
-                if not content.read(2**20):
-                    break
-    except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        text = "it is no tar file that can be read to its end"
-        raise BrokenError(text) from error
+        yield
+    except (tarfile.TarError, OSError, EOFError, DamagedStreamError) as error:
+        raise BrokenError(_END) from error
     except (ValueError, OverflowError, MemoryError, RecursionError) as error:
-        text = "its headers make no sense"
-        raise BrokenError(text) from error
-    for name, target in links.items():
-        if target in layers:
-            layers[name] = layers[target]
-    return files, layers
+        raise BrokenError(_SENSELESS) from error
 
 
-def _open(path: Path) -> IO[bytes]:
-    """The tar file, whose checksum is verified at its end if it is compressed."""
-    with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(path)) if is_gzip else path.open("rb")
+# --- Archives ---------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Budget:
-    """What may still be read."""
+def open_members(path: Path, budget: Budget) -> Iterator[Member]:
+    """Every file and link of an archive, in its order.
 
-    unpacked_bytes: int = UNPACKED_BYTES
-    entries: int = MOST_ENTRIES
-    kept_bytes: int = KEPT_BYTES
-
-    def keep(self, member: tarfile.TarInfo) -> None:
-        """Take a member off that is kept."""
-        self.kept_bytes -= member.size
-        if self.kept_bytes < 0:
-            text = f"its small files take more than {KEPT_BYTES >> 20} MB"
+    Raises
+    ------
+    BrokenError
+        If it cannot be read, or two readers could take it for two things.
+    """
+    names: set[str] = set()
+    with _explained(), path.open("rb") as file:
+        content = _TarContent(_unpacked(file, _kind(file)), budget)
+        for entry, archive in _entries(content, budget):
+            name = posixpath.normpath(entry.name)
+            if name.startswith(("/", "..")) or entry.name.endswith("/.."):
+                text = f"it holds {safe(entry.name)}, which lies outside of it"
+                raise BrokenError(text)
+            if entry.isdir():
+                continue
+            if name in names:
+                # Which of them counts depends on who reads it.
+                text = f"it holds two files {safe(name)}"
+                raise BrokenError(text)
+            names.add(name)
+            budget.note(len(name))
+            target = ""
+            if entry.issym() or entry.islnk():
+                # Links lead from folder to folder.
+                folder = posixpath.dirname(name) if entry.issym() else ""
+                target = posixpath.normpath(posixpath.join(folder, entry.linkname))
+            elif not entry.isfile():
+                text = f"it holds {safe(name)}, which is neither a file nor a folder"
+                raise BrokenError(text)
+            data = archive.extractfile(entry) if entry.isfile() else None
+            yield Member(
+                name=name,
+                target=target,
+                content=cast("io.BufferedReader", data or io.BytesIO()),
+                size=entry.size,
+            )
+        if not content.finish():
+            text = "there are other data behind its end"
             raise BrokenError(text)
 
-    def spend(self, member: tarfile.TarInfo) -> None:
-        """Take a member off."""
-        self.unpacked_bytes -= member.size
-        self.entries -= 1
-        if self.unpacked_bytes < 0 or self.entries < 0:
-            text = f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+
+def unpacked_pieces(member: Member) -> Iterator[bytes]:
+    """What a member unpacks to, piece by piece.
+
+    Raises
+    ------
+    BrokenError
+        If it cannot be unpacked.
+    """
+    with _explained():
+        content = _unpacked(member.content, _kind(member.content))
+        while piece := content.read(PIECE_BYTES):
+            yield piece
+
+
+def read_contents(path: Path) -> Contents:
+    """Go through an archive once; what might be a layer is read as one.
+
+    Raises
+    ------
+    BrokenError
+        If it cannot be read, or there is too much in it.
+    """
+    found = Contents()
+    budget = Budget()
+    for member in open_members(path, budget):
+        if member.target:
+            found.links[member.name] = member.target
+            budget.note(len(member.target))
+            continue
+        content = member.content
+        if member.size <= SMALL_BYTES:
+            with _explained():
+                data = content.read()
+            if data.lstrip()[:1] in (b"{", b"["):
+                budget.keep(len(data))
+                found.files[member.name] = data
+            content = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
+        found.blobs[member.name] = _read_blob(content, budget)
+    for name, target in found.links.items():
+        blob = found.blobs.get(target)
+        if not blob or not blob.layer:
+            text = f"it holds {safe(name)}, a link that leads to no layer"
             raise BrokenError(text)
+    return found
 
 
-def _read_layer(content: IO[bytes], budget: _Budget) -> Layer | None:
-    """What matters of a layer; None if it is none, or cannot be read."""
+def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
+    """Read a file as a layer."""
     layer = Layer()
     try:
-        with tarfile.open(fileobj=content, mode="r|*", tarinfo=_Entry) as archive:
-            for member in archive:
-                budget.spend(member)
-                layer.unpacked_bytes += member.size
-                _note(layer, member, archive)
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
-        return None
-    return layer
-
-
-def _note(layer: Layer, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
-    """Keep what matters of a file."""
-    path = posixpath.normpath(f"/{member.name}").replace("//", "/")
-    folder, name = posixpath.split(path)
-    if name == ".wh..wh..opq":
-        layer.emptied.add(folder)
-    elif name.startswith(".wh."):
-        layer.removed.add(posixpath.join(folder, name[4:]))
-    elif member.issym():
-        layer.links[path] = posixpath.join(folder, member.linkname)
-    elif member.islnk():
-        layer.links[path] = posixpath.join("/", member.linkname)
-    elif name == SCRIPT and member.isfile():
-        content = archive.extractfile(member)
-        layer.scripts[path] = content.read(SCRIPT_BYTES) if content else b""
-    elif name in SHELLS and member.isfile():
-        layer.shells.add(path)
-    elif name == SCRIPT or name in SHELLS:
-        layer.others.add(path)
-
-
-def merge(layers: Sequence[Layer]) -> Layer:
-    """What is left when layers lie on top of each other, the first at the bottom."""
-    merged = Layer()
-    for layer in layers:
-        replaced = {*layer.links, *layer.scripts, *layer.shells, *layer.others}
-        for table in (merged.links, merged.scripts):
-            for path in [p for p in table if p in replaced or _is_gone(p, layer)]:
-                del table[path]
-        for names in (merged.shells, merged.others):
-            for path in [p for p in names if p in replaced or _is_gone(p, layer)]:
-                names.remove(path)
-        merged.links |= layer.links
-        merged.scripts |= layer.scripts
-        merged.shells |= layer.shells
-        merged.others |= layer.others
-    return merged
-
-
-def _is_gone(path: str, layer: Layer) -> bool:
-    """Whether a path, or a folder that it is in, was removed by a layer."""
-    folder = path
-    while folder != "/":
-        if folder in layer.removed:
-            return True
-        folder = posixpath.dirname(folder)
-        if folder in layer.emptied:
-            return True
-    return False
-
-
-def resolve(path: str, links: Mapping[str, str]) -> str:
-    """Where a path leads when all links are followed."""
-    path = posixpath.normpath(path)
-    for _ in range(40):
-        parts = path.strip("/").split("/")
-        for count in range(1, len(parts) + 1):
-            head = "/" + "/".join(parts[:count])
-            if head in links:
-                rest = "/".join(parts[count:])
-                path = posixpath.normpath(posixpath.join(links[head], rest))
-                break
-        else:
-            return path
-    return path
+        with _explained():
+            kind = _kind(file)
+            stored = _Hashed(file)
+            unpacked = _Hashed(_unpacked(stored, kind)) if kind else stored
+            content = _TarContent(unpacked, budget)
+            for entry, archive in _entries(content, budget):
+                if noted := layer.add(entry, archive):
+                    budget.note(noted)
+            # Some builders put a table of contents behind the end.
+            content.finish()
+    except LimitError:
+        raise
+    except BrokenError as error:
+        return Blob(problem=str(error))
+    return Blob(
+        sha256=stored.sha256(),
+        diff_id=unpacked.sha256(),
+        unpacked_bytes=unpacked.size,
+        layer=layer,
+    )

@@ -45,24 +45,37 @@ def tar(files):
     return content.getvalue()
 
 
-def configuration(**settings):
-    """The configuration of an image."""
-    found = {"os": "linux", "architecture": "amd64"}
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def configuration(*layers, **settings):
+    """The configuration of an image with such layers, which are tar files."""
+    diff_ids = [f"sha256:{sha256(layer)}" for layer in layers or (tar(FILES),)]
+    rootfs = {"type": "layers", "diff_ids": diff_ids}
+    found = {"os": "linux", "architecture": "amd64", "rootfs": rootfs}
     found |= {key: settings.pop(key) for key in list(settings) if key in found}
     return found | {"config": {"WorkingDir": "/workspace", **settings}}
 
 
 def save(
     folder, *layers, name="team_a.tar.gz", tags=("team_a:latest",), compress=True,
-    layout="legacy", manifest=None, more=None, **settings,
+    layout="legacy", manifest=None, more=None, pack=bytes, **settings,
 ):  # fmt: skip
-    """Write what `docker save` would write of an image with some layers."""
-    config = json.dumps(configuration(**settings)).encode()
-    digest = hashlib.sha256(config).hexdigest()
-    blobs = [tar(layer) for layer in layers or (FILES,)]
+    """Write what `docker save` would write of an image with some layers.
+
+    A layer is the files that are in it, or a tar file; `pack` compresses it.
+    """
+    plain = [
+        layer if isinstance(layer, bytes) else tar(layer)
+        for layer in layers or (FILES,)
+    ]
+    config = json.dumps(configuration(*plain, **settings)).encode()
+    digest = sha256(config)
+    blobs = [pack(layer) for layer in plain]
     names = [
-        f"{n}/layer.tar" if layout == "legacy" else f"blobs/sha256/{n:064}"
-        for n in range(len(blobs))
+        f"{n}/layer.tar" if layout == "legacy" else f"blobs/sha256/{sha256(blob)}"
+        for n, blob in enumerate(blobs)
     ]
     config_name = f"{digest}.json" if layout == "legacy" else f"blobs/sha256/{digest}"
     entry = {"Config": config_name, "RepoTags": list(tags), "Layers": names}
@@ -91,7 +104,8 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
     assert (archive.team, archive.tag) == ("team_a", "team_a:latest")
     assert archive.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     config = json.dumps(configuration()).encode()
-    assert archive.image == hashlib.sha256(config).hexdigest()
+    assert archive.image == sha256(config)
+    assert archive.configuration == config
     # bash, dash and the script: the sizes of the files of all layers.
     assert archive.unpacked_bytes == 1 + 1 + len(SCRIPT)
 
@@ -103,6 +117,9 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
         ("team a.tar.gz", "a team's name cannot be the name of an image"),
         ("-team.tar.gz", "a team's name cannot be the name of an image"),
         ("team_a.tar", "its name does not end in .tar.gz"),
+        ("refused.csv.tar.gz", "a team's name cannot be that of a file of the results"),
+        ("con.tar.gz", "a team's name cannot be that of a file of the results"),
+        ("lpt1.x.tar.gz", "a team's name cannot be that of a file of the results"),
         ("team_a.tgz", "its name does not end in .tar.gz"),
     ],
 )
@@ -154,6 +171,19 @@ def test_names(tmp_path, name, problem):
             {"Env": ["CUDA_VISIBLE_DEVICES="]},
             "its environment sets CUDA_VISIBLE_DEVICES to nothing",
         ),
+        # The hook of the GPU runtime would load it on the host (CVE-2025-23266).
+        (
+            {"Env": ["LD_PRELOAD=./x.so"]},
+            "its environment sets LD_PRELOAD, which may reach the host",
+        ),
+        (
+            {"Env": ["LD_AUDIT=/usr/lib/x.so"]},
+            "its environment sets LD_AUDIT, which may reach the host",
+        ),
+        (
+            {"Env": ["LD_LIBRARY_PATH=/usr/lib:lib:/proc/self/cwd;//sys/x:/a/../dev"]},
+            "its environment has lib, /proc/self/cwd, //sys/x, /a/../dev in LD_",
+        ),
     ],
 )  # fmt: skip
 def test_images_that_cannot_be_run(tmp_path, options, problem):
@@ -182,6 +212,98 @@ def test_images_that_are_doubtful(tmp_path, options, doubt):
     archive = read_archive(save(tmp_path, **options))
 
     assert (archive.problems, archive.doubts) == ((), (doubt,))
+
+
+@pytest.mark.parametrize(
+    ("value", "run_with"),
+    [("/a:", "/a"), (":/a:/b", "/a:/b"), ("/a::/b", "/a:/b"), (":", "")],
+)
+def test_empty_entries_of_the_library_path_are_left_out(tmp_path, value, run_with):
+    """Honest Dockerfiles have them: `ENV LD_LIBRARY_PATH=/a:$LD_LIBRARY_PATH`."""
+    archive = read_archive(save(tmp_path, Env=[f"LD_LIBRARY_PATH={value}"]))
+
+    assert archive.problems == ()
+    assert archive.doubts == (
+        "LD_LIBRARY_PATH has an empty entry, the working directory; it will be run"
+        f" with LD_LIBRARY_PATH={run_with}",
+    )
+    assert archive.overrides == (f"LD_LIBRARY_PATH={run_with}",)
+
+
+def test_what_an_engine_is_told_of_an_image(tmp_path):
+    archive = read_archive(
+        save(tmp_path, Env=["PATH=/bin", "LD_LIBRARY_PATH=/a"], User="me:1",
+             Volumes={"/data": {}, "/tmp": {}})
+    )  # fmt: skip
+
+    assert (archive.problems, archive.doubts, archive.overrides) == ((), (), ())
+    assert archive.environment == ("PATH=/bin", "LD_LIBRARY_PATH=/a")
+    assert (archive.working_directory, archive.user) == ("/workspace", "me:1")
+    assert archive.volumes == ("/data", "/tmp")
+
+
+@pytest.mark.parametrize(
+    ("folder", "links"),
+    [
+        ("/proc/self/fd/7", {}),
+        ("//proc/self/fd/7", {}),
+        ("/x/../sys", {}),
+        ("/dev/fd", {}),
+        ("/w", {"w": "-> /proc/self/fd/7"}),
+        ("/w/7", {"w": "-> x/../fd", "x": "-> proc/self/fd"}),
+    ],
+)
+def test_working_directories_of_the_kernel(tmp_path, folder, links):
+    """What an old runc left open there lies on the host (CVE-2024-21626)."""
+    decoys = dict.fromkeys(
+        ("proc/self/fd/7/predict.sh", "sys/predict.sh", "dev/fd/predict.sh"), SCRIPT
+    )
+
+    (found,) = findings(save(tmp_path, FILES | decoys | links, WorkingDir=folder))
+
+    assert found.startswith("its working directory ")
+    assert found.endswith(" is one of the kernel's")
+
+
+@pytest.mark.parametrize(
+    ("layers", "problem"),
+    [
+        (
+            [FILES, {"workspace/outputs": b"x"}],
+            "/workspace/outputs cannot be a folder: /workspace/outputs is a file",
+        ),
+        (
+            [FILES | {"workspace/inputs": "-> ../a/b", "a": b"x"}],
+            "/workspace/inputs cannot be a folder: /a is a file",
+        ),
+        (
+            [FILES | {"workspace/outputs": "-> /proc/self/fd"}],
+            "/workspace/outputs leads to /proc/self/fd, which is the kernel's",
+        ),
+        (
+            [FILES | {"workspace/outputs": "-> outputs"}],
+            "/workspace/outputs is a link that leads nowhere",
+        ),
+    ],
+)
+def test_folders_that_cannot_be_mounted(tmp_path, layers, problem):
+    """The engine would fail at every start."""
+    assert findings(save(tmp_path, *layers)) == [problem]
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [FILES | {"workspace/outputs": None}],
+        [FILES | {"workspace/outputs": b"x"}, {"workspace/outputs": None}],
+        [FILES | {"workspace/outputs": b"x"}, {"workspace/.wh.outputs": b""}],
+        [FILES | {"workspace/outputs": "-> /proc"}, {"workspace/outputs": None}],
+        [{"bin/bash": b"x", "bin/sh": b"x", "workspace": "-> app",
+          "app/predict.sh": SCRIPT, "app/outputs": "-> /data/out"}],
+    ],
+)  # fmt: skip
+def test_folders_that_can_be_mounted(tmp_path, layers):
+    assert findings(save(tmp_path, *layers)) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +340,7 @@ def test_images_that_are_as_good(tmp_path, settings):
         ),
         (
             [FILES, {"workspace/predict.sh": None}],
-            "/workspace/predict.sh is no file",
+            "there is no predict.sh in its working directory /workspace",
         ),
         ([FILES, {"workspace/predict.sh": b""}], "predict.sh is empty"),
     ],
@@ -247,24 +369,19 @@ def test_links_in_circles_end(tmp_path):
 
 
 def test_a_layer_that_is_stored_once_and_linked_to(tmp_path):
-    manifest = [{"RepoTags": ["team_a:latest"], "Layers": ["0/layer.tar", "b/x.tar"]}]
-    config = json.dumps(configuration()).encode()
-    manifest[0]["Config"] = f"{hashlib.sha256(config).hexdigest()}.json"
-    more = {"b/x.tar": "-> ../0/layer.tar"}
+    layer = tar(FILES)
+    config = json.dumps(configuration(layer, layer)).encode()
+    entry = {
+        "RepoTags": ["team_a:latest"],
+        "Config": "config.json",
+        "Layers": ["0/layer.tar", "b/layer.tar"],
+    }
+    more = {"config.json": config, "b/layer.tar": "-> ../0/layer.tar"}
 
-    archive = read_archive(save(tmp_path, manifest=manifest, more=more))
+    archive = read_archive(save(tmp_path, manifest=[entry], more=more))
 
     assert (archive.problems, archive.doubts) == ((), ())
-
-
-def test_a_layer_that_cannot_be_looked_into_is_doubtful(tmp_path):
-    """Such as one that is compressed in a way that Python does not know."""
-    name = "0/layer.tar"
-
-    archive = read_archive(save(tmp_path, more={name: b"\x28\xb5\x2f\xfd" + bytes(99)}))
-
-    assert archive.problems == ()
-    assert archive.doubts == ("1 of its layers cannot be looked into",)
+    assert [layer.name for layer in archive.layers] == ["0/layer.tar"] * 2
 
 
 # --- Files that are no archives ---------------------------------------------------
@@ -318,6 +435,22 @@ def test_keys_that_two_readers_would_read_differently(tmp_path):
     ]
 
 
+def test_a_key_in_other_capitals_is_the_key_to_an_engine(tmp_path):
+    assert findings(save(tmp_path, workingdir="/proc/self/fd/7", WorkingDir="/")) == [
+        "its manifest, or its configuration, has workingdir twice"
+    ]
+    assert findings(save(tmp_path, env=["LD_PRELOAD=/x.so"])) == [
+        "its manifest, or its configuration, has env in the place of Env"
+    ]
+
+
+def test_labels_may_differ_in_capitals(tmp_path):
+    """They are free texts, and base images have one and the other."""
+    labels = {"maintainer": "a", "Maintainer": "b"}
+
+    assert findings(save(tmp_path, Labels=labels)) == []
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
@@ -358,7 +491,7 @@ def test_headers_of_any_length_are_not_read_into_memory(tmp_path):
 
 
 def test_small_files_by_the_thousand_are_not_kept(tmp_path):
-    more = {f"{n}.json": bytes(2**22) for n in range(17)}
+    more = {f"{n}.json": b"[" + bytes(2**22 - 1) for n in range(17)}
 
     assert findings(save(tmp_path, more=more)) == [
         "its small files take more than 64 MB"
