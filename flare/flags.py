@@ -8,10 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from flare.challenge import Better
 from flare.names import listing, safe
 from flare.ranking import Board, Rules, Values, case_sums, comparable, doubled_ranks
-from flare.resultrows import SCORES
 from flare.teams import ResultTable
 
 SHARE_OF_ZEROS = 0.1
@@ -37,8 +35,6 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         *_zeros_that_rank_well(board, rules),
         *_cases_alike(board, rules),
         *_cases_of_zeros(board, rules),
-        *_zeros_for_missing(board, rules),
-        *_percent(board, rules),
         *_orders_within_noise(board, table, rules),
     )
 
@@ -117,29 +113,6 @@ def _cases_of_zeros(board: Board, rules: Rules) -> Iterator[str]:
             f"No team has a DSC above 0 on {listing(cases)}: are the reference and the"
             " image right?"
         )
-
-
-def _zeros_for_missing(board: Board, rules: Rules) -> Iterator[str]:
-    """Teams with zeros where a smaller value is better: missing results, perhaps."""
-    for index, rule in enumerate(rules.metrics):
-        if rule.better is Better.LOWER and rule.metric.startswith("runtime"):
-            zeros = (board.values[:, :, index] == 0).any(axis=1)
-            teams = [board.teams[n] for n in np.flatnonzero(zeros)]
-            if teams:
-                yield (
-                    f"{listing(teams)} has a {rule.metric} of exactly 0: was a missing"
-                    " value entered as zero?"
-                )
-
-
-def _percent(board: Board, rules: Rules) -> Iterator[str]:
-    """Teams with scores above 1, beside others that have none."""
-    for index, rule in enumerate(rules.metrics):
-        if rule.metric in SCORES:
-            above = (board.values[:, :, index] > 1).any(axis=1)
-            teams = [board.teams[n] for n in np.flatnonzero(above)]
-            if teams:
-                yield f"{listing(teams)} has a {rule.metric} above 1: is it in percent?"
 
 
 def _orders_within_noise(

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from flare.challenge import Better, Challenge, RankedMetric
 from flare.errors import RankingError
 from flare.names import listing
-from flare.resultrows import SCORES
+from flare.resultrows import is_score
 from flare.teams import ResultTable
 
 Values = npt.NDArray[np.float64]
@@ -209,7 +209,7 @@ def comparable(values: Values, rules: Rules) -> Values:
     if rules.gate_dsc:
         closed = ~(values[:, :, names.index("dsc")] >= rules.gate_dsc)
         for index, name in enumerate(names):
-            if name not in SCORES:
+            if not is_score(name):
                 found[:, :, index][closed] = math.nan
     for index, rule in enumerate(rules.metrics):
         column = found[:, :, index]

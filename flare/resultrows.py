@@ -13,7 +13,11 @@ from flare.errors import RankingError
 from flare.names import listing, safe
 
 SCORES = ("dsc", "nsd")
-"""Metrics of a label map; all others are of efficiency."""
+"""Metrics of a label map, also of one organ, as dsc_liver; all others are of
+efficiency."""
+
+RUNTIME = "runtime"
+"""Metrics that begin with this are running times."""
 
 LARGEST = 1e15
 """A larger number is a mistake: nothing that is ranked comes near it."""
@@ -87,6 +91,17 @@ def number(text: str, path: Path, where: str) -> float | None:
     return float(text)
 
 
+def is_score(metric: str) -> bool:
+    """Whether a metric is one of a label map, from 0 to 1.
+
+    Examples
+    --------
+    >>> is_score("dsc_liver"), is_score("dscent")
+    (True, False)
+    """
+    return metric.partition("_")[0] in SCORES
+
+
 def check_value(value: float, metric: str, path: Path, where: str) -> float:
     """A value, if a metric can have it.
 
@@ -101,6 +116,10 @@ def check_value(value: float, metric: str, path: Path, where: str) -> float:
     elif value < 0:
         # Not a sentinel of some other program: it would be the best running time.
         problem = f"{metric} is {value:g}, negative; leave a missing value empty"
+    elif value > 1 and is_score(metric):
+        problem = f"{metric} is {value}, above 1; is it percent? Divide it by 100"
+    elif value == 0 and metric.startswith(RUNTIME):
+        problem = f"{metric} is 0, which no run takes; leave a missing value empty"
     if problem:
         raise RankingError(str(path), f"{where}: {problem}")
     return value

@@ -164,7 +164,7 @@ def _read_metrics(file: Path, metrics: Sequence[str], origin: _Origin) -> _Score
         by_case = content["case"]
         names = {n: _case(str(name)) for n, name in by_case["gt_fname"].items()}
         found = {
-            (names[n], metric): None if value is None else float(value)
+            (names[n], metric): _score(value, metric, file, names[n])
             for metric in metrics
             for n, value in by_case.get(metric, {}).items()
         }
@@ -183,12 +183,19 @@ def _read_metrics(file: Path, metrics: Sequence[str], origin: _Origin) -> _Score
     if twice:
         raise RankingError(str(file), f"{listing(twice)}: there twice")
     _check_cases(file, failed, cases)
-    values = {
-        (case, metric): check_value(value, metric, file, case)
-        for (case, metric), value in found.items()
-        if value is not None
-    }
+    values = {key: value for key, value in found.items() if value is not None}
     return _Scores(cases=tuple(cases), values=values, failed=failed)
+
+
+def _score(value: object, metric: str, file: Path, case: str) -> float | None:
+    """A score of metrics.json; None if it is missing."""
+    if value is None:
+        return None
+    # In Python, true is the number 1.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
+        raise RankingError(str(file), problem)
+    return check_value(float(value), metric, file, safe(case))
 
 
 def _case(file_name: str) -> str:

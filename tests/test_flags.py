@@ -76,12 +76,6 @@ def test_cases_that_decide_nothing():
     )
 
 
-def test_a_missing_time_that_was_entered_as_zero():
-    assert flags_of({"a": [(0.9, 0)], "b": [(0.5, 4)]}) == (
-        "a has a runtime_s of exactly 0: was a missing value entered as zero?",
-    )
-
-
 def test_a_gate_that_leaves_no_efficiency_at_all():
     values = {"a": [(0.4, 3), (0.3, 4)], "b": [(0.2, 5), (0.1, 6)]}
 
@@ -89,12 +83,6 @@ def test_a_gate_that_leaves_no_efficiency_at_all():
 
     assert flags == ("The gate of 0.5 leaves no value of runtime_s at all",)
     assert flags_of(values, replace(RULES, gate_dsc=0.35)) == ()
-
-
-def test_scores_in_percent():
-    assert flags_of({"a": [(0.9, 3)], "b": [(80.0, 4)]}) == (
-        "b has a dsc above 1: is it in percent?",
-    )
 
 
 def test_an_order_within_the_noise_of_repeats():

@@ -162,15 +162,16 @@ def test_values_are_rounded_as_the_challenge_says(tmp_path):
     assert [place for place, _, _ in found.values()] == [1, 1, 3]
 
 
-def test_a_gate_leaves_the_nsd():
-    nsd = RankedMetric(metric="nsd", better=Better.HIGHER)
+@pytest.mark.parametrize("name", ["nsd", "dsc_liver"])
+def test_a_gate_leaves_the_scores(name):
+    score = RankedMetric(metric=name, better=Better.HIGHER)
     table = make_table({(t, "1", m): v for t, m, v in (
-        ("a", "dsc", 0.9), ("b", "dsc", 0.1), ("a", "nsd", 0.2), ("b", "nsd", 0.3),
+        ("a", "dsc", 0.9), ("b", "dsc", 0.1), ("a", name, 0.2), ("b", name, 0.3),
     )})  # fmt: skip
 
-    ranks = rank_teams(table, Rules(metrics=(DSC, nsd), gate_dsc=0.5)).case_ranks
+    ranks = rank_teams(table, Rules(metrics=(DSC, score), gate_dsc=0.5)).case_ranks
 
-    assert (ranks["a", "1", "nsd"], ranks["b", "1", "nsd"]) == (2, 1)
+    assert (ranks["a", "1", name], ranks["b", "1", name]) == (2, 1)
 
 
 def test_a_gate_takes_the_efficiency_of_bad_cases(tmp_path):
@@ -601,18 +602,26 @@ def test_a_status_counts_before_what_stands_beside_it(tmp_path):
         ("0.25", "-1", "c1: dsc is -1, negative"),
         ("0.25", f"1{'0' * 400}", "it is no metrics.json"),
         ("0.25", "[" * 100_000, "it is no metrics.json"),
+        ("0.25", "7", "c1: dsc is 7.0, above 1; is it percent? Divide it by 100"),
+        ("0.25", "true", "c1: dsc is true, no number"),
+        ("0.25", '"0.25"', 'c1: dsc is "0.25", no number'),
         ('"c2.nii.gz"', '"c1.nii.gz"', "c1: there twice"),
         ('"evaluation": {', '"evaluation": null, "x": {', "it is no metrics.json"),
     ],
-    ids=["inf", "nan", "negative", "huge", "deep", "twice", "null"],
+    ids=[
+        *("inf", "nan", "negative", "huge", "deep", "percent", "bool", "text"),
+        *("twice", "null"),
+    ],
 )
 def test_a_metrics_json_that_is_not_right(tmp_path, old, new, problem):
     write_team(tmp_path / "a", {"c1": 0.25, "c2": 0.5})
     file = tmp_path / "a" / "metrics.json"
     file.write_text(file.read_text().replace(old, new))
 
-    with pytest.raises(RankingError, match=problem):
+    with pytest.raises(RankingError) as caught:
         read_results(tmp_path, ["dsc"])
+
+    assert caught.value.problem.startswith(problem)
 
 
 def test_a_table_may_hold_metrics_that_are_not_ranked(tmp_path):
@@ -624,7 +633,70 @@ def test_a_table_may_hold_metrics_that_are_not_ranked(tmp_path):
         read_results(file, ["dsc"])
 
 
+def test_a_percentage_that_was_measured_names_the_line(tmp_path):
+    """A column of a score in efficiency.csv."""
+    write_team(tmp_path / "a", {"c1": 0.9}, [])
+    (tmp_path / "a" / "efficiency.csv").write_text("case,status,nsd_x\nc1,ok,80\n")
+
+    with pytest.raises(RankingError) as caught:
+        read_results(tmp_path, ["nsd_x"])
+
+    assert caught.value.problem == (
+        "line 2: nsd_x is 80.0, above 1; is it percent? Divide it by 100"
+    )
+
+
+def test_a_running_time_of_zero_is_a_mistake(tmp_path):
+    """It would be the best; a memory of 0 is that of a team without a GPU."""
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 0, 0)])
+
+    assert read_results(tmp_path, ["max_gpu_memory_mb"]).values
+    with pytest.raises(RankingError) as caught:
+        read_results(tmp_path, ["runtime_s"])
+
+    assert caught.value.problem == (
+        "line 2: runtime_s is 0, which no run takes; leave a missing value empty"
+    )
+
+
 # --- Mistakes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "problem"),
+    [
+        *(
+            (m, v, f"{m} is {v}, above 1; is it percent? Divide it by 100")
+            for m in ("dsc", "nsd", "dsc_liver", "nsd_x")
+            for v in ("93.1", "1.0000001")
+        ),
+        *(
+            (m, "0.0", f"{m} is 0, which no run takes; leave a missing value empty")
+            for m in ("runtime_s", "runtime")
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_names_the_line(tmp_path, metric, value, problem):
+    rows = [("a", "1", metric, "1"), ("b", "1", metric, value)]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    with pytest.raises(RankingError) as caught:
+        read_results(file, [metric])
+
+    assert caught.value.problem == f"line 3: {problem}"
+
+
+def test_ends_of_the_scale_can_be(tmp_path):
+    """And only scores have the end 1."""
+    rows = [
+        *(("a", "1", "dsc", "1"), ("a", "2", "dsc", "0"), ("a", "1", "nsd_x", "0")),
+        ("a", "1", "dscent", "93.1"),
+    ]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    found = read_results(file, ["dsc", "nsd_x", "dscent"]).values
+
+    assert sorted(found.values()) == [0, 0, 1, 93.1]
 
 
 @pytest.mark.parametrize(
@@ -711,7 +783,11 @@ def test_the_files_of_the_contract(tmp_path):
 
 ROWS = [
     (team, case, "dsc", value)
-    for team, values in {"a": (3, 3, 1), "b": (2, 2, 2), "c": (1, 1, 3)}.items()
+    for team, values in {
+        "a": (0.3, 0.3, 0.1),
+        "b": (0.2,) * 3,
+        "c": (0.1, 0.1, 0.3),
+    }.items()
     for case, value in zip("123", values, strict=True)
 ]
 
