@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.errors import RankingError
+from flare.lookalikes import check_names, plain_name
 from flare.names import listing, printable, safe, why
 from flare.schema import build, check
-from flare.teams import ResultTable, plain_name
+from flare.teams import ResultTable
 
 
 def _check_text(key: str, value: str) -> None:
@@ -148,6 +149,7 @@ def apply_decisions(
         raise RankingError(file, "no case, or no team, is left")
     if len(set(map(plain_name, shown.values()))) < len(shown):
         raise RankingError(file, "two teams are shown by one name")
+    check_names(file, "team", list(shown.values()))
     tables = [
         {
             (shown[team], case, metric): value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.errors import RankingError
+from flare.lookalikes import check_names
 from flare.names import listing, safe
 from flare.resultrows import Row, check_value, number, read_rows
 from flare.teamfolders import read_folders
@@ -119,8 +118,8 @@ def read_results(
         if row.spread is not None:
             spreads[key] = row.spread
     teams, cases = (sorted({key[n] for key in seen}) for n in range(2))
-    for kind, names in (("teams", teams), ("cases", cases)):
-        _check_spelling(path, kind, names)
+    check_names(str(path), "team", teams)
+    check_names(str(path), "case", cases)
     if not teams:
         raise RankingError(str(path), "there is no result in it")
     absent = [m for m in metrics if not any(key[2] == m for key in values)]
@@ -138,22 +137,6 @@ def read_results(
         spreads=spreads,
         notes=tuple(notes),
     )
-
-
-def _check_spelling(path: Path, kind: str, names: Iterable[str]) -> None:
-    """Refuse names that a person would take for one another."""
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        alike[plain_name(name)].append(name)
-    for same in alike.values():
-        if len(same) > 1:
-            problem = f"{kind} {listing(same)} differ only in spelling"
-            raise RankingError(str(path), problem)
-
-
-def plain_name(name: str) -> str:
-    """A name without what a person would overlook."""
-    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 def _read_table(

@@ -58,6 +58,7 @@ MODULES = (
     "session",
     "measuring",
     "plots",
+    "lookalikes",
     "teams",
     "decisions",
     "ranking",

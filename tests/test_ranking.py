@@ -911,6 +911,14 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
             "two teams are shown by one name",
         ),
         (
+            f'[[names]]\nteam = "a"\nname = "\u0441"\n{WHY}',
+            "teams \\u0441, c look alike: \\u0441 is U+0441",
+        ),
+        (
+            f'[[names]]\nteam = "a"\nname = "x\\u00ad"\n{WHY}',
+            "team x\\xad has U+00AD SOFT HYPHEN, which cannot be seen",
+        ),
+        (
             "".join(f'[[out_of_competition]]\nteam = "{t}"\n{WHY}' for t in "abc"),
             "no case, or no team, is left",
         ),
