@@ -15,7 +15,7 @@ from flare.challenge import MaxMemory
 from flare.container import ContainerRun
 from flare.errors import MeasurementError
 from flare.files import csv_text, write_whole
-from flare.names import printable
+from flare.names import cell_text
 from flare.traces import Trace, area, max_memory_mb
 
 FILE_NAME = "efficiency.csv"
@@ -205,17 +205,14 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
         If they cannot be written.
     """
     ordered = sorted(records, key=lambda record: record.case)
-    rows = [[_cell(getattr(record, name)) for name in COLUMNS] for record in ordered]
+    rows = [
+        [
+            record.status.value if name == "status" else getattr(record, name)
+            for name in COLUMNS
+        ]
+        for record in ordered
+    ]
     write_whole(file, csv_text(COLUMNS, rows))
-
-
-def _cell(value: Any) -> str:
-    """A value as text, in full precision."""
-    if value is None:
-        return ""
-    if isinstance(value, RunStatus):
-        return value.value
-    return repr(value) if isinstance(value, float) else printable(str(value))
 
 
 def read_records(file: Path) -> dict[str, CaseRecord]:
@@ -231,8 +228,12 @@ def read_records(file: Path) -> dict[str, CaseRecord]:
     try:
         with file.open(encoding="utf-8", newline="") as content:
             rows = list(csv.DictReader(content))
-        return {row["case"]: _record(row) for row in rows}
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        records = [_record(row) for row in rows]
+        return {record.case: record for record in records}
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError),
+        csv.Error,
+    ) as error:
         problem = "it is not what this program has written"
         remedy = "Move it away, or give another --output."
         raise MeasurementError(str(file), problem, remedy) from error
@@ -243,7 +244,7 @@ def _record(row: Mapping[str, str]) -> CaseRecord:
     values: dict[str, Any] = {"status": RunStatus(row["status"])}
     for name in COLUMNS:
         if name in _TEXTS:
-            values[name] = row[name]
+            values[name] = cell_text(row[name])
         elif name in _WHOLE:
             values[name] = int(row[name])
         elif name != "status":

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flare.errors import OutputError
-from flare.names import safe, why
+from flare.names import csv_cell, safe, why
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -35,15 +35,15 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    r"""A table as CSV.
+    r"""A table as CSV; texts cannot be formulas, numbers stay as they are.
 
     Examples
     --------
-    >>> csv_text(["team", "rank"], [["a, b", 1]])
-    'team,rank\n"a, b",1\n'
+    >>> csv_text(["team", "lead"], [["a, b", -1], ["=1+1", None]])
+    'team,lead\n"a, b",-1\n\'=1+1,\n'
     """
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    for row in (columns, *rows):
+        writer.writerow([csv_cell(c) if isinstance(c, str) else c for c in row])
     return content.getvalue()

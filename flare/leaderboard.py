@@ -7,7 +7,6 @@ averages: this is not FLARE's ranking, which ranks each case first.
 
 from __future__ import annotations
 
-import csv
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flare.errors import MetricsFileError, OutputError
-from flare.names import aligned, csv_cell, listing, printable, safe, why
+from flare.errors import MetricsFileError
+from flare.files import csv_text, write_whole
+from flare.names import aligned, listing, printable, safe, why
 from flare.phases import (
     Order,
     Phase,
@@ -237,14 +237,9 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    try:
-        with file.open("w", encoding="utf-8", newline="") as content:
-            table = csv.writer(content, lineterminator="\n")
-            table.writerow(["name", "rank", "rank_score", *leaderboard.paths])
-            for row in leaderboard.rows:
-                cells = csv_cell(row.name), row.rank, float(row.rank_score)
-                table.writerow([*cells, *row.values])
-    except OSError as error:
-        reason = why(error)
-        problem = f"{safe(file)}: it cannot be written ({reason})"
-        raise OutputError(problem) from error
+    columns = ["name", "rank", "rank_score", *leaderboard.paths]
+    rows = [
+        [row.name, row.rank, float(row.rank_score), *row.values]
+        for row in leaderboard.rows
+    ]
+    write_whole(file, csv_text(columns, rows))

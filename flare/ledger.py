@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flare.errors import MeasurementError
 from flare.files import csv_text, write_whole
-from flare.names import safe
+from flare.names import cell_text, safe
 
 FILE_NAME = "ledger.csv"
 
@@ -45,7 +45,10 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
             rows = list(csv.reader(content))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
-        return tuple(Entry(**dict(zip(COLUMNS, row, strict=True))) for row in rows[1:])
+        return tuple(
+            Entry(**dict(zip(COLUMNS, map(cell_text, row), strict=True)))
+            for row in rows[1:]
+        )
     except (OSError, ValueError, csv.Error) as error:
         raise MeasurementError(str(file), "it cannot be read") from error
 

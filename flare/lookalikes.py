@@ -127,7 +127,7 @@ def _is_unseen(char: str) -> bool:
 
 
 def _is_like_latin(char: str) -> bool:
-    """Whether a Greek or Cyrillic letter, perhaps with a mark, looks like a Latin one."""
+    """Whether a letter of another script looks Latin, but for a mark perhaps."""
     return any(ord(part) in _TO_LATIN for part in unicodedata.normalize("NFD", char))
 
 

@@ -61,16 +61,36 @@ def printable(name: str | Path) -> str:
     )
 
 
-def csv_cell(name: str) -> str:
-    r"""Return a name that a spreadsheet takes for text, whatever it begins with.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
+"""What a spreadsheet takes for the beginning of a formula, also in full width; and what
+`csv_cell` puts before that."""
+
+
+def csv_cell(text: str) -> str:
+    r"""Return a printable text that a spreadsheet takes for text.
+
+    Different printable texts stay different. Tabs and line breaks, with which formulas
+    may begin as well, are escaped.
 
     Examples
     --------
-    >>> csv_cell("=1+1")
-    "'=1+1"
+    >>> csv_cell("=1+1"), csv_cell("'=1+1"), csv_cell("\t=1+1")
+    ("'=1+1", "''=1+1", '\\t=1+1')
     """
-    text = printable(name)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    text = printable(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def cell_text(cell: str) -> str:
+    """The text that `csv_cell` has made a cell of.
+
+    Examples
+    --------
+    >>> cell_text("'=1+1"), cell_text("'tis")
+    ('=1+1', "'tis")
+    """
+    is_marked = cell.startswith("'") and cell[1:].startswith(_FORMULA)
+    return cell[1:] if is_marked else cell
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from flare._version import __version__
 from flare.analysis import Analysis
 from flare.files import csv_text, write_whole
 from flare.methods import methods_text
-from flare.names import aligned, csv_cell, listing, printable, safe
+from flare.names import aligned, listing, printable, safe
 from flare.pairwise import pairs_content, pairs_table
 from flare.ranking import PRIZE_RULE, Standing
 from flare.recount import recount_text
@@ -94,13 +94,13 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     """
     metrics = [rule.metric for rule in analysis.rules.metrics]
     ranking = [
-        [csv_cell(s.team), s.rank or "", _plain(s.score)]
+        [s.team, s.rank or "", _plain(s.score)]
         + [_plain(s.mean_ranks[metric]) for metric in metrics]
         for s in analysis.standings.standings
     ]
     columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
     case_ranks = [
-        [csv_cell(team), csv_cell(case), metric, _plain(rank)]
+        [team, case, metric, _plain(rank)]
         for (team, case, metric), rank in sorted(analysis.standings.case_ranks.items())
     ]
     for sheet in (folder / SHEETS).glob("*.md"):

@@ -16,7 +16,7 @@ from flare.efficiency import SPREAD, RunStatus
 from flare.errors import RankingError
 from flare.hostrecord import RECORD
 from flare.labelmaps import case_name
-from flare.names import listing, safe
+from flare.names import cell_text, listing, safe
 from flare.resultrows import Row, check_value, number, read_rows
 from flare.results import FILE_NAME
 from flare.traces import area
@@ -223,13 +223,13 @@ def _read_efficiency(
     if not found.is_there:
         return found
     for where, row in read_rows(file, ("case", "status")):
-        case = _case(row["case"])
+        case = _case(cell_text(row["case"]))
         if case in found.cases:
             raise RankingError(str(file), f"{where}: {safe(case)} is there twice")
         found.cases.add(case)
         if row["status"] != RunStatus.OK.value:
             # Whatever stands in its other cells does not count.
-            message = row.get("message", "")
+            message = cell_text(row.get("message", ""))
             found.failed[case] = f"status {row['status'] or 'missing'}" + (
                 f": {message}" if message else ""
             )

@@ -1,5 +1,7 @@
 """Rows of efficiency.csv: which values they have, and when they have none."""
 
+import csv
+
 import pytest
 
 from flare.challenge import MaxMemory
@@ -137,6 +139,22 @@ def test_rows_come_back_as_they_were(tmp_path):
     assert text.startswith("case,status,runtime_s,max_gpu_memory_mb,")
 
 
+def test_texts_that_would_be_formulas_come_back(tmp_path):
+    """A container chooses the file name with which a message begins."""
+    message = '=HYPERLINK("http:evil","x").nii.gz: no case has this name'
+    records = [
+        CaseRecord(case="'=c", status=RunStatus.WRONG_OUTPUT, message=message),
+        CaseRecord(case="@c", status=RunStatus.FAILED, message="-", rerun="'+"),
+    ]
+    write_records(records, tmp_path / "efficiency.csv")
+
+    assert read_records(tmp_path / "efficiency.csv") == {r.case: r for r in records}
+    with (tmp_path / "efficiency.csv").open(newline="") as content:
+        rows = list(csv.DictReader(content))
+    assert [row["case"] for row in rows] == ["''=c", "'@c"]
+    assert [row["message"] for row in rows] == [f"'{message}", "'-"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -151,6 +169,15 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path, text):
     file.write_bytes(text.encode("latin-1"))
 
     with pytest.raises(MeasurementError, match="it is not what this program has"):
+        read_records(file)
+
+
+def test_a_row_that_was_cut_off_is_not_read(tmp_path):
+    file = tmp_path / "efficiency.csv"
+    write_records([CaseRecord(case="c1", status=RunStatus.FAILED)], file)
+    file.write_text(file.read_text().removesuffix(",\n"))
+
+    with pytest.raises(MeasurementError):
         read_records(file)
 
 

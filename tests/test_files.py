@@ -1,11 +1,15 @@
 """Files are whole, or as they were before."""
 
 import csv
+import io
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from flare.errors import OutputError
 from flare.files import csv_text, write_whole
+from flare.names import cell_text, csv_cell, printable
 
 
 def test_a_file_is_written_with_its_folders(tmp_path):
@@ -28,10 +32,52 @@ def test_what_was_there_stays_if_it_cannot_be_replaced(tmp_path):
 
 
 def test_a_table_comes_back_as_it_was(tmp_path):
-    rows = [["a, b", "1"], ['"quoted"', ""], ["two\nlines", "3"]]
+    rows = [["a, b", "1"], ['"quoted"', ""], [r"two\nlines", "3"]]
     file = tmp_path / "t.csv"
 
     write_whole(file, csv_text(["team", "rank"], rows))
 
     with file.open(newline="") as content:
         assert list(csv.reader(content)) == [["team", "rank"], *rows]
+
+
+@pytest.mark.parametrize(
+    "sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
+def test_a_text_is_no_formula(sign):
+    """Wherever it stands; what begins with an apostrophe gets one, too."""
+    text = csv_text([sign], [[f"{sign}1+1", 2], ["x", f"'{sign}1+1"]])
+
+    assert text == f"'{sign}\n'{sign}1+1,2\nx,''{sign}1+1\n"
+
+
+def test_a_text_is_one_line_that_can_be_written():
+    """Formulas may begin behind a tab or a line break, and names may be no UTF-8."""
+    rows = [["\t=1"], ["\r=1"], ["\n=1"], ["a\0"], ["\udcff"]]
+
+    assert csv_text(["x"], rows) == ("x\n\\t=1\n\\r=1\n\\n=1\na\\x00\n\\udcff\n")
+
+
+def test_numbers_stay_numbers():
+    """In full precision, below 0 as well; what is missing is empty."""
+    rows = [[-1, -0.1, 0.1 + 0.2, None, "", 1e-7]]
+
+    assert csv_text(list("abcdef"), rows) == (
+        "a,b,c,d,e,f\n-1,-0.1,0.30000000000000004,,,1e-07\n"
+    )
+
+
+@given(st.lists(st.text(), min_size=2, max_size=4))
+@example(["=1+1", "'=1+1", "''=1+1", "'"])
+def test_a_reader_gets_the_texts_back(texts):
+    """As they can be printed."""
+    table = csv.reader(io.StringIO(csv_text(texts, [texts]), newline=""))
+
+    expected = [printable(text) for text in texts]
+    assert [[cell_text(cell) for cell in row] for row in table] == [expected] * 2
+
+
+@given(st.text())
+def test_what_somebody_else_has_written_stays(text):
+    """Unless it is marked as `csv_cell` marks it."""
+    assert cell_text(text) == text or csv_cell(cell_text(text)) == printable(text)

@@ -55,6 +55,16 @@ def test_another_archive_is_refused_without_a_reason(tmp_path):
         register(file, FIRST)
 
 
+def test_a_reason_that_would_be_a_formula_comes_back(tmp_path):
+    file = tmp_path / "ledger.csv"
+    entry = replace(FIRST, paper="'=2", reason="=1+1")
+
+    register(file, entry)
+
+    assert file.read_text().endswith(f"a,{'1' * 64},''=2,2026-01-01,'=1+1\n")
+    assert read_ledger(file) == (entry,)
+
+
 @pytest.mark.parametrize("text", ["", "team\n", "x" * 9, "\xff"])
 def test_a_ledger_that_is_none(tmp_path, text):
     file = tmp_path / "ledger.csv"

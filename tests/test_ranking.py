@@ -577,6 +577,18 @@ def test_efficiency_alone_can_be_ranked(tmp_path):
     assert table.values == {("a", "c1", "runtime_s"): 5}
 
 
+def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
+    """efficiency.csv marks them; a table that somebody else made does not."""
+    write_team(tmp_path / "a", {"=c": 0.9}, [("'=c", "ok", 5, 9)])
+
+    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    assert table.values == {("a", "=c", "dsc"): 0.9, ("a", "=c", "runtime_s"): 5}
+
+    rows = [("'=a", "1", "dsc", 1), ("=a", "1", "dsc", 1)]
+    file = write_table(tmp_path / "results.csv", rows)
+    assert read_results(file, ["dsc"]).teams == ("'=a", "=a")
+
+
 def test_a_status_counts_before_what_stands_beside_it(tmp_path):
     """Whatever placeholder a failed case has, and however the status is written."""
     write_team(
