@@ -24,6 +24,14 @@ from flare.stability import spread_table
 SHEETS = "sheets"
 """Folder of the sheets."""
 
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
+"""Names of devices, which no file has on Windows, with whatever extension."""
+
+_MARKDOWN = re.compile(
+    r"[\\`*_{}\[\]<>|~#$@]|&(?=[#\w])|:(?=\S)|(?<=www)\.", re.IGNORECASE
+)
+"""What can be HTML or Markdown within a line, or make a link of an address."""
+
 
 # --- On the terminal --------------------------------------------------------------
 
@@ -192,7 +200,7 @@ def _page(analysis: Analysis) -> str:
 
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text)
+    return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -233,6 +241,8 @@ def _sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     seen: set[str] = set()
     for standing in sorted(standings, key=lambda standing: standing.team):
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", standing.team)[:80]
+        if _RESERVED.fullmatch(plain):
+            plain += "_"
         name, number = plain, 1
         while name.lower() in seen:
             number += 1
@@ -257,16 +267,17 @@ def _sheet(analysis: Analysis, standing: Standing) -> str:
             cells += ["missing" if value is None else f"{value:g}", str(_plain(rank))]
         rows.append(cells)
     reasons = [
-        f"- {printable(m.case)}, {m.metric}: {printable(m.reason)}"
+        f"- Case {_escaped(f'{printable(m.case)}, {m.metric}: {printable(m.reason)}')}"
         for m in table.missing
         if m.team == team
     ]
     mean_ranks = "; ".join(f"{m} {float(standing.mean_ranks[m]):.2f}" for m in metrics)
     lines = [
-        f"# {printable(team)}",
+        f"# {_escaped(printable(team))}",
         "",
-        f"{analysis.challenge.name}. Rank: {place}.",
-        f"Score: {float(standing.score):.4f}, from the mean ranks: {mean_ranks}.",
+        f"Rank in {_escaped(printable(analysis.challenge.name))}: {place}.",
+        f"Score: {float(standing.score):.4f}, from the mean ranks:"
+        f" {_escaped(mean_ranks)}.",
         *_gate_note(analysis),
         "",
         *_markdown(rows),

@@ -1,6 +1,7 @@
 """The files of a ranking: what is in them, and what is not."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -59,14 +60,14 @@ def test_tables_for_papers(folder):
 def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
     assert (folder / "sheets" / "b___c.md").read_text() == (
         "# b & c\n\n"
-        "FLARE 2021. Rank: 2 of 2.\n"
-        "Score: 0.8750, from the mean ranks: dsc 1.50; runtime_s 2.00.\n\n"
+        "Rank in FLARE 2021: 2 of 2.\n"
+        "Score: 0.8750, from the mean ranks: dsc 1.50; runtime\\_s 2.00.\n\n"
         "| case | dsc | rank | runtime\\_s | rank |\n"
         "|---|---|---|---|---|\n"
         "| c0 | 0.7 | 2 | missing | 2 |\n"
         "| c1 | 0.9 | 1 | 6 | 2 |\n\n"
         "Missing results:\n\n"
-        "- c0, runtime_s: there is no row\n"
+        "- Case c0, runtime\\_s: there is no row\n"
     )
     own = (folder / "sheets" / "team_a.md").read_text()
     assert "0.8125" in own
@@ -82,6 +83,70 @@ def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):
     assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
         *("A_B.md", "______x.md", "a_b-2.md", "a_b-3.md")
     ]
+
+
+def test_sheets_that_windows_can_hold(tmp_path):
+    """There no file has the name of a device, with whatever extension."""
+    teams = ("CON", "con_", "Lpt1", "COM10", "NULL", "nul", "aux.x")
+
+    write_analysis(
+        analysis_of({team: [(0.5, 1.0)] for team in teams}, samples=0), tmp_path
+    )
+
+    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
+        *("COM10.md", "CON_.md", "Lpt1_.md", "NULL.md", "aux_x.md", "con_-2.md"),
+        "nul_.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>alert(1)</script>", r"\<script\>alert(1)\</script\>"),
+        ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"),
+        ("[click](javascript:alert(1))", r"\[click\](javascript\:alert(1))"),
+        ("![x](data:text/html,x)", r"!\[x\](data\:text/html,x)"),
+        ("https://evil.org www.evil.org", r"https\://evil.org www\.evil.org"),
+        ("WWW.evil.org a@evil.org", r"WWW\.evil.org a\@evil.org"),
+        ("&lt;b&gt; &#60; R&D a & b", r"\&lt;b\&gt; \&\#60; R\&D a & b"),
+        ("# a | b #", r"\# a \| b \#"),
+        ("`a` *b* _c_ ~~d~~ $e$", r"\`a\` \*b\* \_c\_ \~\~d\~\~ \$e\$"),
+        (r"a\[b](c)", r"a\\\[b\](c)"),
+        ("{{ a }} {: onclick=b }", r"\{\{ a \}\} \{: onclick=b \}"),
+        ("1. a", "1. a"),
+        ("- a\n\n# b", r"- a\\n\\n\# b"),
+    ],
+)
+def test_no_text_is_html_or_markdown(tmp_path, text, shown):
+    """A team, a case and a reason (which may have a container's file name) of it."""
+    table = make_table({(text, text, "dsc"): None, ("b", text, "dsc"): 0.5})
+    table = replace(table, reasons={(text, text, "dsc"): text})
+    decisions = Decisions(withdrawn=(CaseDecision(case="x", reason=text, date="1"),))
+    rules = Rules(metrics=(DSC,))
+
+    write_analysis(
+        analyse(table, FLARE21, rules, decisions, samples=0), tmp_path / "out"
+    )
+
+    (sheet,) = (f for f in (tmp_path / "out" / "sheets").iterdir() if f.stem != "b")
+    # Of two teams on one case, the one without a result is second: 2 / 2.
+    assert sheet.read_text() == (
+        f"# {shown}\n\n"
+        "Rank in FLARE 2021: 2 of 2.\n"
+        "Score: 1.0000, from the mean ranks: dsc 2.00.\n\n"
+        "| case | dsc | rank |\n"
+        "|---|---|---|\n"
+        f"| {shown} | missing | 2 |\n\n"
+        "Missing results:\n\n"
+        f"- Case {shown}, dsc: {shown}\n"
+    )
+    assert (tmp_path / "out" / "ranking.md").read_text() == (
+        "| rank | team | score | mean rank dsc |\n"
+        "|---|---|---|---|\n"
+        "| 1 | b | 0.5000 | 1.00 |\n"
+        f"| 2 | {shown} | 1.0000 | 2.00 |\n\n"
+        f"- Withdrawn: case x: {shown} (1)\n"
+    )
 
 
 def test_sheets_of_an_earlier_ranking_do_not_stay(tmp_path):
