@@ -7,6 +7,7 @@ it, and these are found by sorting; no search is needed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from flare.names import listing, printable
 from flare.ranking import Board, Integers, Rules, case_sums, doubled_ranks
-from flare.schemes import choices, team_ranks, without
+from flare.schemes import alternatives, choices, team_ranks, without
 
 NAMED_CASES = 3
 """So many cases are named; ranking.json has all."""
@@ -35,10 +36,17 @@ class Recount:
     """Each rival that could share first place by cases withdrawn, and the fewest."""
     disqualifications: tuple[str, ...]
     """Each team without which another one would be first."""
+    ties: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each team without which it would share first place, and with whom; without those
+    with whom it shares it as it is."""
     first: int
     """Under so many choices of rules it is first."""
     choices: int
     """So many there are."""
+    alternatives: tuple[tuple[str, int], ...]
+    """What is chosen, and among how many; their product is the choices."""
+    rankings: int
+    """So many different rankings the choices give."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -62,7 +70,13 @@ class Recount:
                 for rival, cases in self.shares
             ],
             "lost_without_team": [printable(team) for team in self.disqualifications],
+            "shared_without_team": [
+                {"team": printable(team), "with": [printable(name) for name in names]}
+                for team, names in self.ties
+            ],
             "choices_of_rules": self.choices,
+            "alternatives": dict(self.alternatives),
+            "different_rankings": self.rankings,
             "first_under": self.first,
         }
 
@@ -85,12 +99,28 @@ class Recount:
                     f"; {printable(rival)} could share it without {len(cases)}"
                     f"{_named(cases, ': ')}"
                 )
+        parts = " x ".join(f"{name} {n}" for name, n in self.alternatives if n > 1)
+        return (
+            f"{keeps}; {self._without_a_team()}; with all metrics and teams kept, it is"
+            f" first under {self.first} of {self.choices} choices of rules ({parts};"
+            f" different rankings among them: {self.rankings})."
+        )
+
+    def _without_a_team(self) -> str:
+        """What a disqualification would change."""
+        found = []
         if self.disqualifications:
             teams = listing(self.disqualifications, last=" or ")
-            loses = f"it loses it if {teams} is disqualified"
-        else:
-            loses = "no other team's disqualification changes that"
-        return f"{keeps}; {loses}; it is first under {self.first} of {self.choices} choices of rules."  # noqa: E501
+            found.append(f"it loses it if {teams} is disqualified")
+        by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for team, names in self.ties:
+            by_names[names].append(team)
+        found += [
+            f"if {listing(teams, last=' or ')} is disqualified, it would then share"
+            f" first place with {listing(names, last=' and ')}"
+            for names, teams in by_names.items()
+        ]
+        return "; ".join(found) or "no other team's disqualification changes that"
 
 
 def _named(cases: Sequence[str], before: str) -> str:
@@ -119,6 +149,11 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
         team: dict(zip(rest.teams, team_ranks(rest, rules), strict=True))
         for team, rest in left_out.items()
     }
+    now_first = {board.teams[n] for n in winners}
+    joining = {
+        team: tuple(t for t, rank in found.items() if rank == 1 and t not in now_first)
+        for team, found in ranks_without.items()
+    }
     return tuple(
         Recount(
             team=board.teams[winner],
@@ -130,8 +165,17 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
                 for team, found in ranks_without.items()
                 if found.get(board.teams[winner], 1) > 1
             ),
+            ties=tuple(
+                (team, others)
+                for team, others in joining.items()
+                if others and ranks_without[team].get(board.teams[winner]) == 1
+            ),
             first=sum(found[winner] == 1 for found in under),
             choices=len(under),
+            alternatives=tuple(
+                (name, len(found)) for name, found in alternatives(rules).items()
+            ),
+            rankings=len(set(under)),
         )
         for winner in winners
     )

@@ -180,17 +180,26 @@ def has_gate(rules: Rules) -> bool:
     return any(rule.metric == "dsc" for rule in rules.metrics)
 
 
-def choices(rules: Rules) -> tuple[Rules, ...]:
-    """Every combination of ties, missing results, average, rounding and gate."""
+def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
+    """By what can be chosen of the rules, the fields that each choice sets."""
     gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if has_gate(rules) else [0.0]
     roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
     if any(rule.decimals is not None for rule in rules.metrics):
         roundings.append(rules)
+    return {
+        "ties": [{"ties": ties} for ties in Ties],
+        "missing results": [{"missing": rule} for rule in missing_rules(rules)],
+        "mean or median of ranks": [{"average": average} for average in Average],
+        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
+        "gate": [{"gate_dsc": gate} for gate in gates],
+    }
+
+
+def choices(rules: Rules) -> tuple[Rules, ...]:
+    """The rules by every combination of the alternatives."""
     return tuple(
-        replace(rounding, ties=ties, missing=missing, average=average, gate_dsc=gate)
-        for rounding, ties, missing, average, gate in product(
-            roundings, Ties, missing_rules(rules), Average, gates
-        )
+        replace(rules, **{key: value for part in parts for key, value in part.items()})
+        for parts in product(*alternatives(rules).values())
     )
 
 

@@ -79,14 +79,19 @@ def test_withdrawals_equal_brute_force(seed, ties):
             assert sum(sums[rival, c] for c in left) < sum(
                 sums[item.team, c] for c in left
             )
-        lost = []
+        lost, joined = [], []
         for team in teams:
             others = [t for t in teams if t != team]
             again = naive_sums(values, others, cases, ties, missing)
             totals = {t: sum(again[t, case] for case in cases) for t in others}
             if team != item.team and min(totals.values()) < totals[item.team]:
                 lost.append(team)
+            elif team != item.team:
+                first = [t for t in others if totals[t] == min(totals.values())]
+                new = tuple(t for t in first if t not in winners)
+                joined += [(team, new)] if new else []
         assert list(item.disqualifications) == lost
+        assert list(item.ties) == joined
 
 
 def test_a_lead_that_no_withdrawal_can_end():
@@ -99,8 +104,10 @@ def test_a_lead_that_no_withdrawal_can_end():
     # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
     assert str(found) == (
         "a keeps first place whatever cases are withdrawn; b could share it without 2:"
-        " c00, c01; no other team's disqualification changes that; it is first under 24"
-        " of 24 choices of rules."
+        " c00, c01; no other team's disqualification changes that; with all metrics"
+        " and teams kept, it is first under 24 of 24 choices of rules (ties 3 x missing"
+        " results 2 x mean or median of ranks 2 x rounding 2; different rankings among"
+        " them: 1)."
     )
 
 
@@ -116,7 +123,8 @@ def test_in_plain_words():
     assert str(found).startswith(
         "a keeps first place unless 2 of 4 cases are withdrawn (then b could be ahead,"
         " as without c00, c01); b could share it without 1: c00; no other team's"
-        " disqualification changes that; it is first under"
+        " disqualification changes that; with all metrics and teams kept, it is first"
+        " under "
     )
 
 
@@ -131,6 +139,21 @@ def test_a_disqualification_that_costs_the_first_place():
     assert "it loses it if c is disqualified" in str(found["b"])
 
 
+def test_a_disqualification_that_makes_it_share_the_first_place():
+    """C is between a and b on the only case that b wins."""
+    board, rules = one_metric({"a": (1, 3), "b": (2, 1), "c": (9, 2)})
+    # a 1 3, b 2 1, c 3 2: 4, 3 and 5: b wins. Without c: a 1 2, b 2 1: a tie.
+    # Without a: b 1 1, c 2 2.
+    (found,) = recount(board, rules)
+
+    assert (found.team, found.disqualifications) == ("b", ())
+    assert found.ties == (("c", ("a",)),)
+    assert found.content["shared_without_team"] == [{"team": "c", "with": ["a"]}]
+    assert (
+        "; if c is disqualified, it would then share first place with a; with all"
+    ) in str(found)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_choices_of_rules_are_counted_as_they_come_out(seed):
     """All 48 are ranked again by slow means."""
@@ -143,7 +166,7 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
         for metric in metrics
     }
     table = make_table(values)
-    wins = dict.fromkeys(teams, 0)
+    wins, rankings = dict.fromkeys(teams, 0), set()
     for ties, missing, digits, gate, average in itertools.product(
         Ties,
         (MissingRule.LAST, MissingRule.WORST_PLUS_ONE),
@@ -170,10 +193,18 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
                 totals[team] += Fraction(weight) * average(ranks[team])
         for team in teams:
             wins[team] += totals[team] == min(totals.values())
+        ordered = sorted(totals.values())
+        rankings.add(tuple(ordered.index(totals[team]) for team in teams))
 
     rules = Rules(metrics=(DSC, HALF))
     for item in recount(board_of(table, rules, teams), rules):
         assert (item.first, item.choices) == (wins[item.team], 48)
+        assert item.rankings == len(rankings)
+        assert str(item).endswith(
+            f"it is first under {wins[item.team]} of 48 choices of rules (ties 3 x"
+            " missing results 2 x mean or median of ranks 2 x rounding 2 x gate 2;"
+            f" different rankings among them: {len(rankings)})."
+        )
 
 
 def test_equal_leads_take_the_first_cases():
