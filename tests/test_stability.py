@@ -38,7 +38,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
     half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
     rules = Rules(metrics=(DSC, half), ties=Ties.AVERAGE)
     rows = [
-        (team, str(case), metric, chance.choice((1, 2, 3, "")))
+        (team, str(case), metric, chance.choice((0.1, 0.2, 0.3, "")))
         for team in "abcd"
         for case in range(6)
         for metric in ("dsc", "runtime_s")
