@@ -9,6 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 source scripts/venv.sh
 
-install_into_venv --no-deps -r requirements.txt
+install_into_venv requirements.txt
 "$PYTHON" evaluate.py --input examples/predictions --ground-truth ground-truth \
   --output results/demo

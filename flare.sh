@@ -15,7 +15,7 @@ if [[ ${1-} == --help || $# == 0 ]]; then
 fi
 source scripts/venv.sh
 
-install_into_venv --no-deps -r requirements.txt >&2
+install_into_venv requirements.txt >&2
 python=$(cd "$(dirname "$PYTHON")" && pwd)/python
 root=$PWD
 cd "$called_from"

@@ -9,5 +9,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 source scripts/venv.sh
 
-install_into_venv -r requirements.txt -e '.[dev]'
+install_into_venv requirements.txt dev
 "$PYTHON" -m pytest "$@"

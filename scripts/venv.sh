@@ -18,11 +18,13 @@ find_python() {
   return 1
 }
 
-# install_into_venv ARGUMENT...: pip installs these, unless the same was installed before
+# install_into_venv REQUIREMENTS [EXTRA]: installs a file of requirements with hashes, then
+# this checkout with an extra of pyproject.toml, unless the same was installed before
 install_into_venv() {
   local stamp
-  stamp="$VENV/installed-$(cat requirements.txt pyproject.toml <(echo "$@") | cksum | tr -d ' ')"
-  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+  stamp="$VENV/installed-$(cat "$1" pyproject.toml <(echo "$@") | cksum | tr -d ' ')"
+  local pip=("$VENV/bin/python" -m pip --disable-pip-version-check --quiet)
+  if ! "${pip[@]}" --version >/dev/null 2>&1; then
     rm -rf "$VENV"
     local python
     python=$(find_python) || return 1
@@ -38,7 +40,11 @@ install_into_venv() {
   fi
   if [[ ! -e $stamp ]]; then
     echo "Installing what is needed into $VENV, once ..."
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    "${pip[@]}" install --no-deps --require-hashes -r "$1"
+    if [[ $# -gt 1 ]]; then
+      # pip takes no -e together with hashes; -c: the extra changes none of the versions.
+      "${pip[@]}" install -c requirements.in -e ".[$2]"
+    fi
     touch "$stamp"
   fi
 }
