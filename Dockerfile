@@ -1,5 +1,5 @@
-# The evaluation container for grand-challenge.org (linux/amd64); build it with build.sh.
-# BASE can be given with a digest, to pin it.
+# The evaluation container for grand-challenge.org (linux/amd64); build it with build.sh,
+# which pins BASE by the digest in base-image.txt.
 ARG BASE=python:3.13-slim
 FROM ${BASE}
 
@@ -12,8 +12,11 @@ ENV PYTHONUNBUFFERED=1 \
 
 WORKDIR /opt/app
 COPY requirements.txt .
-RUN python -m pip install --no-cache-dir --no-deps --only-binary :all: \
-        --disable-pip-version-check --root-user-action ignore -r requirements.txt
+# Afterwards neither pip nor any program that changes the user is of use.
+RUN python -m pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: \
+        --disable-pip-version-check --root-user-action ignore -r requirements.txt \
+    && python -m pip uninstall --yes --root-user-action ignore pip \
+    && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 
 COPY evaluate.py .
 COPY flare flare

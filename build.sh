@@ -2,10 +2,13 @@
 # Builds the evaluation image, with the reference labels inside.
 #
 # Usage: ./build.sh [--ground-truth FOLDER] [--challenge NAME|FILE.toml] [--base IMAGE]
+#                   [--no-pull]
 #
 #   --ground-truth  folder of your reference labels (default: ground-truth/)
 #   --challenge     whose rules apply (default: flare21)
-#   --base          base image, for example with a digest (default: python:3.13-slim)
+#   --base          base image (default: the one in base-image.txt, pinned by its digest;
+#                   scripts/renew-base.sh renews it)
+#   --no-pull       take the base image that the engine has, and ask no registry for it
 #
 # The build fails if the challenge file or the labels have a mistake. FLARE_IMAGE names
 # the image (default: flare-eval); FLARE_ENGINE is docker or podman (default: whichever is
@@ -28,6 +31,7 @@ path_of() {
 challenge=flare21
 ground_truth=$PWD/ground-truth
 base=
+pull=(--pull)
 while [[ $# -gt 0 ]]; do
   case $1 in
     --challenge | --ground-truth | --base) [[ $# -ge 2 ]] || fail "$1 needs a value; see ./build.sh --help" ;;
@@ -36,12 +40,19 @@ while [[ $# -gt 0 ]]; do
     --challenge) challenge=$2 ;;
     --ground-truth) ground_truth=$(path_of "$2") ;;
     --base) base=$2 ;;
+    --no-pull) pull=(); shift; continue ;;
     *) fail "unknown argument $1; see ./build.sh --help" ;;
   esac
   shift 2
 done
 [[ -d $ground_truth ]] || fail "there is no folder $ground_truth"
 source scripts/engine.sh
+if [[ -z $base ]]; then
+  base=$(cat base-image.txt)
+  if [[ $base != *@sha256:* ]]; then
+    echo "build.sh: the base image $base is not pinned by a digest; scripts/renew-base.sh pins it." >&2
+  fi
+fi
 
 # The sources, these labels (links become files), and an organiser's own challenge file,
 # which joins the bundled ones.
@@ -64,7 +75,7 @@ if [[ -n $(git status --porcelain --untracked-files=no 2>/dev/null) ]]; then
   commit=$commit-changed
 fi
 if ! "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
-  ${base:+--build-arg "BASE=$base"} \
+  ${pull[@]+"${pull[@]}"} --build-arg "BASE=$base" \
   --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"; then
   echo "build.sh: $IMAGE was not built, and what was built before is unchanged. The reason is above, in the last step's output." >&2
   exit 1
