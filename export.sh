@@ -2,9 +2,11 @@
 # Writes the built image, and its reference labels, to files for upload to
 # grand-challenge.org.
 #
-# Usage: ./export.sh [--demonstration] [FOLDER]
+# Usage: ./export.sh [--demonstration] [--renew-labels] [FOLDER]
 #
 #   --demonstration   export although the image holds only the demonstration set
+#   --renew-labels    other bytes for the same labels, by the time in the header of gzip:
+#                     the platform refuses a tarball that it has already
 #
 # FOLDER (default: this one) gets IMAGE.tar.gz, here flare-eval.tar.gz, and
 # IMAGE-ground-truth.tar.gz, which can be uploaded as a phase's ground truth instead.
@@ -16,10 +18,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 
 allowed=false
+header=-n # of gzip: the same labels give the same bytes
 folder=.
 for argument in "$@"; do
   case $argument in
     --demonstration) allowed=true ;;
+    --renew-labels) header=-N ;;
     -*) echo "export.sh: unknown argument $argument; see ./export.sh --help" >&2; exit 2 ;;
     /*) folder=$argument ;;
     *) folder=$called_from/$argument ;;
@@ -33,12 +37,17 @@ if [[ ! -d $folder ]]; then
   exit 1
 fi
 
-if ! "$ENGINE" image inspect "$IMAGE" >/dev/null 2>&1; then
-  echo "There is no image $IMAGE yet. Run ./build.sh first." >&2
+# The platform takes one image with one tag; without a tag, all tags would be saved.
+image=$IMAGE
+if [[ ${image##*/} != *[:@]* ]]; then
+  image=$image:latest
+fi
+if ! "$ENGINE" image inspect "$image" >/dev/null 2>&1; then
+  echo "There is no image $image yet. Run ./build.sh first." >&2
   exit 1
 fi
 # What the image holds counts, not what lies here now.
-container=$("$ENGINE" create "$IMAGE")
+container=$("$ENGINE" create "$image")
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$image_file.part" "$labels_file.part"; "$ENGINE" rm "$container" >/dev/null' EXIT
 "$ENGINE" cp "$container:/opt/app/ground-truth" - | tar -C "$work" -xf -
@@ -49,10 +58,18 @@ if [[ -z $own && $allowed == false ]]; then
 fi
 
 # The platform strips no leading folder from the labels.
-tar -C "$work/ground-truth" -czf "$labels_file.part" .
+tar -C "$work/ground-truth" -cf "$work/ground-truth.tar" .
+gzip -c "$header" "$work/ground-truth.tar" >"$labels_file.part"
 gzip -t "$labels_file.part"
-"$ENGINE" save "$IMAGE" | gzip -6 >"$image_file.part"
+"$ENGINE" save "$image" | gzip -6 >"$image_file.part"
 gzip -t "$image_file.part"
+manifest=$(tar -xOzf "$image_file.part" manifest.json | tr -d '[:space:]')
+images=$(grep -o '"Config":' <<<"$manifest" | wc -l | tr -d ' ' || true)
+tags=$(grep -o '"RepoTags":\["[^"]*"\]' <<<"$manifest" | wc -l | tr -d ' ' || true)
+if [[ $images != 1 || $tags != 1 ]]; then
+  echo "$ENGINE saved another number of images or tags than one, which the platform refuses. Set FLARE_IMAGE to the image's name and tag." >&2
+  exit 1
+fi
 mv "$labels_file.part" "$labels_file"
 mv "$image_file.part" "$image_file"
 
