@@ -8,6 +8,9 @@ from tests.builders import ROOT
 
 IMAGE = "flare-eval-test"
 
+LOCAL_BASE = ("--no-pull", "--base", "python:3.13-slim")
+"""For build.sh: the base image that is here already; tests ask no registry."""
+
 
 def call(*command, image=IMAGE, **options):
     return subprocess.run(
@@ -20,10 +23,15 @@ def call(*command, image=IMAGE, **options):
     )
 
 
+def build(name, *arguments):
+    """What build.sh does with the base image that is here."""
+    return call("./build.sh", *LOCAL_BASE, *arguments, image=name)
+
+
 @contextmanager
 def built(name, *arguments):
     """An image that build.sh makes, and that is removed afterwards."""
-    run = call("./build.sh", *arguments, image=name)
+    run = build(name, *arguments)
     try:
         assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
         yield name

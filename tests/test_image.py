@@ -1,6 +1,9 @@
 """The image: built by build.sh, run as the platform and README run it, exported."""
 
 import json
+import os
+import shutil
+import subprocess
 import tarfile
 
 import pytest
@@ -14,7 +17,8 @@ from tests.builders import (
     run_evaluate,
     write_cases,
 )
-from tests.engine import IMAGE, built, call
+from tests.engine import IMAGE, LOCAL_BASE, build, built, call
+from tests.test_project import WRONG_HASH, read_requirements
 
 pytestmark = pytest.mark.docker
 
@@ -131,17 +135,53 @@ def test_an_output_folder_of_another_user_is_one_line_with_the_remedy(image, tmp
 
 
 def test_the_image_installs_exactly_the_requirements(image):
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    """And nothing else: pip is gone."""
     required = {
-        line.casefold().replace("_", "-")
-        for line in lines
-        if line and not line.startswith("#") and "python_version" not in line
+        f"{name}=={pin.version}"
+        for name, pin in read_requirements("requirements.txt").items()
+        if "3.13" in pin.pythons
     }
+    program = (
+        "from importlib.metadata import distributions\n"
+        "for found in distributions():\n"
+        "    print(found.name.lower().replace('_', '-') + '==' + found.version)"
+    )
 
-    freeze = ("docker", "run", "--rm", "--entrypoint", "python", image)
-    found = text_of(*freeze, "-m", "pip", "freeze", "--disable-pip-version-check")
+    found = text_of(
+        *("docker", "run", "--rm", "--entrypoint", "python", image, "-c", program)
+    )
 
-    assert {name.casefold().replace("_", "-") for name in found.split()} == required
+    assert set(found.split()) == required
+
+
+def test_no_program_in_the_image_changes_the_user(image):
+    find = ("docker", "run", "--rm", "--user", "0", "--entrypoint", "find", image)
+
+    found = text_of(*find, "/", "-xdev", "-type", "f", "-perm", "/6000")
+
+    assert found == ""
+
+
+def test_pip_in_the_build_refuses_a_file_with_another_hash(docker, tmp_path):
+    """A build of a checkout whose hashes are those of other files."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name in ("build.sh", "Dockerfile", ".dockerignore", "evaluate.py"):
+        shutil.copy(ROOT / name, checkout)
+    for name in ("scripts", "flare", "ground-truth"):
+        shutil.copytree(ROOT / name, checkout / name)
+    (checkout / "requirements.txt").write_text(WRONG_HASH)
+
+    run = subprocess.run(
+        [checkout / "build.sh", *LOCAL_BASE],
+        env={**os.environ, "FLARE_IMAGE": f"{IMAGE}-hash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in run.stdout + run.stderr
 
 
 def test_the_image_holds_only_what_a_run_needs(image):
@@ -217,7 +257,7 @@ def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, me
         "--ground-truth": tmp_path / "labels",
     }
 
-    run = call("./build.sh", option, values[option], image=f"{IMAGE}-broken")
+    run = build(f"{IMAGE}-broken", option, values[option])
 
     assert run.returncode != 0
     assert message in (run.stdout + run.stderr).decode()
@@ -232,8 +272,13 @@ def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
 
 
 def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
+    """With one tag, although the engine knows an image by another."""
+    other = f"{IMAGE}:other"
+    assert call("docker", "tag", "python:3.13-slim", other).returncode == 0
+
     run = call("./export.sh", "--demonstration", tmp_path)
 
+    call("docker", "image", "rm", other)
     assert run.returncode == 0, run.stderr.decode()
     names = [f"{IMAGE}-ground-truth.tar.gz", f"{IMAGE}.tar.gz"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
