@@ -2,7 +2,7 @@
 # Writes requirements.txt: the packages of requirements.in, with the hashes of all their
 # files on PyPI, so that pip installs these files and no others.
 #
-# Usage: scripts/lock.sh
+# Usage: ./scripts/lock.sh
 #
 # Run it after each change of requirements.in, and commit both. Needs Python 3.11 or newer,
 # and PyPI.

@@ -2,7 +2,7 @@
 # Renews base-image.txt, the base image of build.sh: asks the registry which image its tag
 # means today, and writes the tag with that image's digest.
 #
-# Usage: scripts/renew-base.sh
+# Usage: ./scripts/renew-base.sh
 #
 # Run it for security updates of the base, before you build what you upload. FLARE_ENGINE
 # is as in build.sh.

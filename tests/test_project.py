@@ -20,7 +20,10 @@ from packaging.utils import canonicalize_name
 from tests.builders import ROOT
 from tests.engine import LOCAL_BASE
 
-SCRIPTS = sorted(path.name for path in ROOT.glob("*.sh"))
+SCRIPTS = [
+    *sorted(path.name for path in ROOT.glob("*.sh")),
+    *("scripts/lock.sh", "scripts/renew-base.sh"),
+]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -315,6 +318,7 @@ def test_labels_have_the_same_bytes_unless_they_are_renewed(engine, tmp_path):
 
     first, second, renewed = found
     assert first == second != renewed
+    assert first[4:8] == bytes(4)
     assert gzip.decompress(first) == gzip.decompress(renewed)
     assert before <= int.from_bytes(renewed[4:8], "little") <= time.time()
 
