@@ -66,11 +66,6 @@ class Archive:
         """Whether an engine's ID is that of the image which was checked."""
         return bool(identity) and identity in (self.image, self.manifest)
 
-    @property
-    def tag(self) -> str:
-        """The name by which the image is run."""
-        return f"{self.team}:latest"
-
 
 def read_archive(path: Path) -> Archive:
     """Read an archive and check everything that can be checked without running it.

@@ -26,6 +26,7 @@ from flare.names import listing, safe
 from flare.resources import default_workers
 from flare.submission import (
     LabelMapFile,
+    find_label_maps,
     find_references,
     match_alone,
     match_cases,
@@ -44,6 +45,8 @@ class Report:
 
     lines: tuple[str, ...]
     """What is wrong, a line for each kind of problem; none if nothing is."""
+    problems: tuple[SubmissionError, ...] = ()
+    """The same, as errors."""
     summary: str = ""
     """What would be scored."""
     note: str = ""
@@ -60,6 +63,7 @@ def check_submission(
     images: Path | None = None,
     workers: int | None = None,
     on_case: OnCase | None = None,
+    are_jobs_read: bool = True,
 ) -> Report:
     """Look for everything that the evaluation would refuse.
 
@@ -77,6 +81,9 @@ def check_submission(
         Processes to use; None for as many as CPUs and memory allow.
     on_case : callable, optional
         Told of every label map as it has been read.
+    are_jobs_read : bool
+        Whether a predictions.json is taken for the platform's; a team's container may
+        have written one, which means nothing.
 
     Raises
     ------
@@ -91,7 +98,9 @@ def check_submission(
             prepared = prepare(match_cases(submitted, references), challenge)
             note = "Scores depend on the labels: only an evaluation tells them."
         elif images:
-            prepared = _prepare_with_images(predictions, images, challenge)
+            prepared = _prepare_with_images(
+                predictions, images, challenge, are_jobs_read=are_jobs_read
+            )
             note = "Names and grids are those of the images."
         else:
             prepared = _prepare_alone(predictions, challenge)
@@ -100,7 +109,7 @@ def check_submission(
                 " known: add --images with the CTs."
             )
     except SubmissionError as error:  # before any file was looked at
-        return Report(lines=(str(error),))
+        return Report(lines=(str(error),), problems=(error,))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     attempts = score_cases(
@@ -129,6 +138,7 @@ def check_submission(
             )
     return Report(
         lines=problem_lines(problems),
+        problems=tuple(problems),
         summary="" if problems else _summary(challenge, count, organs),
         note=note,
         hint=hint,
@@ -136,7 +146,7 @@ def check_submission(
 
 
 def _prepare_with_images(
-    predictions: Path, images: Path, challenge: Challenge
+    predictions: Path, images: Path, challenge: Challenge, *, are_jobs_read: bool
 ) -> Prepared:
     """Check names and headers against those of the CTs."""
     _check_folder(predictions)
@@ -145,7 +155,11 @@ def _prepare_with_images(
         problem = f"{safe(images)}: these are the predictions as well"
         raise InputError(problem, "Give the folder of the CTs with --images.")
     references = [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
-    submitted = find_submission(predictions, references, challenge)
+    submitted = (
+        find_submission(predictions, references, challenge)
+        if are_jobs_read
+        else find_label_maps(predictions)
+    )
     return prepare(match_cases(submitted, references), challenge)
 
 

@@ -312,9 +312,15 @@ def _add_measure_command(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="of each case; the one with the median time counts (default: 1)",
     )
     command.add_argument(
+        "--caches",
+        choices=["cold", "warm"],
+        help="whether files are thrown out of the memory before each run, which only"
+        " root can do (default: cold as root, else warm)",
+    )
+    command.add_argument(
         "--no-warm-up",
         action="store_true",
-        help="do not throw a first run away",
+        help="with warm caches: do not throw a first run away",
     )
     command.add_argument(
         "--interleave",
@@ -365,6 +371,50 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
             metavar="SIZE",
             help=f"{what}, such as 28g (default: %(default)s)",
         )
+    limits.add_argument(
+        "--output-size",
+        type=_size,
+        default="4g",
+        metavar="SIZE",
+        help="of /workspace/outputs, which is in memory (default: %(default)s)",
+    )
+    limits.add_argument(
+        "--disk",
+        type=_bytes,
+        default="64g",
+        metavar="SIZE",
+        help="what it writes anywhere else (default: %(default)s)",
+    )
+    limits.add_argument(
+        "--cpus",
+        type=_cpus,
+        metavar="LIST|all",
+        help="numbers of processors, such as 1-7 (default: all; all but the first one"
+        " where there are more than two)",
+    )
+    limits.add_argument(
+        "--runtime",
+        default="",
+        metavar="NAME",
+        help="of the engine, such as runsc (default: the engine's)",
+    )
+
+
+def _bytes(text: str) -> int:
+    """A size in bytes."""
+    size = _size(text)
+    unit = "bkmg".find(size[-1])
+    return int(size.rstrip("bkmg")) << 10 * max(unit, 0)
+
+
+def _cpus(text: str) -> str:
+    """Numbers of processors as Docker takes them; empty for all."""
+    if text == "all":
+        return ""
+    if not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        message = f"{text!r} are no numbers of processors such as 1-7 or 0,2"
+        raise argparse.ArgumentTypeError(message)
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -132,11 +132,16 @@ def _open_limits(
     """The limits of containers, and their GPU, if there is to be one."""
     from flare.container import Limits
     from flare.gpu import open_gpu
+    from flare.hostload import default_cpus
 
     limits = Limits(
         timeout_s=arguments.timeout,
         memory=arguments.memory,
         shm_size=arguments.shm_size,
+        output_size=arguments.output_size,
+        disk_bytes=arguments.disk,
+        cpus=default_cpus() if arguments.cpus is None else arguments.cpus,
+        runtime=arguments.runtime,
     )
     if arguments.gpu == "none":
         yield limits, None
@@ -150,8 +155,8 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
     import tempfile
 
     from flare.cases import case_of
-    from flare.container import Engine
     from flare.efficiency import RunStatus
+    from flare.engine import Engine
     from flare.runner import Runner
 
     challenge = read_challenge(arguments.challenge)
@@ -167,27 +172,27 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
             interval_s=0.1,
             gpu=gpu,
         ) as runner,
-        runner.run_case(case, challenge) as (outcome, _),
     ):
-        log = outcome.run.log.decode("utf-8", "replace").strip()
+        outcome = runner.run_case(case, challenge)
+        log = outcome.run.log.decode("utf-8", "replace").strip() if outcome.run else ""
         if log:
             lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
             _log.info("The container says:\n%s", lines[-2000:])
         status = outcome.status
-        seconds = outcome.run.runtime_s
-        if status is not RunStatus.OK:
+        if status is not RunStatus.OK or not outcome.run:
             what = f"{status.value}: {outcome.message}"
             _log.info("%s, %s: %s", archive.team, safe(case.name), what)
             nothing_more = ""
             raise OutcomeError(nothing_more)
-        _log.info("%s: ok, %.2f s.", safe(case.name), seconds)
+        _log.info("%s: ok, %.2f s.", safe(case.name), outcome.run.runtime_s)
 
 
 def run_measure(arguments: argparse.Namespace) -> None:
     """Run teams' images case by case, and score what they predict."""
     from flare.archive import read_archive
     from flare.cases import check_cases, find_archives, find_cases
-    from flare.container import Engine
+    from flare.engine import Engine
+    from flare.hostload import Caches, default_caches
     from flare.measuring import (
         evaluate_team,
         measure,
@@ -196,6 +201,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
     )
     from flare.plots import draw_traces
     from flare.session import Options
+    from flare.weaknesses import find_weaknesses
 
     challenge = read_challenge(arguments.challenge)
     if arguments.rerun and not arguments.reason.strip():
@@ -218,12 +224,18 @@ def run_measure(arguments: argparse.Namespace) -> None:
     if len(good) < len(archives):
         write_refused(archives, results)
     failed: tuple[tuple[str, FlareError], ...] = ()
+    engine = Engine()
     if good:
+        for weakness in find_weaknesses(engine.describe()):
+            _log.info("Before you run images of others: %s", weakness)
         with _open_limits(arguments) as (limits, gpu):
             options = Options(
                 limits=limits,
                 interval_s=arguments.interval,
                 repeats=arguments.repeats,
+                caches=Caches(arguments.caches)
+                if arguments.caches
+                else default_caches(),
                 has_warm_up=not arguments.no_warm_up,
                 is_interleaved=arguments.interleave,
                 rerun=tuple(arguments.rerun),
@@ -236,7 +248,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
                 cases,
                 results,
                 challenge,
-                engine=Engine(),
+                engine=engine,
                 options=options,
                 gpu=gpu,
                 on_run=MeasuringProgress(),

@@ -1,4 +1,4 @@
-"""Runs a team's image on one case, with limits, and always removes what it made.
+"""Runs a team's image on one case, with limits, and always removes the container.
 
 The published command is
 
@@ -11,53 +11,39 @@ What differs here is in `create_command`, each with its reason.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import select
-import shutil
 import subprocess
-import tarfile
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from flare.archive import Archive
+from flare.disk import DiskWatch
+from flare.engine import ANSWER_S, LABEL, Engine
 from flare.errors import EngineError
 from flare.gpu import MemorySource
-from flare.names import safe, why
+from flare.hostload import busy_s
 from flare.sampling import Clock, ControlGroup, Probe, Sampler
 from flare.traces import Trace
-from flare.workers import end_with_parent
 
 COMMAND = ("/bin/bash", "-c", "sh predict.sh")
-NOTHING = ("/nothing",)
-"""Run in an image of ours to measure what the engine itself costs."""
 
-ANSWER_S = 120.0
-"""An engine that does not answer for so long will not."""
-
-SPARE_BYTES = 2**30
-"""So much of a disk is left free; a container that takes more is ended."""
-
-LABEL = "flare.measure"
-"""Of all that a measurement makes; its value says which one."""
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
+"""What root in a container may do beyond other users: use all files of its image, and
+be another user. The rest of Docker's fourteen, such as making devices and raw packets,
+is not needed to predict."""
 
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
 
-_START_FAULTS = re.compile(
-    r'exec: ".*": (?:executable file not found|stat .*: no such file|permission denied)'
-    r"|unable to find (?:user|group)|no matching entries in|chdir to cwd"
-)
-"""When the engine says this, it is the image that cannot be started."""
+LOOK_S = 0.2
+"""So often the disk is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +56,19 @@ class Limits:
     """FLARE23's limit; swap is not added."""
     shm_size: str = "28g"
     """FLARE23's size of /dev/shm."""
+    output_size: str = "4g"
+    """Of /workspace/outputs, which is in memory and counts as such."""
+    output_files: int = 10_000
+    """Files and folders there."""
+    disk_bytes: int = 64 * 2**30
+    """All that a container writes elsewhere."""
     processes: int = 4096
+    cpus: str = ""
+    """Numbers of the processors, such as 1-7; empty for all."""
     gpu: str = ""
     """UUID of the GPU; empty for none."""
+    runtime: str = ""
+    """Of the engine, such as runsc; empty for its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,294 +84,225 @@ class ContainerRun:
     """Whether the time limit ended it."""
     is_out_of_memory: bool
     has_filled_disk: bool
-    """Whether it was ended because it left no room."""
+    """Whether it was ended because it took too much of the disk."""
+    has_lost_disk: bool
+    """Whether it was ended because something else did."""
     engine_problem: str
     """Why the engine could not run it; empty if it could."""
     trace: Trace
     log: bytes
+    other_cpu_s: float | None = None
+    """Processor time that everything else on the computer took meanwhile."""
 
 
-class Engine:
-    """Docker, through its command.
+def create_command(
+    program: str,
+    image: str,
+    inputs: str,
+    outputs: str,
+    limits: Limits,
+    key: str,
+    environment: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """The command that makes a container, without what it runs.
 
     Parameters
     ----------
     program : str
-        Name or path of the command.
+        The engine's.
+    image : str
+        Its ID.
+    inputs : str
+        An absolute folder, which cannot be written to.
+    outputs : str
+        Name of a volume.
+    limits : Limits
+        What it may use.
+    key : str
+        Says which measurement it belongs to.
+    environment : sequence of str
+        Variables that replace those of the image.
+    """
+    # Without a GPU, whatever the image and the engine have as their defaults.
+    gpu = ("--env", "NVIDIA_VISIBLE_DEVICES=void")
+    if limits.gpu:
+        gpu = ("--gpus", f'"device={limits.gpu}"')
+    return (
+        # Made first and started later, so that making it is not timed.
+        *(program, "create"),
+        # So that it is found and removed, even by a later run.
+        *("--label", f"{LABEL}={key}"),
+        *(("--runtime", limits.runtime) if limits.runtime else ()),
+        *gpu,
+        *(word for line in environment for word in ("--env", line)),
+        # Nothing is fetched while time runs, and no image leaves the computer.
+        *("--network", "none"),
+        # FLARE23's memory; without --memory-swap as much swap would be added.
+        *("--memory", limits.memory, "--memory-swap", limits.memory),
+        *("--shm-size", limits.shm_size),
+        # One processor is left to the engine and the sampler, where there are enough.
+        *(("--cpuset-cpus", limits.cpus) if limits.cpus else ()),
+        # One team's runaway processes must not end the others' measurement.
+        *("--pids-limit", str(limits.processes)),
+        # What predicting does not need, an attack could use.
+        *("--cap-drop", "ALL"),
+        *(word for name in CAPABILITIES for word in ("--cap-add", name)),
+        *("--security-opt", "no-new-privileges"),
+        *("--ulimit", "core=0:0"),
+        # The image's own would run beside the prediction, and be timed.
+        "--no-healthcheck",
+        # A log without end must not fill the disk.
+        *("--log-driver", "json-file", "--log-opt", "max-size=10m"),
+        # Read-only: nobody changes the images of others.
+        *("--volume", f"{inputs}:/workspace/inputs/:ro"),
+        # No folder of the computer: see `flare.engine.Engine.volume`.
+        *("--volume", f"{outputs}:/workspace/outputs/"),
+        image,
+    )
+
+
+def run_container(
+    engine: Engine,
+    image: str,
+    inputs: Path,
+    outputs: str,
+    *,
+    limits: Limits,
+    key: str,
+    interval_s: float,
+    gpu: MemorySource | None = None,
+    command: Sequence[str] = COMMAND,
+    environment: Sequence[str] = (),
+    clock: Clock = time.perf_counter,
+) -> ContainerRun:
+    """Run an image on what is in a folder, and measure it.
+
+    Parameters
+    ----------
+    engine : Engine
+        What it runs in.
+    image : str
+        Its ID.
+    inputs : Path
+        An absolute folder.
+    outputs : str
+        Name of a volume.
+    limits : Limits
+        What it may use.
+    key : str
+        Says which measurement it belongs to.
+    interval_s : float
+        Between two samples.
+    gpu : MemorySource, optional
+        What is sampled of the GPU.
+    command : sequence of str
+        What is run.
+    environment : sequence of str
+        Variables that replace those of the image.
     clock : callable
         Seconds that only go forward.
+
+    Raises
+    ------
+    EngineError
+        If the container cannot even be made, or not be removed.
     """
+    watch = DiskWatch(engine.folder(), limits.disk_bytes)
+    if watch.is_full:
+        problem = f"There is too little room left in {engine.folder()}"
+        raise EngineError(problem, "Make room there, and go on.")
+    make = create_command(
+        engine.program, image, str(inputs), outputs, limits, key, environment
+    )
+    identity = engine.call(*make[1:], *command)
+    try:
+        run = _run(engine, identity, watch, limits, interval_s, gpu, clock)
+    finally:
+        engine.remove_container(identity)
+    if run.has_filled_disk and not watch.is_given_back():
+        return replace(run, has_filled_disk=False, has_lost_disk=True)
+    return run
 
-    def __init__(
-        self, program: str = "docker", clock: Clock = time.perf_counter
-    ) -> None:
-        self.program, self._clock = program, clock
 
-    # --- Asking -------------------------------------------------------------------
-
-    def call(
-        self, *arguments: str, check: bool = True, timeout_s: float | None = ANSWER_S
-    ) -> str:
-        """What a command of the engine prints.
-
-        Raises
-        ------
-        EngineError
-            If it fails.
-        """
+def _run(
+    engine: Engine,
+    identity: str,
+    watch: DiskWatch,
+    limits: Limits,
+    interval_s: float,
+    gpu: MemorySource | None,
+    clock: Clock,
+) -> ContainerRun:
+    """Start a container, sample until it has ended, and ask what came of it."""
+    probe = Probe(gpu=gpu, group=ControlGroup(identity))
+    sampler = Sampler(probe, interval_s, clock)
+    try:
+        sampler.look_before()
+        busy_before = busy_s()
+        start = sampler.start()
+        process = subprocess.Popen(
+            [engine.program, "start", "--attach", identity],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        end = _wait(process, limits.timeout_s, watch)
+        runtime_s = clock() - start
+        busy_after = busy_s()
+        if end is not _End.ENDED:
+            engine.call("kill", identity, check=False)
         try:
-            run = subprocess.run(
-                [self.program, *arguments],
-                capture_output=True,
-                check=False,
-                timeout=timeout_s,
-                # Nothing is asked of the engine any more when we are killed. While
-                # samples are taken, a thread runs, beside which this is not safe.
-                preexec_fn=end_with_parent() if threading.active_count() < 2 else None,
-            )
-        except OSError as error:
-            problem = f"{safe(self.program)}: it cannot be run ({why(error)})"
-            raise EngineError(problem, "Install Docker, and start it.") from error
+            process.wait(ANSWER_S)
         except subprocess.TimeoutExpired as error:
-            problem = f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s"
+            process.kill()
+            problem = "a container cannot be ended"
             raise EngineError(problem, "Restart Docker, and go on.") from error
-        if run.returncode and check:
-            lines = run.stderr.decode("utf-8", "replace").strip().splitlines()
-            said = next((line for line in lines if line.strip()), "")
-            problem = f"{self.program} {arguments[0]}: {safe(said)}"
-            raise EngineError(problem, "See that Docker runs, and that you may use it.")
-        return run.stdout.decode("utf-8", "replace").strip()
+        trace = sampler.stop(runtime_s)
+    finally:
+        sampler.stop(0.0)
+    state = json.loads(engine.call("inspect", "--format", "{{json .State}}", identity))
+    problem = ""
+    if state.get("Error") or state.get("Status") in ("created", "running"):
+        problem = str(state.get("Error") or "it did not start")
+    return ContainerRun(
+        runtime_s=runtime_s,
+        engine_runtime_s=_engine_runtime_s(state),
+        exit_code=int(state.get("ExitCode", -1)),
+        is_late=end is _End.LATE,
+        has_filled_disk=end is _End.DISK_FULL,
+        has_lost_disk=False,
+        is_out_of_memory=bool(state.get("OOMKilled")),
+        engine_problem=problem,
+        trace=trace,
+        log=_log(engine, identity, problem),
+        other_cpu_s=_other_cpu_s(busy_before, busy_after, trace),
+    )
 
-    def describe(self) -> dict[str, str]:
-        """Version and settings of the engine, for the record.
 
-        Raises
-        ------
-        EngineError
-            If it does not answer.
-        """
-        text = self.call("info", "--format", "{{json .}}")
-        info = json.loads(text)
-        if not info.get("ServerVersion"):
-            problem = f"{self.program}: no engine answers"
-            raise EngineError(problem, "Start Docker, and see that you may use it.")
-        keys = {
-            "version": "ServerVersion",
-            "storage": "Driver",
-            "cgroups": "CgroupVersion",
-            "kernel": "KernelVersion",
-            "system": "OperatingSystem",
-            "folder": "DockerRootDir",
-        }
-        return {name: str(info.get(key, "")) for name, key in keys.items()}
-
-    def image_id(self, name: str) -> str:
-        """The ID of an image that is there; empty if it is not."""
-        return self.call(
-            "image", "inspect", "--format", "{{.Id}}", name, check=False
-        ).removeprefix("sha256:")
-
-    # --- Images -------------------------------------------------------------------
-
-    def load(self, archive: Archive) -> str:
-        """Load an archive, and return the ID of its image.
-
-        Raises
-        ------
-        EngineError
-            If that fails, or gives another image than was checked.
-        """
-        self.call("image", "load", "--input", str(archive.path), timeout_s=None)
-        found = self.image_id(archive.tag)
-        if not archive.is_image(found):
-            problem = (
-                f"{safe(archive.path.name)}: loading it gave image"
-                f" {found[:12] or 'none'}, not {archive.image[:12]}, which was checked"
-            )
-            raise EngineError(problem, "Do not run it; ask the team.")
-        return found
-
-    def load_nothing(self, tag: str) -> str:
-        """Make an image whose only program ends at once, and return its ID."""
-        content = io.BytesIO()
-        with tarfile.open(fileobj=content, mode="w") as archive:
-            entry = tarfile.TarInfo("nothing")
-            entry.size, entry.mode = len(_EXIT), 0o755
-            archive.addfile(entry, io.BytesIO(_EXIT))
-        subprocess.run(
-            [self.program, "import", "-", tag],
-            input=content.getvalue(),
-            capture_output=True,
-            check=False,
-        )
-        return self.image_id(tag)
-
-    def remove_image(self, tag: str) -> None:
-        """Remove an image, if it is there."""
-        self.call("image", "rm", "--force", tag, check=False)
-
-    def remove_containers(self, key: str) -> None:
-        """Remove all containers of a measurement, with their volumes."""
-        found = self.call("ps", "--all", "--quiet", "--filter", f"label={LABEL}={key}")
-        if found:
-            names = found.split()
-            self.call("rm", "--force", "--volumes", *names, check=False)
-
-    # --- Running ------------------------------------------------------------------
-
-    def create_command(
-        self, image: str, inputs: Path, outputs: Path, limits: Limits, key: str
-    ) -> tuple[str, ...]:
-        """The command that makes a container, without its name and what it runs."""
-        volumes = (
-            # Read-only: nobody changes the images of others.
-            *("--volume", f"{inputs}:/workspace/inputs/:ro"),
-            *("--volume", f"{outputs}:/workspace/outputs/"),
-        )
-        # Without a GPU, whatever the image and the engine have as their defaults.
-        gpu = ("--env", "NVIDIA_VISIBLE_DEVICES=void")
-        if limits.gpu:
-            gpu = ("--gpus", f'"device={limits.gpu}"')
-        return (
-            # Made first and started later, so that making it is not timed.
-            *(self.program, "create"),
-            # So that it is found and removed, even by a later run.
-            *("--label", f"{LABEL}={key}"),
-            *gpu,
-            # Nothing is fetched while time runs, and no image leaves the computer.
-            *("--network", "none"),
-            # FLARE23's memory; without --memory-swap as much swap would be added.
-            *("--memory", limits.memory, "--memory-swap", limits.memory),
-            *("--shm-size", limits.shm_size),
-            # One team's runaway processes must not end the others' measurement.
-            *("--pids-limit", str(limits.processes)),
-            *("--security-opt", "no-new-privileges"),
-            # A log without end must not fill the disk.
-            *("--log-driver", "json-file", "--log-opt", "max-size=10m"),
-            *volumes,
-            image,
-        )
-
-    def run(
-        self,
-        image: str,
-        inputs: Path,
-        outputs: Path,
-        *,
-        limits: Limits,
-        key: str,
-        interval_s: float,
-        gpu: MemorySource | None = None,
-        command: Sequence[str] = COMMAND,
-    ) -> ContainerRun:
-        """Run an image on what is in a folder, and measure it.
-
-        Parameters
-        ----------
-        image : str
-            Its ID.
-        inputs, outputs : Path
-            Absolute folders; inputs cannot be written to.
-        limits : Limits
-            What it may use.
-        key : str
-            Says which measurement it belongs to.
-        interval_s : float
-            Between two samples.
-        gpu : MemorySource, optional
-            What is sampled of the GPU.
-        command : sequence of str
-            What is run.
-
-        Raises
-        ------
-        EngineError
-            If the container cannot even be made.
-        """
-        make = self.create_command(image, inputs, outputs, limits, key)
-        identity = self.call(*make[1:], *command)
-        probe = Probe(gpu=gpu, group=ControlGroup(identity))
-        sampler = Sampler(probe, interval_s, self._clock)
-        try:
-            sampler.look_before()
-            start = sampler.start()
-            problem = ""
-            process = subprocess.Popen(
-                [self.program, "start", "--attach", identity],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            end = _wait(process, limits.timeout_s, outputs)
-            runtime_s = self._clock() - start
-            if end is not _End.ENDED:
-                self.call("kill", identity, check=False)
-            try:
-                process.wait(ANSWER_S)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                problem = "a container cannot be ended"
-                raise EngineError(problem, "Restart Docker, and go on.") from error
-            trace = sampler.stop(runtime_s)
-            state = json.loads(
-                self.call("inspect", "--format", "{{json .State}}", identity)
-            )
-            if state.get("Error") or state.get("Status") in ("created", "running"):
-                problem = str(state.get("Error") or "it did not start")
-            return ContainerRun(
-                runtime_s=runtime_s,
-                engine_runtime_s=_engine_runtime_s(state),
-                exit_code=int(state.get("ExitCode", -1)),
-                is_late=end is _End.LATE,
-                has_filled_disk=end is _End.DISK_FULL,
-                is_out_of_memory=bool(state.get("OOMKilled")),
-                engine_problem="" if _START_FAULTS.search(problem) else problem,
-                trace=trace,
-                log=self._log(identity, problem),
-            )
-        finally:
-            sampler.stop(0.0)
-            self.call("rm", "--force", "--volumes", identity, check=False)
-
-    def _log(self, identity: str, problem: str) -> bytes:
-        """The end of what a container has written."""
+def _log(engine: Engine, identity: str, problem: str) -> bytes:
+    """The end of what a container has written."""
+    try:
         run = subprocess.run(
-            [self.program, "logs", "--tail", "20000", identity],
+            [engine.program, "logs", "--tail", "20000", identity],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
+            timeout=ANSWER_S,
         )
-        note = f"{problem}\n".encode() if problem else b""
-        return run.stdout[-LOG_BYTES:] + note
-
-    def hand_over(self, image: str, folder: Path, key: str) -> None:
-        """Let this user remove files that a container has written as another one.
-
-        Only when they have been judged: it is the team's image that is run for it.
-        """
-        if os.geteuid() == 0:
-            return
-        owner = f"{os.geteuid()}:{os.getegid()}"
-        script = f"chown -R {owner} /flare; chmod -R u+rwX /flare"
-        with suppress(EngineError):
-            self.call(
-                *("run", "--rm", "--label", f"{LABEL}={key}", "--network", "none"),
-                *("--memory", "1g", "--pids-limit", "64", "--user", "0"),
-                *("--security-opt", "no-new-privileges", "--entrypoint", "/bin/bash"),
-                *("--volume", f"{folder}:/flare", image, "-c", script),
-                check=False,
-            )
+    except subprocess.TimeoutExpired:
+        return b"its log cannot be read\n"
+    note = f"{problem}\n".encode() if problem else b""
+    return run.stdout[-LOG_BYTES:] + note
 
 
-_EXIT = bytes.fromhex(
-    # An ELF file for x86-64 of a single segment, which calls exit(0).
-    "7f454c46020101000000000000000000" "02003e0001000000" "7800400000000000"
-    "4000000000000000" "0000000000000000" "00000000" "4000" "3800" "0100"
-    "4000" "0000" "0000"
-    "0100000005000000" "0000000000000000" "0000400000000000" "0000400000000000"
-    "8100000000000000" "8100000000000000" "0010000000000000"
-    "31ffb83c0000000f05"
-)  # fmt: skip
+def _other_cpu_s(
+    before: float | None, after: float | None, trace: Trace
+) -> float | None:
+    """Processor time of all but the container; None where that is not known."""
+    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    if before is None or after is None or not own:
+        return None
+    return max(0.0, after - before - max(own))
 
 
 class _End(Enum):
@@ -386,8 +313,8 @@ class _End(Enum):
     DISK_FULL = "disk full"
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float, outputs: Path) -> _End:
-    """Wait until a process has ended, is late, or leaves no room on the disk.
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) -> _End:
+    """Wait until a process has ended, is late, or takes too much of the disk.
 
     `subprocess.Popen.wait` with a timeout looks only every 50 ms, which would be timed.
     """
@@ -396,12 +323,12 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, outputs: Path) -> 
     try:
         while True:
             left = deadline - time.monotonic()
-            ended, _, _ = select.select([descriptor], [], [], max(0, min(1, left)))
+            ended, _, _ = select.select([descriptor], [], [], max(0, min(LOOK_S, left)))
             if ended:
                 return _End.ENDED
-            if left <= 1:
+            if left <= LOOK_S:
                 return _End.LATE
-            if shutil.disk_usage(outputs).free < SPARE_BYTES:
+            if watch.is_alarming():
                 return _End.DISK_FULL
     finally:
         os.close(descriptor)

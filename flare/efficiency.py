@@ -15,6 +15,7 @@ from flare.challenge import MaxMemory
 from flare.container import ContainerRun
 from flare.errors import MeasurementError
 from flare.files import csv_text, write_whole
+from flare.hostload import is_busy
 from flare.names import cell_text
 from flare.traces import Trace, area, max_memory_mb
 
@@ -23,6 +24,10 @@ FILE_NAME = "efficiency.csv"
 SPREAD = "_spread"
 """METRIC_spread is the largest less the smallest value of a case's repeats."""
 
+FASTER_S = 0.5
+FASTER_SHARE = 0.2
+"""A repeat that is faster than the first run by so much, and by this part of it, was
+helped by something that the first run has left."""
 
 CLOSE_TO_PEAK = 0.9
 """A maximum by the 2 % rule below this part of the peak is doubtful."""
@@ -99,10 +104,23 @@ _WHOLE = ("repeats", "samples")
 _TEXTS = ("case", "doubts", "message", "rerun")
 
 
-def middle_run(runs: Sequence[ContainerRun]) -> ContainerRun:
-    """The repeat with the median running time; of two in the middle, the slower."""
+def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
+    """The repeat whose values count.
+
+    That with the median running time; of two in the middle, the slower. But the first
+    one, if later ones were much faster: something may have been kept for them.
+    """
+    if is_helped(runs):
+        return runs[0]
     ordered = sorted(runs, key=lambda run: run.runtime_s)
     return ordered[len(ordered) // 2]
+
+
+def is_helped(runs: Sequence[ContainerRun]) -> bool:
+    """Whether a repeat was much faster than the first run."""
+    first_s = runs[0].runtime_s
+    gain_s = first_s - min(run.runtime_s for run in runs)
+    return gain_s > FASTER_S and gain_s > FASTER_SHARE * first_s
 
 
 def record_of(
@@ -115,7 +133,7 @@ def record_of(
 ) -> CaseRecord:
     """The row of a case of which every repeat has worked.
 
-    All values are those of one repeat, the one with the median running time.
+    All values are those of one repeat, see `counted_run`.
 
     Parameters
     ----------
@@ -130,7 +148,7 @@ def record_of(
     rerun : str
         Why it was run again.
     """
-    run = middle_run(runs)
+    run = counted_run(runs)
     trace = run.trace
     memory = trace.gpu_memory_mb
     maximum, is_defined = _max_memory(trace, rule)
@@ -141,6 +159,16 @@ def record_of(
     peak = max((mb for _, mb in memory), default=None)
     if peak and maximum is not None and maximum < CLOSE_TO_PEAK * peak:
         doubts.append(f"the stable memory is far below its peak of {peak:.0f} MB")
+    if is_helped(runs):
+        fastest_s = min(r.runtime_s for r in runs)
+        doubts.append(
+            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
+            " which counts: was something kept in between?"
+        )
+    if is_busy(run.other_cpu_s, run.runtime_s, cpus):
+        doubts.append(
+            f"other programs took {run.other_cpu_s:.1f} s of the processors meanwhile"
+        )
     cpu = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
     host = [s.host_memory_mb for s in trace.samples if s.host_memory_mb is not None]
     return CaseRecord(

@@ -6,33 +6,61 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import subprocess
-import time
+import uuid
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from flare.container import LABEL, Engine
+from flare.engine import LABEL, Engine
 from flare.errors import MeasurementError, OutputError
+from flare.lock import FolderLock
 from flare.names import safe, why
 
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
 
-WAIT_S = 60
-"""So long a new run waits for the clean-up of one that was killed."""
+KEY_START = 8
+"""So many letters of a key tell which folder is measured."""
 
 _SCRIPT = """
+engine=$1 label=$2 tags=$3 images=$4 work=$5
 read -r word && [ "$word" = done ] && exit 0
-for _ in 1 2 3; do
-    "$1" ps --all --quiet --filter "label=$2" | xargs -r "$1" rm --force --volumes
-    for image in $3; do "$1" image rm --force "$image"; done
-    rm -rf "$4"
+quiet=0
+for _ in $(seq 100); do
+    containers=$("$engine" ps --all --quiet --filter "$label")
+    [ -z "$containers" ] || "$engine" rm --force --volumes $containers
+    volumes=$("$engine" volume ls --quiet --filter "$label")
+    [ -z "$volumes" ] || "$engine" volume rm --force $volumes
+    for tag in $tags; do "$engine" image rm --force "$tag"; done
+    for image in $images; do
+        [ "$("$engine" image inspect --format '{{len .RepoTags}}' "$image")" = 0 ] &&
+            "$engine" image rm "$image"
+    done
+    rm -rf "$work"
+    quiet=$((quiet + 1))
+    [ -z "$containers$volumes" ] || quiet=0
+    [ "$quiet" = 3 ] && exit 0
     sleep 1
 done
 """
 """Waits for the end of the process that has started it. What it still had asked the
-engine to do may be done only then: so it is looked for three times."""
+engine to do may be done only then: so it looks until three times nothing was there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a measurement makes outside its results, and has to remove."""
+
+    key: str
+    """Label of its containers and volumes."""
+    tags: tuple[str, ...]
+    """Of its images."""
+    images: tuple[str, ...]
+    """IDs of images that were not there before, and may lack a tag yet."""
+    work: str
+    """Name of its folder in that of the team."""
 
 
 class Guard:
@@ -43,13 +71,11 @@ class Guard:
     engine : Engine
         What the containers run in.
     team_folder : Path
-        Made if need be; it remembers what is to be removed.
-    key : str
-        Says which containers are meant, and names the folder `work`.
-    tag : str
-        The image, which is removed if it was not there before.
-    lock : socket
-        Of the image, which is closed with the guard.
+        It remembers what is to be removed.
+    images : sequence of str
+        IDs that the image will have, if it is not there yet.
+    lock : FolderLock
+        Of the team's folder, which is closed with the guard.
 
     Raises
     ------
@@ -62,22 +88,27 @@ class Guard:
         engine: Engine,
         team_folder: Path,
         *,
-        key: str,
-        tag: str,
-        lock: socket.socket,
+        images: Sequence[str],
+        lock: FolderLock,
     ) -> None:
-        self._engine, self._folder = engine, team_folder
-        self.key, self.work = key, team_folder.resolve() / f".work-{key}"
-        self._lock = lock
+        self._engine, self._folder, self._lock = engine, team_folder, lock
+        # It says which containers are meant, and names a folder that other users of
+        # the computer cannot enter.
+        self.key = key = new_key(team_folder)
+        self.work = team_folder.resolve() / f".work-{key}"
+        self.empty, self.tag = (
+            f"flare-measure-{name}-{key}:latest" for name in ("empty", "team")
+        )
+        made = Made(
+            key=key,
+            tags=(self.empty, self.tag),
+            images=tuple(images),
+            work=self.work.name,
+        )
         try:
-            team_folder.mkdir(parents=True, exist_ok=True)
             clean_up(engine, team_folder)
-            self.nothing = f"flare-nothing-{key}:latest"
-            self._tags = [self.nothing]
-            if not engine.image_id(tag):
-                self._tags.append(tag)
-            state = {"key": key, "tags": self._tags, "work": self.work.name}
-            (team_folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+            content = json.dumps(asdict(made))
+            (team_folder / STATE).write_text(content, encoding="utf-8")
         except OSError as error:
             self._lock.close()
             problem = f"{safe(team_folder)}: it cannot be written to ({why(error)})"
@@ -85,11 +116,11 @@ class Guard:
         except BaseException:
             self._lock.close()
             raise
-        label, tags = f"{LABEL}={key}", " ".join(self._tags)
         self._process = subprocess.Popen(
             [
                 *("sh", "-c", _SCRIPT, "guard", engine.program),
-                *(label, tags, str(self.work)),
+                *(f"label={LABEL}={key}", " ".join(made.tags)),
+                *(" ".join(f"sha256:{i}" for i in made.images), str(self.work)),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -98,59 +129,34 @@ class Guard:
             pass_fds=(self._lock.fileno(),),
         )
         try:
-            self.work.mkdir()
+            self.work.mkdir(mode=0o700)
         except OSError as error:
             self.close()
             problem = f"{safe(self.work)}: it cannot be made ({why(error)})"
             raise OutputError(problem) from error
 
-    @property
-    def is_image_ours(self) -> bool:
-        """Whether the image was not there before, and is removed at the end."""
-        return len(self._tags) > 1
-
     def close(self) -> None:
         """Remove everything; nothing if that was done."""
         if self._process.returncode is not None:
             return
-        clean_up(self._engine, self._folder)
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.write(b"done\n")
-                self._process.stdin.close()
-        self._process.wait()
-        self._lock.close()
-
-
-def take_lock(name: str) -> socket.socket:
-    """Lock something against other measurements on this computer, until closed.
-
-    An address that is no file is bound: it is free again as soon as the last process
-    that has it ends, and nothing is left behind.
-
-    Parameters
-    ----------
-    name : str
-        Of what is locked, such as the tag of an image.
-
-    Raises
-    ------
-    MeasurementError
-        If another process has it, and does not let it go for a minute.
-    """
-    lock = socket.socket(socket.AF_UNIX)
-    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
-    address = f"\0flare-measure-{digest}"
-    for _ in range(WAIT_S * 10):
         try:
-            lock.bind(address)
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return lock
-    lock.close()
-    problem = "it is being measured by another process on this computer"
-    raise MeasurementError(name, problem, "Wait for it, or end it.")
+            clean_up(self._engine, self._folder)
+            if self._process.stdin:
+                with suppress(OSError):
+                    self._process.stdin.write(b"done\n")
+        finally:
+            # Where the clean-up has failed, the process goes on with it.
+            if self._process.stdin:
+                with suppress(OSError):
+                    self._process.stdin.close()
+            self._process.wait()
+            self._lock.close()
+
+
+def new_key(team_folder: Path) -> str:
+    """A key that nobody can guess; it begins alike for one folder."""
+    digest = hashlib.sha256(os.fsencode(team_folder.resolve())).hexdigest()
+    return f"{digest[:KEY_START]}{uuid.uuid4().hex[:8]}"
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:
@@ -158,30 +164,35 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
 
     Raises
     ------
+    EngineError
+        If a container or a volume cannot be removed.
     MeasurementError
         If a folder cannot be removed.
     """
     try:
         state = json.loads((team_folder / STATE).read_text(encoding="utf-8"))
-        key, tags, work = str(state["key"]), list(state["tags"]), str(state["work"])
+        made = Made(**{field.name: state[field.name] for field in fields(Made)})
+        names = [made.key, made.work, *made.tags, *made.images]
+        if not all(isinstance(name, str) for name in names):
+            return
     except (OSError, ValueError, KeyError, TypeError):
         return
-    engine.remove_containers(key)
-    folder = team_folder / Path(work).name
-    if folder.exists():
-        engine.hand_over(tags[-1], folder, key)
-    for tag in tags:
-        engine.remove_image(str(tag))
+    engine.remove_all(made.key)
+    for tag in made.tags:
+        engine.remove_image(tag)
+    for image in made.images:
+        engine.remove_untagged(f"sha256:{image}")
+    folder = team_folder / Path(made.work).name
     remove_tree(folder)
     if folder.exists():
-        problem = "a container's files cannot be removed"
+        problem = "it cannot be removed"
         remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
         raise MeasurementError(str(folder), problem, remedy)
     (team_folder / STATE).unlink(missing_ok=True)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all that a container has made in it, if that is possible."""
+    """Remove a folder of ours, if that is possible."""
     shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():  # it is deeper than Python can go
+    if os.path.lexists(folder):  # deeper than Python can go, or a link
         subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)

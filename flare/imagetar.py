@@ -154,11 +154,11 @@ class Member:
 # --- Tar files --------------------------------------------------------------------
 
 
-class _Entry(tarfile.TarInfo):
+class Entry(tarfile.TarInfo):
     """A header that is honest in length, and means the same to all readers."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, *rest: Any, **more: Any) -> _Entry:
+    def frombuf(cls, buf: bytes | bytearray, *rest: Any, **more: Any) -> Entry:
         """Read a header; tarfile takes a damaged one for the end of the file."""
         try:
             return super().frombuf(buf, *rest, **more)
@@ -249,7 +249,7 @@ def _entries(
     content: _TarContent, budget: Budget
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
     """Every entry of a tar file, up to its end: two blocks of zeros, or no more."""
-    archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=_Entry)
+    archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=Entry)
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
         budget.enter(entry)

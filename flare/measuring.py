@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from flare.archive import Archive
 from flare.cases import Case
 from flare.challenge import Challenge
-from flare.container import Engine
 from flare.efficiency import FILE_NAME, RunStatus, means, read_records
-from flare.errors import FlareError, HostError, MeasurementError, OutputError
+from flare.engine import Engine
+from flare.errors import FlareError, MeasurementError, OutputError
 from flare.evaluation import evaluate
 from flare.files import csv_text, write_whole
 from flare.gpu import NvmlSource
-from flare.names import aligned, csv_cell, listing, safe, why
+from flare.names import aligned, listing, safe, why
 from flare.results import write_metrics
 from flare.session import PREDICTIONS, Options, Session
+
+_log = logging.getLogger(__name__)
 
 OnRun = Callable[[str, str, str, int, int], None]
 """Told of each case: team, case, status, how many are done, of how many."""
@@ -84,11 +87,11 @@ def measure(
         raise MeasurementError(given, problem, "Measure it alone.")
     described = engine.describe()
     images_sha256 = _digest(cases)
-    failed: list[tuple[str, FlareError]] = []
+    failures = _Failures()
     with ExitStack() as stack:
-        sessions = []
+        sessions: list[Session] = []
         for archive in archives:
-            try:
+            with failures.noted(archive.team):
                 session = Session(
                     archive,
                     results,
@@ -99,40 +102,60 @@ def measure(
                     described,
                     images_sha256,
                 )
-            except (HostError, OSError) as error:
-                failed.append((archive.team, _as_error(archive.team, error)))
-                continue
-            session.plan(cases)
-            sessions.append(session)
-            stack.callback(session.close)
+                stack.callback(failures.close, session)
+                session.plan(cases)
+                sessions.append(session)
         total = sum(len(session.todo) for session in sessions)
         order = _order(sessions, is_interleaved=options.is_interleaved)
         for done, (session, case, is_last) in enumerate(order, start=1):
-            if session.has_failed:
+            if session.team in failures.found:
                 continue
-            try:
+            record = None
+            with failures.noted(session.team):
                 if not session.is_open:
-                    session.open(stack)
+                    session.open()
                 record = session.run(case)
-            except (HostError, OSError) as error:
-                # One team does not end the measurement of the others.
-                session.has_failed = True
-                failed.append((session.team, _as_error(session.team, error)))
-                session.close()
-                continue
-            if on_run:
+            if is_last or not record:
+                failures.close(session)
+            if on_run and record:
                 on_run(session.team, case.name, record.status.value, done, total)
-            if is_last:
-                session.close()
-    return tuple(failed)
+    return tuple(failures.found.items())
 
 
-def _as_error(team: str, error: HostError | OSError) -> FlareError:
-    """An error that a user can read."""
-    if isinstance(error, HostError):
+class _Failures:
+    """Teams whose measurement has ended by an error.
+
+    One team does not end the measurement of the others: not even by something that
+    nobody has thought of, of which the log gets everything.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, FlareError] = {}
+
+    @contextmanager
+    def noted(self, team: str) -> Iterator[None]:
+        """Go on behind the block, whatever happens in it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  see above
+            self.found.setdefault(team, _as_error(team, error))
+
+    def close(self, session: Session) -> None:
+        """Remove what a team's measurement has made."""
+        with self.noted(session.team):
+            session.close()
+
+
+def _as_error(team: str, error: Exception) -> FlareError:
+    """What has ended a team's measurement, as an error of ours."""
+    if isinstance(error, FlareError):
         return error
-    name = safe(str(error.filename or team))
-    return OutputError(f"{name}: it cannot be written ({why(error)})")
+    if isinstance(error, OSError):
+        name = safe(str(error.filename or team))
+        return OutputError(f"{name}: it cannot be written ({why(error)})")
+    _log.error("Measuring %s has ended by an internal error", team, exc_info=error)
+    problem = f"an internal error ({type(error).__name__}); the log has it"
+    return MeasurementError(team, problem, "Please report it; the other teams went on.")
 
 
 def _digest(cases: Sequence[Case]) -> str:
@@ -239,5 +262,4 @@ def write_refused(archives: Sequence[Archive], results: Path) -> None:
         for problem in archive.problems
     ]
     columns = ["team", "archive", "archive_sha256", "problem"]
-    text = csv_text(columns, [[csv_cell(cell) for cell in row] for row in rows])
-    write_whole(results / "refused.csv", text)
+    write_whole(results / "refused.csv", csv_text(columns, rows))

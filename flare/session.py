@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -15,31 +14,39 @@ from typing import Any
 from flare.archive import Archive
 from flare.cases import Case
 from flare.challenge import Challenge
-from flare.container import COMMAND, ContainerRun, Engine, Limits
+from flare.container import COMMAND, ContainerRun, Limits, create_command
 from flare.efficiency import (
     FILE_NAME,
     CaseRecord,
     RunStatus,
-    middle_run,
+    counted_run,
     read_records,
     record_of,
     write_records,
 )
+from flare.engine import Engine
 from flare.errors import EngineError
 from flare.gpu import NvmlSource
-from flare.guard import clean_up, remove_tree, take_lock
+from flare.guard import clean_up, remove_tree
+from flare.hostload import Caches
 from flare.hostrecord import RECORD, Record, describe_host
 from flare.labelmaps import SUFFIXES
 from flare.ledger import FILE_NAME as LEDGER
 from flare.ledger import Entry, find_earlier, register
-from flare.runner import Runner
+from flare.lock import FolderLock
+from flare.names import printable
+from flare.runner import Runner, suffix_of
 from flare.teamfolders import TRACES
 from flare.traces import write_trace
+from flare.weaknesses import find_weaknesses
 
 PREDICTIONS = "predictions"
 LOGS = "logs"
 REJECTED = "rejected"
 """Folder of label maps that cannot be used, for whoever asks."""
+
+REJECTED_BYTES = 2**28
+"""So much of them is kept of a team."""
 
 EMPTY_RUNS = 5
 """So many containers that do nothing tell what the engine itself costs."""
@@ -53,9 +60,11 @@ class Options:
     interval_s: float = 0.1
     """Between two samples, as in the official scripts."""
     repeats: int = 1
-    """Of each case; the one with the median running time counts."""
+    """Of each case; `flare.efficiency.counted_run` says which one counts."""
+    caches: Caches = Caches.WARM
+    """What a run finds in the memory of the computer."""
     has_warm_up: bool = True
-    """Whether a first run, of the first case, is thrown away."""
+    """Whether a first run, of the first case, is thrown away, if caches are warm."""
     is_interleaved: bool = False
     """Whether teams take turns, case by case, instead of one after the other."""
     rerun: tuple[str, ...] = ()
@@ -79,10 +88,10 @@ class Session:
         engine: Engine,
         options: Options,
         gpu: NvmlSource | None,
-        described: Mapping[str, str],
+        described: Mapping[str, Any],
         images_sha256: str,
     ) -> None:
-        self.team, self.is_open, self.has_failed = archive.team, False, False
+        self.team, self.is_open = archive.team, False
         self._images_sha256 = images_sha256
         self._archive, self._challenge, self._engine = archive, challenge, engine
         self._options, self._gpu, self._described = options, gpu, described
@@ -96,12 +105,14 @@ class Session:
             reason=options.new_archive,
         )
         # Before anything of the team is read, so that nobody else changes it.
-        self._lock = take_lock(archive.tag)
+        self._lock = FolderLock(self._folder)
         try:
             clean_up(engine, self._folder)
             ledger = results / LEDGER
-            with closing(take_lock(str(ledger.resolve()))):
-                _put_aside(ledger, entry)
+            with FolderLock(results):
+                if _put_aside(ledger, entry):
+                    self._lock.close()
+                    self._lock = FolderLock(self._folder)
                 self._record = Record(self._folder / RECORD, self._settings())
                 register(ledger, entry)
         except BaseException:
@@ -130,34 +141,37 @@ class Session:
             "timeout_s": limits.timeout_s,
             "memory": limits.memory,
             "shm_size": limits.shm_size,
+            "output_size": limits.output_size,
+            "disk_bytes": limits.disk_bytes,
             "processes": limits.processes,
+            "cpus": limits.cpus,
+            "runtime": limits.runtime,
             "interval_s": options.interval_s,
             "repeats": options.repeats,
+            "caches": options.caches.value,
             "challenge_sha256": self._challenge.checksum,
             "images_sha256": self._images_sha256,
             "processor": describe_host()["processor"],
         }
 
-    def open(self, stack: ExitStack) -> None:
+    def open(self) -> None:
         """Load the image, and see what the engine itself costs."""
         options = self._options
-        self._runner = stack.enter_context(
-            Runner(
-                self._archive,
-                self._folder,
-                engine=self._engine,
-                limits=options.limits,
-                interval_s=options.interval_s,
-                gpu=self._gpu,
-                lock=self._lock,
-            )
+        self._runner = Runner(
+            self._archive,
+            self._folder,
+            engine=self._engine,
+            limits=options.limits,
+            interval_s=options.interval_s,
+            caches=options.caches,
+            gpu=self._gpu,
+            lock=self._lock,
         )
         self.is_open = True
-        empty = [self._runner.run_empty() for _ in range(EMPTY_RUNS)]
+        empty = self._runner.run_empty(EMPTY_RUNS)
         self._write_record(self._runner.image, empty)
-        if options.has_warm_up:
-            with self._runner.run_case(self.todo[0], self._challenge):
-                pass
+        if options.has_warm_up and options.caches is Caches.WARM:
+            self._runner.run_case(self.todo[0], self._challenge)
 
     def close(self) -> None:
         """Remove the image, before the next team's is loaded."""
@@ -171,14 +185,15 @@ class Session:
         """Run a case, all its repeats, and write its row."""
         rerun = self._rerun_note(case)
         runs: list[ContainerRun] = []
-        files: list[Path] = []
+        files: Sequence[Path] = ()
         status, message = RunStatus.OK, ""
         for _ in range(self._options.repeats):
             try:
-                with self._runner.run_case(case, self._challenge) as (found, outputs):
+                found = self._runner.run_case(case, self._challenge)
+                if found.run:
                     runs.append(found.run)
-                    status, message = found.status, found.message
-                    files = self._runner.set_aside(outputs, status)
+                status, message = found.status, found.message
+                files = found.files
             except EngineError as error:
                 status, message = RunStatus.ENGINE_ERROR, error.finding
             if status is not RunStatus.OK:
@@ -222,22 +237,27 @@ class Session:
         if runs:
             log = self._folder / LOGS / f"{case.name}.log"
             log.parent.mkdir(exist_ok=True)
-            log.write_bytes(runs[-1].log)
-            trace = middle_run(runs).trace
+            log.write_text(_log_text(runs[-1].log), encoding="utf-8")
+            trace = counted_run(runs).trace
             write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
         predictions = self._folder / PREDICTIONS
         rejected = self._folder / REJECTED / case.name
         for suffix in SUFFIXES:
             (predictions / f"{case.name}{suffix}").unlink(missing_ok=True)
         remove_tree(rejected)
-        for file in files:
+        for number, file in enumerate(files):
+            suffix = suffix_of(file)
             if status is RunStatus.OK:
-                suffix = next(s for s in SUFFIXES if file.name.endswith(s))
                 predictions.mkdir(exist_ok=True)
                 file.replace(predictions / f"{case.name}{suffix}")
-            else:
+            elif self._rejected_bytes() + file.stat().st_size <= REJECTED_BYTES:
                 rejected.mkdir(parents=True, exist_ok=True)
-                file.replace(rejected / file.name)
+                file.replace(rejected / f"{number}{suffix}")
+
+    def _rejected_bytes(self) -> int:
+        """What is kept of outputs that cannot be used."""
+        files = (self._folder / REJECTED).glob("*/*")
+        return sum(file.stat().st_size for file in files)
 
     def _keep(self, record: CaseRecord) -> None:
         """Write the row of a case."""
@@ -261,8 +281,9 @@ class Session:
         """Write down all that may matter when the values are questioned."""
         limits = self._options.limits
         command = (
-            *self._engine.create_command(
-                "IMAGE", Path("INPUTS"), Path("OUTPUTS"), limits, "KEY"
+            *create_command(
+                *(self._engine.program, "IMAGE", "INPUTS", "OUTPUTS", limits, "KEY"),
+                self._archive.overrides,
             ),
             shlex.join(COMMAND),
         )
@@ -271,6 +292,7 @@ class Session:
             "archive": self._archive.path.name,
             "image": image,
             "engine": dict(self._described),
+            "weaknesses": find_weaknesses(self._described),
             "engine_cost_s": {
                 "median": round(median(empty), 4),
                 "smallest": round(min(empty), 4),
@@ -287,10 +309,15 @@ class Session:
         self._record.add(session)
 
 
-def _put_aside(ledger: Path, entry: Entry) -> None:
+def _put_aside(ledger: Path, entry: Entry) -> bool:
     """Move what was measured of an archive that another one may replace.
 
     It is kept in RESULTS/.replaced, where `flare rank` does not look.
+
+    Returns
+    -------
+    bool
+        Whether there was anything.
 
     Raises
     ------
@@ -298,10 +325,21 @@ def _put_aside(ledger: Path, entry: Entry) -> None:
         If another archive may not replace it.
     """
     earlier = find_earlier(ledger, entry)
+    if not earlier or earlier.archive_sha256 == entry.archive_sha256:
+        return False
     folder = ledger.parent / entry.team
-    if earlier and earlier.archive_sha256 != entry.archive_sha256 and folder.exists():
-        name = f"{entry.team}-{earlier.archive_sha256[:12]}"
-        target = ledger.parent / ".replaced" / name
-        target.parent.mkdir(exist_ok=True)
-        remove_tree(target)
-        folder.rename(target)
+    name = f"{entry.team}-{earlier.archive_sha256[:12]}"
+    target = ledger.parent / ".replaced" / name
+    target.parent.mkdir(exist_ok=True)
+    remove_tree(target)
+    folder.rename(target)
+    return True
+
+
+def _log_text(log: bytes) -> str:
+    """What a container has written, without anything that a terminal would obey."""
+    text = log.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        f"{printable(line.expandtabs())}\n"
+        for line in text.removesuffix("\n").split("\n")
+    )

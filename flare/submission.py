@@ -9,6 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePath
 
 from flare.errors import (
@@ -44,6 +45,12 @@ EXAMPLE = "validation_001.nii.gz"
 
 SIMILARITY = 0.85
 """How alike names must be, by difflib's ratio, for one to be a slip of the other."""
+
+MOST_ENTRIES = 1_000_000
+"""Of a folder that is searched, with all that is in it,"""
+
+DEEPEST = 200
+"""and its folders within folders."""
 
 _COPY = re.compile(r"[ _-]*(\(\d+\)|copy|_0000)$")
 """What people and their computers add to a name: " (1)", " - Copy", "_0000"."""
@@ -294,22 +301,32 @@ def _is_off_by_one(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
 
 
 def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
-    """Everything below a folder that is not a folder to go into, in a fixed order."""
-    for root, folders, names in os.walk(
-        folder, onerror=_raise_unreadable, followlinks=follow_links
-    ):
-        folders.sort()
-        links = (
-            [] if follow_links else [n for n in folders if Path(root, n).is_symlink()]
-        )
-        yield from (Path(root, name) for name in sorted([*names, *links]))
+    """Everything below a folder that is not a folder to go into, in a fixed order.
 
-
-def _raise_unreadable(error: OSError) -> None:
-    """Turn what `os.walk` would pass over into an error."""
-    reason = why(error)
-    problem = f"{safe(error.filename)}: the folder cannot be read ({reason})"
-    raise InputError(problem) from error
+    Raises
+    ------
+    InputError
+        If a folder cannot be read, or there is no end of them.
+    """
+    waiting, entries = [(folder, 0)], 0
+    while waiting:
+        current, depth = waiting.pop()
+        try:
+            with os.scandir(current) as found:
+                here = sorted(islice(found, MOST_ENTRIES), key=lambda entry: entry.name)
+        except OSError as error:
+            reason = why(error)
+            problem = f"{safe(current)}: the folder cannot be read ({reason})"
+            raise InputError(problem) from error
+        entries += len(here)
+        if entries >= MOST_ENTRIES or depth > DEEPEST:
+            most = f"{MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
+            problem = f"{safe(folder)}: it holds more than {most}"
+            raise InputError(problem, "Give a folder of label maps alone.")
+        folders = [e for e in here if e.is_dir(follow_symlinks=follow_links)]
+        inside = {entry.name for entry in folders}
+        yield from (current / entry.name for entry in here if entry.name not in inside)
+        waiting += [(current / entry.name, depth + 1) for entry in reversed(folders)]
 
 
 def _is_ignored(relative: Path) -> bool:

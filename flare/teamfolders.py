@@ -33,7 +33,8 @@ TRACE_GAP_SHARE = 0.05
 
 COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
-    *("repeats", "images_sha256", "processor"),
+    *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
+    *("output_size", "disk_bytes"),
 )
 """Settings of measurement.json that should be equal for all teams."""
 

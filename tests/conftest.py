@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.engine import IMAGE, built, call
+from tests.teams import BASE, make_base
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("docker", "shared")
@@ -69,6 +71,28 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def team_base(docker):
+    """The image that all images of teams start from."""
+    make_base()
+    yield BASE
+    subprocess.run(
+        [docker, "image", "rm", "--force", BASE], capture_output=True, check=False
+    )
+
+
+@pytest.fixture(scope="session")
+def case_data(tmp_path_factory) -> Path:
+    """Images, which are label maps here, and labels of three cases."""
+    folder = tmp_path_factory.mktemp("data")
+    write_cases(folder / "labels", case_names(3))
+    (folder / "images").mkdir()
+    for file in (folder / "labels").iterdir():
+        name = file.name.replace(".nii.gz", "_0000.nii.gz")
+        shutil.copy(file, folder / "images" / name)
+    return folder
 
 
 @pytest.fixture

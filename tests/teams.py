@@ -1,16 +1,32 @@
 """Tiny images of teams, made and saved as the teams of a challenge would do it."""
 
+import csv
 import gzip
 import io
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tarfile
+import time
 from pathlib import Path
 
-BASE = "flare-test-team-base"
+from flare.guard import KEY_START, new_key
+from tests.builders import ROOT, run_flare
+
+BASE = f"flare-test-team-base-{os.getpid()}"
+"""Of this run of the tests: others may run on the same engine."""
+
+LIMITS = (
+    *("--gpu", "none", "--memory", "120m", "--shm-size", "16m", "--caches", "warm"),
+    *("--output-size", "8m", "--timeout", "6"),
+)
+"""Of containers in tests; warm caches, because cold ones slow everything else down."""
 PROGRAMS = (
     *("bash", "sh", "sleep", "cp", "cat", "mkdir", "chmod", "chown", "ln", "ls"),
     *("rm", "id", "head", "dd", "touch", "basename", "mkfifo", "true", "seq"),
+    *("mknod", "grep", "truncate", "env", "date", "tr"),
 )
 
 PREDICT = """
@@ -56,7 +72,7 @@ def docker(*arguments, **options):
 def root_files():
     """A file system with bash, sh and a few programs of this computer."""
     paths = {}
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, *filter(shutil.which, ["fincore"])):
         found = subprocess.run(["which", name], capture_output=True, check=True)
         program = Path(found.stdout.decode().strip()).resolve()
         paths[f"bin/{name}"] = program
@@ -92,3 +108,66 @@ def save_team(folder, team, script, *lines, compressed=True):
     if compressed:
         archive.write_bytes(gzip.compress(archive.read_bytes(), 1))
     return archive
+
+
+def flare_command(*arguments, status=0, **options):
+    """Run a command; what it writes to stdout and stderr."""
+    run = run_flare(*arguments, **options)
+    assert run.returncode == status, run.stdout + run.stderr
+    return run.stdout, run.stderr
+
+
+def rows_of(folder):
+    """The rows of efficiency.csv, by case."""
+    with (folder / "efficiency.csv").open() as content:
+        return {row["case"]: row for row in csv.DictReader(content)}
+
+
+def left_behind(results):
+    """Containers, volumes and images that measuring into a folder has left."""
+    folders = [results, *(path for path in results.rglob("*") if path.is_dir())]
+    starts = tuple(new_key(folder)[:KEY_START] for folder in folders)
+    label = '{{.Label "flare.measure"}}'
+    found = [
+        *docker("ps", "--all", "--format", label).split(),
+        *docker("volume", "ls", "--format", label).split(),
+        *re.findall(
+            r"^flare-measure-[a-z]+-(\w+)",
+            docker("image", "ls", "--format", "{{.Repository}}"),
+            re.MULTILINE,
+        ),
+    ]
+    return [key for key in found if key.startswith(starts)]
+
+
+def measure_teams(
+    folder, case_data, *archives, status=0, prefix=(), more=(), **options
+):
+    """Measure some archives together; what is written to stdout and stderr."""
+    (folder / "archives").mkdir()
+    for file in archives:
+        shutil.copy(file, folder / "archives")
+    run = subprocess.run(
+        [*prefix, sys.executable, "-m", "flare", "measure", folder / "archives",
+         "--images", case_data / "images", "--output", folder / "results", *LIMITS,
+         "--no-warm-up", *more],
+        cwd=ROOT, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+    assert run.returncode == status, run.stdout + run.stderr
+    return run.stdout, run.stderr
+
+
+def wait_for_container(folder):
+    """Wait until the program of a team is run that is measured into a folder."""
+    listed = ("ps", "--no-trunc", "--format", '{{.Label "flare.measure"}} {{.Command}}')
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        starts = tuple(
+            new_key(path)[:KEY_START] for path in folder.rglob("*") if path.is_dir()
+        )
+        for line in docker(*listed).splitlines():
+            if line.startswith(starts) and "predict.sh" in line:
+                return
+        time.sleep(0.1)
+    text = "the container has not begun"
+    raise TimeoutError(text)

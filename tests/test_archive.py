@@ -101,7 +101,7 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
     archive = read_archive(file)
 
     assert (archive.problems, archive.doubts) == ((), ())
-    assert (archive.team, archive.tag) == ("team_a", "team_a:latest")
+    assert archive.team == "team_a"
     assert archive.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     config = json.dumps(configuration()).encode()
     assert archive.image == sha256(config)

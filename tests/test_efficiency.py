@@ -1,6 +1,7 @@
 """Rows of efficiency.csv: which values they have, and when they have none."""
 
 import csv
+from dataclasses import replace
 
 import pytest
 
@@ -38,6 +39,7 @@ def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
         is_late=False,
         is_out_of_memory=False,
         has_filled_disk=False,
+        has_lost_disk=False,
         engine_problem="",
         trace=trace,
         log=b"",
@@ -96,12 +98,13 @@ def test_an_undefined_rule_is_doubtful():
 
 
 def test_all_values_are_those_of_the_repeat_with_the_median_time():
-    runs = [make_run(s, [mb] * 20) for s, mb in ((3.0, 30.0), (1.0, 10.0), (2.0, 20.0))]
+    runs = [make_run(s, [mb] * 20) for s, mb in ((2.0, 20.0), (1.9, 10.0), (3.0, 30.0))]
 
     record = record_of("c", runs, rule=MaxMemory.PLAIN, cpus=1)
 
     assert (record.runtime_s, record.max_gpu_memory_mb, record.repeats) == (2, 20, 3)
-    assert (record.runtime_s_spread, record.max_gpu_memory_mb_spread) == (2, 20)
+    spreads = (record.runtime_s_spread, record.max_gpu_memory_mb_spread)
+    assert spreads == (pytest.approx(1.1), 20)
     # Of two in the middle, the slower.
     four = record_of("c", [*runs, make_run(9.0)], rule=MaxMemory.PLAIN, cpus=1)
     assert four.runtime_s == 3
@@ -213,3 +216,45 @@ def test_means_are_of_all_cases_or_there_are_none():
     assert found["runtime_s_mean"] == 2.5
     assert found["max_gpu_memory_mb_mean"] == 20
     assert "idle_gpu_memory_mb_mean" not in found
+
+
+# --- Repeats ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "counted"),
+    [
+        ([2.0, 1.9, 2.1], 2.0),
+        ([1.9, 2.0], 2.0),  # of two in the middle, the slower
+        ([4.4, 0.4, 0.4], 4.4),
+        ([4.4, 4.3, 0.4], 4.4),
+        ([0.9, 0.5, 0.5], 0.5),  # within what an engine itself takes
+        ([10.0, 8.1, 8.2], 8.2),  # less than a fifth
+        ([10.0, 7.9, 8.2], 10.0),
+        ([1.0, 5.0, 5.0], 5.0),
+    ],
+)
+def test_the_repeat_that_counts(times, counted):
+    """The median, unless later runs are much faster than the first: then that one."""
+    record = record_of(
+        "c", [make_run(time) for time in times], rule=MaxMemory.STABLE, cpus=1
+    )
+
+    assert record.runtime_s == counted
+    is_doubtful = counted == times[0] > 1.5 * min(times) or times == [10.0, 7.9, 8.2]
+    assert ("was something kept in between?" in record.doubts) == is_doubtful
+
+
+@pytest.mark.parametrize(
+    ("other_cpu_s", "doubts"),
+    [
+        (None, ""),
+        (0.9, ""),
+        (1.6, "other programs took 1.6 s of the processors meanwhile"),
+    ],
+)
+def test_a_busy_computer_is_doubtful(other_cpu_s, doubts):
+    """Half a second, and a tenth of ten seconds of one processor."""
+    run = replace(make_run(10.0), other_cpu_s=other_cpu_s)
+
+    assert record_of("c", [run], rule=MaxMemory.STABLE, cpus=1).doubts == doubts

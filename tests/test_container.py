@@ -1,0 +1,63 @@
+"""The command that makes a container; what it does is tested with a real engine."""
+
+import pytest
+
+from flare.cli import main
+from flare.container import Limits, create_command
+
+
+def command(environment=(), **limits):
+    words = create_command(
+        "docker", "IMAGE", "/in", "volume", Limits(**limits), "key", environment
+    )
+    return " ".join(words)
+
+
+def test_the_whole_command():
+    assert command(timeout_s=5) == (
+        "docker create --label flare.measure=key --env NVIDIA_VISIBLE_DEVICES=void"
+        " --network none --memory 28g --memory-swap 28g --shm-size 28g"
+        " --pids-limit 4096 --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE"
+        " --cap-add FOWNER --cap-add SETGID --cap-add SETUID"
+        " --security-opt no-new-privileges --ulimit core=0:0 --no-healthcheck"
+        " --log-driver json-file --log-opt max-size=10m"
+        " --volume /in:/workspace/inputs/:ro --volume volume:/workspace/outputs/ IMAGE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"gpu": "GPU-1"}, '--gpus "device=GPU-1"'),
+        ({"cpus": "1-3"}, "--cpuset-cpus 1-3"),
+        ({"runtime": "runsc"}, "--runtime runsc"),
+    ],
+)
+def test_what_can_be_chosen(limits, words):
+    assert words in command(**limits)
+    assert words.split(maxsplit=1)[0] not in command()
+
+
+def test_variables_of_the_image_can_be_replaced():
+    assert "--env LD_LIBRARY_PATH=/lib IMAGE" not in command()
+    assert "--env LD_LIBRARY_PATH=/lib " in command(["LD_LIBRARY_PATH=/lib"])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--cpus", "0-", "'0-' are no numbers of processors such as 1-7 or 0,2"),
+        ("--cpus", "all,1", "'all,1' are no numbers of processors"),
+        ("--disk", "0g", "'0g' is not a size such as 28g or 512m"),
+        ("--output-size", "4 GB", "'4 GB' is not a size such as 28g or 512m"),
+        ("--caches", "hot", "invalid choice: 'hot'"),
+    ],
+)
+def test_options_that_make_no_sense(capsys, option, value, problem):
+    arguments = ["measure", "a.tar.gz", "--images", "x", "--output", "y"]
+
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, option, value])
+
+    assert caught.value.code == 2
+    assert problem in capsys.readouterr().err

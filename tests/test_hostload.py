@@ -1,0 +1,102 @@
+"""How busy a computer was, and what its memory still holds of the disk."""
+
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from flare import hostload
+from flare.errors import InputError
+from flare.hostload import Caches, busy_s, default_caches, empty_caches, is_busy
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def test_busy_seconds_by_hand(tmp_path):
+    """User, nice, system, idle, waiting, interrupts, stolen; guests are in user."""
+    file = tmp_path / "stat"
+    file.write_text(f"cpu  {TICKS} 0 {2 * TICKS} 999 999 0 0 {TICKS} 77 77\ncpu0 1 1\n")
+
+    assert busy_s(file) == 4
+
+
+@pytest.mark.parametrize("text", ["", "cpu x y", "nothing"])
+def test_an_unknown_load_is_none(tmp_path, text):
+    file = tmp_path / "stat"
+    file.write_text(text)
+
+    assert busy_s(file) in (None, 0)
+    assert busy_s(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize(
+    ("other_cpu_s", "is_it"), [(None, False), (2.49, False), (2.51, True)]
+)
+def test_when_a_computer_is_busy(other_cpu_s, is_it):
+    """Half a second, and a tenth of four processors for five seconds."""
+    assert is_busy(other_cpu_s, 5.0, 4) == is_it
+
+
+@pytest.mark.parametrize(
+    ("known", "cpus"),
+    [({0, 1}, ""), ({0}, ""), ({0, 1, 2}, "1,2"), ({4, 6, 9, 2}, "4,6,9")],
+)
+def test_a_processor_is_left_to_the_sampler(monkeypatch, known, cpus):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: known)
+
+    assert hostload.default_cpus() == cpus
+
+
+def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
+    monkeypatch.setattr(hostload, "CACHES", tmp_path / "absent")
+    assert default_caches() is Caches.WARM
+    monkeypatch.setattr(hostload, "CACHES", tmp_path)
+    with pytest.raises(InputError) as caught:
+        empty_caches()
+    assert str(caught.value) == (
+        f"--caches cold: {tmp_path} cannot be written (is a directory). Run it as root,"
+        " or with --caches warm. [H01]"
+    )
+
+    file = tmp_path / "drop_caches"
+    file.write_text("")
+    monkeypatch.setattr(hostload, "CACHES", file)
+    assert default_caches() is Caches.COLD
+    empty_caches()
+    assert file.read_text() == "3"
+
+
+@pytest.mark.skipif(
+    not os.access(hostload.CACHES, os.W_OK), reason="only root may empty the caches"
+)
+def test_a_file_is_really_gone_from_the_memory():
+    """As the kernel counts it: of a file that was read, hardly anything is left."""
+    file = Path(__file__).parent / ".caches-test"  # /tmp may be a file system in memory
+    try:
+        file.write_bytes(bytes(32 * 2**20))
+        with file.open("rb") as content:
+            before = resident_pages(content)
+            empty_caches()
+            after = resident_pages(content)
+    finally:
+        file.unlink()
+
+    assert before == 32 * 2**20 // mmap.PAGESIZE
+    assert after < before / 10
+
+
+def resident_pages(content):
+    """Pages of a file that are in memory, by mincore(2)."""
+    import ctypes
+
+    size = os.fstat(content.fileno()).st_size
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    address = library.mmap(
+        None, ctypes.c_size_t(size), 1, 1, content.fileno(), ctypes.c_long(0)
+    )
+    vector = (ctypes.c_ubyte * (size // mmap.PAGESIZE))()
+    assert library.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), vector) == 0
+    library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(size))
+    return sum(page & 1 for page in vector)

@@ -1,0 +1,152 @@
+"""What an engine hands over of a container's output, and what is taken of it."""
+
+import io
+import stat
+import tarfile
+
+import pytest
+
+from flare.engine import Engine
+from flare.errors import EngineError
+from flare.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
+
+MOST_BYTES = 1000
+
+
+def entry(name, kind=tarfile.REGTYPE, size=0, mode=0o644, link=""):
+    found = tarfile.TarInfo(name)
+    found.type, found.size, found.mode, found.linkname = kind, size, mode, link
+    return found
+
+
+def tar(*entries):
+    """A tar file of entries, whose files hold the letter x."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for found in entries:
+            archive.addfile(found, io.BytesIO(b"x" * found.size))
+    return content.getvalue()
+
+
+@pytest.fixture
+def take(tmp_path):
+    """Take an output that a stand-in for the engine hands over as a tar file."""
+
+    def run(content, status=0, is_alive=True):
+        (tmp_path / "content").write_bytes(content)
+        program = tmp_path / "engine"
+        program.write_text(
+            f'#!/bin/sh\n[ "$1" = cp ] || exit {0 if is_alive else 1}\n'
+            f'cat "{tmp_path}/content"\nexit {status}\n'
+        )
+        program.chmod(0o755)
+        folder = tmp_path / "outputs"
+        folder.mkdir()
+        return take_out(Engine(str(program)), "holder", folder, MOST_BYTES)
+
+    return run
+
+
+def test_files_are_taken_as_they_are(take):
+    found = take(
+        tar(
+            entry("./", tarfile.DIRTYPE),
+            entry("./b.nii.gz", size=3),
+            entry("./d/", tarfile.DIRTYPE, mode=0),
+            entry("./d/a.nii.gz", size=MOST_BYTES),
+        )
+    )
+
+    assert (found.files, found.others, found.problem) == (
+        *(("b.nii.gz", "d/a.nii.gz"), (), ""),
+    )
+    assert (found.folder / "b.nii.gz").read_bytes() == b"xxx"
+    assert (found.folder / "d" / "a.nii.gz").stat().st_size == MOST_BYTES
+
+
+def test_nothing_but_the_bytes_is_taken(take):
+    """Neither programs that change the user, nor what may not be read."""
+    found = take(tar(entry("./a", size=1, mode=0o6755), entry("./b", size=1, mode=0)))
+
+    for name in found.files:
+        mode = (found.folder / name).stat().st_mode
+        assert not mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR)
+        assert mode & stat.S_IRUSR
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (tarfile.SYMTYPE, "a link"),
+        (tarfile.LNKTYPE, "a link"),
+        (tarfile.FIFOTYPE, "a pipe"),
+        (tarfile.CHRTYPE, "a device"),
+        (tarfile.BLKTYPE, "a device"),
+    ],
+)
+def test_what_is_no_file_is_only_named(take, kind, what):
+    found = take(tar(entry("./x.nii.gz", kind, link="/etc/passwd")))
+
+    assert (found.files, found.others) == ((), (("x.nii.gz", what),))
+    assert list(found.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        (
+            [entry("./a", size=MOST_BYTES + 1)],
+            "a: 1001 bytes are more than any label map of this CT",
+        ),
+        (
+            [entry("d/" * DEEPEST + "a", size=1)],
+            "it lies deeper than 20 folders",
+        ),
+        ([entry("../a", size=1)], "../a: it lies deeper than 20 folders"),
+        (
+            [entry(f"./{n}", size=0) for n in range(MOST_FILES + 1)],
+            "there are more than 100 files",
+        ),
+        (
+            [entry(f"./{n}", tarfile.DIRTYPE) for n in range(MOST_ENTRIES + 1)],
+            "there are more than 10000 files and folders",
+        ),
+        ([entry("./a", size=1), entry("./a", size=1)], "the engine cannot read it"),
+        ([entry("./a", size=1), entry("./a/b", size=1)], "the engine cannot read it"),
+    ],
+    ids=["large", "deep", "above", "files", "folders", "twice", "both"],
+)
+def test_outputs_that_are_refused(take, tmp_path, entries, problem):
+    found = take(tar(*entries))
+
+    assert found.problem.endswith(problem)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("content", "engine", "outputs"),
+    }
+
+
+def test_a_file_that_only_claims_to_be_large_is_not_waited_for(take):
+    found = take(entry("./a", size=2**43).tobuf())
+
+    assert found.problem.startswith("a: 8796093022208 bytes are more than any")
+
+
+def test_headers_without_end(take):
+    found = take(entry("./a", tarfile.GNUTYPE_LONGNAME, size=2**31).tobuf())
+
+    assert found.problem == "the engine cannot read it"
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [(b"", 0), (b"no tar" * 200, 0), (tar(entry("./a", size=9))[:515], 0),
+     (tar(entry("./a", size=9)), 1)],
+    ids=["nothing", "text", "cut", "failed"],
+)  # fmt: skip
+def test_an_output_that_cannot_be_read(take, content, status):
+    assert take(content, status).problem == "the engine cannot read it"
+
+
+def test_an_engine_that_is_gone_is_no_team_s_fault(take):
+    with pytest.raises(EngineError):
+        take(b"", status=1, is_alive=False)

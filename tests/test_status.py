@@ -1,0 +1,175 @@
+"""What came of a run: each status, and why, without any container."""
+
+import math
+from dataclasses import replace
+
+import nibabel
+import pytest
+
+from flare.challenge import read_challenge
+from flare.container import ContainerRun
+from flare.efficiency import RunStatus
+from flare.outputs import Output
+from flare.status import largest_bytes, status_of_output, status_of_run
+from flare.traces import Trace
+from tests.builders import write_cases
+
+RUN = ContainerRun(
+    runtime_s=2.34,
+    engine_runtime_s=2.0,
+    exit_code=0,
+    is_late=False,
+    is_out_of_memory=False,
+    has_filled_disk=False,
+    has_lost_disk=False,
+    engine_problem="",
+    trace=Trace(samples=(), interval_s=0.1, runtime_s=2.34),
+    log=b"",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "message"),
+    [
+        ({}, "ok", ""),
+        ({"engine_problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
+        (
+            {"has_filled_disk": True},
+            "failed",
+            "the container was ended after 2.3 s: it took too much of the disk"
+            " (--disk), or left less than 1 GiB",
+        ),
+        (
+            {"has_lost_disk": True},
+            "engine error",
+            "the disk was filled meanwhile, but not by the container",
+        ),
+        (
+            {"trace": replace(RUN.trace, problem="gone")},
+            "engine error",
+            "sampling has ended early: gone",
+        ),
+        ({"is_late": True}, "timed out", "the container was ended after 2.3 s"),
+        (
+            {"exit_code": 3},
+            "failed",
+            "the container ended with exit code 3 after 2.3 s",
+        ),
+        (
+            {"exit_code": 137, "is_out_of_memory": True},
+            "out of memory",
+            "the container ended with exit code 137 after 2.3 s: its memory did not"
+            " suffice",
+        ),
+        # A child that was ended for want of memory has not kept it from working.
+        ({"is_out_of_memory": True}, "ok", ""),
+        # What was measured with is looked at before what was measured.
+        ({"is_late": True, "exit_code": 137}, "timed out", "the container was ended"),
+    ],
+)
+def test_what_the_engine_says(changes, status, message):
+    found = status_of_run(replace(RUN, **changes))
+
+    assert found[0] is RunStatus(status)
+    assert found[1] == message or (message and found[1].startswith(message))
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """Judge an output of some files, which are copies of the image, or other bytes."""
+    images = write_cases(tmp_path / "images", ["c1_0000"])
+    image = (images / "c1_0000.nii.gz").read_bytes()
+
+    def run(files, others=(), problem=""):
+        folder = tmp_path / "outputs"
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(image if content is None else content)
+        output = Output(
+            folder=folder, files=tuple(files), others=others, problem=problem
+        )
+        status, message = status_of_output(output, images, read_challenge("flare21"))
+        return status.value, message
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"c1.nii.gz": None},
+        {"c1_0000.nii.gz": None},
+        {"sub/c1.nii.gz": None},
+        {"c1.nii.gz": None, "plans.json": b"{}"},
+        {"c1.nii.gz": None, "predictions.json": b"[]"},
+        {"c1.nii.gz": None, "predictions.json": b"no JSON"},
+    ],
+    ids=lambda files: " ".join(files),
+)
+def test_right_outputs(judge, files):
+    found = judge(files)
+
+    if "c1_0000.nii.gz" in files:  # the channel is the image's, not the label map's
+        assert found[0] == "wrong output"
+    else:
+        assert found == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    ("files", "others", "status", "message"),
+    [
+        ({}, (), "no output", "it has written nothing to /workspace/outputs"),
+        (
+            {},
+            (("c1.nii.gz", "a link"),),
+            "wrong output",
+            "c1.nii.gz: it is a link. Put the file itself there. [F06]",
+        ),
+        (
+            {"c1.nii.gz": None},
+            (("c2.nii.gz", "a pipe"),),
+            "wrong output",
+            "c2.nii.gz: it",
+        ),
+        ({"c1.nii.gz": b"x"}, (), "wrong output", "c1.nii.gz: "),
+        (
+            {"plans.json": b"{}"},
+            (),
+            "wrong output",
+            "The submission holds no label map",
+        ),
+        (
+            {"c1.nii.gz": None, "c2.nii.gz": None},
+            (),
+            "wrong output",
+            "c2.nii.gz: no case has this name.",
+        ),
+    ],
+    ids=["nothing", "link", "pipe", "text", "other", "second"],
+)
+def test_wrong_outputs(judge, files, others, status, message):
+    found = judge(files, others)
+
+    assert found[0] == status
+    assert found[1].startswith(message)
+
+
+def test_a_link_of_another_name_means_nothing(judge):
+    """As the evaluation leaves out what is no label map by its name."""
+    assert judge({"c1.nii.gz": None}, (("latest", "a link"),)) == ("ok", "")
+
+
+def test_what_could_not_be_taken_out_is_wrong(judge):
+    assert judge({"c1.nii.gz": None}, problem="too many") == (
+        "wrong output",
+        "too many",
+    )
+
+
+def test_the_largest_honest_label_map(tmp_path):
+    """Sixteen bytes a voxel, and a mebibyte for the header."""
+    images = write_cases(tmp_path, ["c1_0000"])
+    voxels = math.prod(nibabel.load(images / "c1_0000.nii.gz").shape)
+
+    assert largest_bytes(images / "c1_0000.nii.gz") == 16 * voxels + 2**20
