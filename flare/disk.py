@@ -49,12 +49,12 @@ class DiskWatch:
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
         self._folder, self._limit_bytes = folder, limit_bytes
         self._before = room(folder) if folder else None
-        self._at_alarm: Room | None = None
+        self._alarm: tuple[Room, bool, bool] | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether there was too little room already when this began."""
-        return self._before is not None and _is_low(self._before)
+        return self._before is not None and any(_is_low(self._before))
 
     def is_alarming(self) -> bool:
         """Whether too much was taken, or too little is left."""
@@ -62,30 +62,37 @@ class DiskWatch:
             return False
         now = room(self._folder)
         taken_bytes, taken_files = _taken(self._before, now)
-        if _is_low(now) or taken_bytes > self._limit_bytes or taken_files > MOST_FILES:
-            self._at_alarm = now
-        return self._at_alarm is not None
+        has_few_bytes, has_few_files = _is_low(now)
+        bytes_ = has_few_bytes or taken_bytes > self._limit_bytes
+        files = has_few_files or taken_files > MOST_FILES
+        if bytes_ or files:
+            self._alarm = (now, bytes_, files)
+        return self._alarm is not None
 
     def is_given_back(self) -> bool:
         """Whether most of what was taken at the alarm is free again.
 
         Asked when what is suspected has been removed: then it was its doing.
         """
-        if not self._folder or not self._before or not self._at_alarm:
+        if not self._folder or not self._before or not self._alarm:
             return False
+        at_alarm, *alarms = self._alarm
         now = room(self._folder)
-        taken = _taken(self._before, self._at_alarm)
-        given_back = _taken(now, self._at_alarm)
         return any(
-            was > 0 and back * 2 >= was
-            for was, back in zip(taken, given_back, strict=True)
+            is_alarm and was > 0 and back * 2 >= was
+            for is_alarm, was, back in zip(
+                alarms,
+                _taken(self._before, at_alarm),
+                _taken(now, at_alarm),
+                strict=True,
+            )
         )
 
 
-def _is_low(now: Room) -> bool:
-    """Whether there is too little room."""
-    has_files = now.free_files is None or now.free_files >= SPARE_FILES
-    return now.free_bytes < SPARE_BYTES or not has_files
+def _is_low(now: Room) -> tuple[bool, bool]:
+    """Whether there is too little room for bytes, and for files."""
+    has_few_files = now.free_files is not None and now.free_files < SPARE_FILES
+    return now.free_bytes < SPARE_BYTES, has_few_files
 
 
 def _taken(before: Room, after: Room) -> tuple[int, int]:

@@ -82,6 +82,18 @@ def test_files_count_as_bytes_do(free, tmp_path):
     assert watch.is_given_back()
 
 
+def test_what_was_not_short_clears_nobody(free, tmp_path):
+    """Bytes were taken by something else: that files are free again says nothing."""
+    watch = DiskWatch(tmp_path, 10 * GIB)
+    free["bytes"] -= 12 * GIB
+    free["files"] -= 20
+    assert watch.is_alarming()
+
+    free["files"] += 20
+
+    assert not watch.is_given_back()
+
+
 def test_a_disk_that_cannot_be_seen():
     watch = DiskWatch(None, 0)
 

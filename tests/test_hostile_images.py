@@ -202,7 +202,7 @@ chmod 6777 /workspace/outputs/*"""
         thread.start()
     results = attack(archive)
 
-    assert statuses(results / "setuid") == {"wrong output"}  # rootid is no label map
+    assert statuses(results / "setuid") == {"ok"}  # what is no label map is left out
     log = log_of(results / "setuid")
     assert re.search(r"^tmpfs \S+ tmpfs rw,nosuid,nodev,", log, re.MULTILINE)
     # CHOWN 0, DAC_OVERRIDE 1, FOWNER 3, SETGID 6 and SETUID 7
