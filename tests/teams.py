@@ -94,12 +94,12 @@ def make_base():
     docker("import", "-", BASE, input=root_files())
 
 
-def save_team(folder, team, script, *lines, compressed=True):
+def save_team(folder, team, script, *lines, compressed=True, base=BASE):
     """Build an image, and save it as team.tar.gz; it does not stay in the engine."""
     context = folder / f"{team}-context"
     context.mkdir(parents=True)
     (context / "predict.sh").write_text(script)
-    text = [f"FROM {BASE}", "WORKDIR /workspace", "COPY predict.sh /workspace/"]
+    text = [f"FROM {base}", "WORKDIR /workspace", "COPY predict.sh /workspace/"]
     (context / "Dockerfile").write_text("\n".join([*text, *lines]) + "\n")
     docker("build", "--quiet", "--tag", f"{team}:latest", context)
     archive = folder / f"{team}.tar.gz"
