@@ -2,8 +2,9 @@
 
     python benchmarks/measuring.py
 
-A container that sleeps 2.00 s is run with and without samples being taken, and one that
-does nothing, by turns. What the engine costs is the running time of the latter.
+A container that sleeps 2.00 s is run with and without samples being taken; and one that
+does nothing, with and without protection, with warm and with cold caches, by turns.
+What the engine costs is the running time of the latter.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.archive import read_archive  # noqa: E402  the checkout's
-from flare.container import COMMAND, NOTHING, Engine, Limits  # noqa: E402
-from flare.runner import Runner, case_folders  # noqa: E402
+from flare.container import COMMAND, Limits, run_container  # noqa: E402  the checkout's
+from flare.emptyimage import NOTHING  # noqa: E402
+from flare.engine import Engine  # noqa: E402
+from flare.hostload import Caches, default_caches, empty_caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """
@@ -32,22 +35,83 @@ FROM python:3.13-slim
 WORKDIR /workspace
 RUN echo 'sleep 2.00' > predict.sh
 """
+EMPTY = "flare-benchmark-empty:latest"
 NEVER_S = 3600.0
 """An interval between samples in which there is only the first one."""
 
 
-def make_archive(folder: Path) -> Path:
-    """The archive of a team whose container sleeps."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One run."""
+
+    runtime_s: float
+    inner_s: float
+    """By the engine's own clock."""
+    interval_s: float
+    cpu_s: float
+    """Of this process."""
+    whole_s: float
+    """From before the folders are made until they are removed."""
+
+
+def make_image(folder: Path) -> str:
+    """The image of a team whose container sleeps."""
     (folder / "Dockerfile").write_text(DOCKERFILE)
-    archive = folder / f"{TEAM}.tar.gz"
-    tag = f"{TEAM}:latest"
-    for command in (
-        ("build", "--quiet", "--tag", tag, str(folder)),
-        ("save", tag, "--output", str(archive)),
-        ("image", "rm", tag),
-    ):
-        subprocess.run(["docker", *command], check=True, capture_output=True)
-    return archive
+    command = ("docker", "build", "--quiet", "--tag", TEAM, str(folder))
+    subprocess.run(command, check=True, capture_output=True)
+    return TEAM
+
+
+def run_plain(engine: Engine, image: str, folder: Path) -> Measured:
+    """Run a container with the published flags, and a folder for its output."""
+    begin = time.perf_counter()
+    identity = engine.call(
+        *("create", "--network", "none", "--memory", "1g", "--shm-size", "64m"),
+        *("--volume", f"{folder}:/workspace/inputs/:ro"),
+        *("--volume", f"{folder}:/workspace/outputs/", image, *NOTHING),
+    )
+    start = time.perf_counter()
+    engine.call("start", "--attach", identity)
+    runtime_s = time.perf_counter() - start
+    engine.call("rm", "--force", "--volumes", identity)
+    whole_s = time.perf_counter() - begin
+    return Measured(
+        runtime_s=runtime_s, inner_s=0.0, interval_s=0.0, cpu_s=0.0, whole_s=whole_s
+    )
+
+
+def run_protected(
+    engine: Engine,
+    image: str,
+    empty: str,
+    folder: Path,
+    *,
+    command: Sequence[str],
+    interval_s: float = 0.1,
+    is_cold: bool = False,
+) -> Measured:
+    """Run a container as teams' are run."""
+    limits = Limits(memory="1g", shm_size="64m")
+    begin = time.perf_counter()
+    with engine.volume(empty, "benchmark", "1g", 1000) as (volume, _):
+        if is_cold:
+            empty_caches()
+        cpu = time.process_time()
+        run = run_container(
+            *(engine, image, folder, volume),
+            limits=limits,
+            key="benchmark",
+            interval_s=interval_s,
+            command=command,
+        )
+        cpu = time.process_time() - cpu
+    return Measured(
+        runtime_s=run.runtime_s,
+        inner_s=run.engine_runtime_s or 0.0,
+        interval_s=run.trace.mean_interval_s or 0.0,
+        cpu_s=cpu,
+        whole_s=time.perf_counter() - begin,
+    )
 
 
 def row(what: str, values: Sequence[float], unit: str, digits: int) -> str:
@@ -55,7 +119,7 @@ def row(what: str, values: Sequence[float], unit: str, digits: int) -> str:
     ordered = sorted(values)
     cells = (statistics.median(ordered), ordered[0], ordered[-1])
     middle, low, high = (f"{cell:.{digits}f}" for cell in cells)
-    return f"| {what} | {middle} {unit} | {low} to {high} |"
+    return f"| {what} | {f'{middle} {unit}'.strip()} | {low} to {high} |"
 
 
 def main() -> None:
@@ -64,51 +128,91 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path, default=HERE / "measuring.md")
     arguments = parser.parse_args()
-    runs: dict[str, list[tuple[float, float, float | None, float]]] = {
-        name: [] for name in ("sampled", "unsampled", "empty")
-    }
     engine = Engine()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder = Path(name)
-        archive = read_archive(make_archive(folder))
-        limits = Limits(memory="1g", shm_size="64m")
-        with (
-            Runner(
-                archive, folder / "team", engine=engine, limits=limits, interval_s=0.1
-            ) as runner,
-            case_folders(folder) as (inputs, outputs),
-        ):
-            for number in range(arguments.rounds):
-                order = list(runs) if number % 2 else list(reversed(runs))
-                for kind in order:
-                    cpu = time.process_time()
-                    run = engine.run(
-                        runner.image,
-                        inputs,
-                        outputs,
-                        limits=limits,
-                        key="benchmark",
-                        interval_s=NEVER_S if kind == "unsampled" else 0.1,
-                        command=NOTHING if kind == "empty" else COMMAND,
-                    )
-                    cpu = time.process_time() - cpu
-                    interval = run.trace.mean_interval_s
-                    inner = run.engine_runtime_s or 0.0
-                    runs[kind].append((run.runtime_s, inner, interval, cpu))
-        version = engine.describe()["version"]
+        team, empty = make_image(folder), engine.load_empty(EMPTY)
+        try:
+            runs = measure(engine, team, empty, folder, arguments.rounds)
+        finally:
+            engine.remove_image(team)
+            engine.remove_image(EMPTY)
+    table = make_table(runs)
+    print("\n".join(table))
+    version = engine.describe()["version"]
+    arguments.output.write_text(
+        f"Measured {date.today()} by `benchmarks/measuring.py` in {arguments.rounds}"
+        f" rounds, with Docker {version} on {platform.system()} {platform.machine()},"
+        " without a GPU.\n\n" + "\n".join(table) + "\n",
+        encoding="utf-8",
+    )
 
-    def values(kind: str, index: int) -> list[float]:
-        return [found[index] or 0.0 for found in runs[kind]]
 
-    pairs = zip(values("sampled", 3), values("unsampled", 3), strict=True)
+def measure(
+    engine: Engine, team: str, empty: str, folder: Path, rounds: int
+) -> dict[str, list[Measured]]:
+    """All runs of each kind, which take turns."""
+
+    def sleep(interval_s: float) -> Measured:
+        return run_protected(
+            *(engine, team, empty, folder), command=COMMAND, interval_s=interval_s
+        )
+
+    def nothing(*, is_cold: bool) -> Measured:
+        return run_protected(
+            *(engine, empty, empty, folder), command=NOTHING, is_cold=is_cold
+        )
+
+    kinds = {
+        "sampled": lambda: sleep(0.1),
+        "unsampled": lambda: sleep(NEVER_S),
+        "plain": lambda: run_plain(engine, empty, folder),
+        "warm": lambda: nothing(is_cold=False),
+    }
+    if default_caches() is Caches.COLD:
+        kinds["cold"] = lambda: nothing(is_cold=True)
+    runs: dict[str, list[Measured]] = {kind: [] for kind in kinds}
+    for number in range(rounds):
+        for kind in list(kinds) if number % 2 else reversed(kinds):
+            runs[kind].append(kinds[kind]())
+    return runs
+
+
+def make_table(runs: dict[str, list[Measured]]) -> list[str]:
+    """The lines of the table."""
+
+    def values(kind: str, name: str) -> list[float]:
+        return [getattr(found, name) for found in runs[kind]]
+
+    def ratios(kind: str, name: str) -> list[float]:
+        pairs = zip(values(kind, name), values("plain", name), strict=True)
+        return [found / plain for found, plain in pairs]
+
+    pairs = zip(values("sampled", "cpu_s"), values("unsampled", "cpu_s"), strict=True)
+    names = {"plain": "published flags", "warm": "protected", "cold": "cold caches"}
     table = [
         "| what | median | all rounds |",
         "|---|---|---|",
-        row("sleep of 2.00 s: measured time", values("sampled", 0), "s", 3),
-        row("the same, without samples", values("unsampled", 0), "s", 3),
-        row("the same, by the engine's clock", values("sampled", 1), "s", 3),
-        row("nothing: what the engine itself costs", values("empty", 0), "s", 3),
-        row("interval between samples, 0.1 s asked for", values("sampled", 2), "s", 4),
+        row("sleep of 2.00 s: measured time", values("sampled", "runtime_s"), "s", 3),
+        row("the same, without samples", values("unsampled", "runtime_s"), "s", 3),
+        row("the same, by the engine's clock", values("sampled", "inner_s"), "s", 3),
+    ]
+    for kind, what in names.items():
+        if kind in runs:
+            text = f"nothing, {what}: measured time"
+            table.append(row(text, values(kind, "runtime_s"), "s", 3))
+    for kind in ("warm", "cold"):
+        if kind in runs:
+            text = f"{names[kind]} / published flags: measured time"
+            table.append(row(text, ratios(kind, "runtime_s"), "", 2))
+    for kind, what in names.items():
+        if kind in runs:
+            text = f"nothing, {what}: the whole case"
+            table.append(row(text, values(kind, "whole_s"), "s", 3))
+    interval = values("sampled", "interval_s")
+    return [
+        *table,
+        row("interval between samples, 0.1 s asked for", interval, "s", 4),
         row(
             "sampling: processor time of 2 s",
             [1000 * (sampled - without) for sampled, without in pairs],
@@ -116,13 +220,6 @@ def main() -> None:
             1,
         ),
     ]
-    print("\n".join(table))
-    arguments.output.write_text(
-        f"Measured {date.today()} by `benchmarks/measuring.py` in {arguments.rounds}"
-        f" rounds, with Docker {version} on {platform.system()} {platform.machine()},"
-        " without a GPU.\n\n" + "\n".join(table) + "\n",
-        encoding="utf-8",
-    )
 
 
 if __name__ == "__main__":

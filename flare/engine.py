@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -234,13 +234,13 @@ class Engine:
             process.kill()
             process.wait()
             writer.join(ANSWER_S)
+            said = _close(process)
         if problems:
             raise problems[0]
         if problem:
             text = f"{safe(archive.path.name)}: {problem}"
             raise EngineError(text, "Do not run it; ask the team.")
         if process.returncode:
-            said = process.stderr.read() if process.stderr else b""
             raise self._failed(said, "image", "load")
 
     def load_empty(self, tag: str) -> str:
@@ -364,6 +364,16 @@ def _write(
         process.kill()
     except (OSError, ValueError):
         process.kill()  # it has ended, and says why
+
+
+def _close(process: subprocess.Popen[bytes]) -> bytes:
+    """Close the pipes of a process that has ended; what it wrote to stderr."""
+    said = process.stderr.read() if process.stderr else b""
+    for pipe in (process.stdin, process.stderr):
+        if pipe:
+            with suppress(OSError):
+                pipe.close()
+    return said
 
 
 def _table(text: str) -> Mapping[str, Any]:

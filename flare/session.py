@@ -237,7 +237,7 @@ class Session:
         if runs:
             log = self._folder / LOGS / f"{case.name}.log"
             log.parent.mkdir(exist_ok=True)
-            log.write_text(_log_text(runs[-1].log), encoding="utf-8")
+            log.write_text(log_text(runs[-1].log), encoding="utf-8")
             trace = counted_run(runs).trace
             write_trace(trace, self._folder / TRACES / f"{case.name}.csv")
         predictions = self._folder / PREDICTIONS
@@ -336,9 +336,11 @@ def _put_aside(ledger: Path, entry: Entry) -> bool:
     return True
 
 
-def _log_text(log: bytes) -> str:
+def log_text(log: bytes) -> str:
     """What a container has written, without anything that a terminal would obey."""
     text = log.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    if not text:
+        return ""
     return "".join(
         f"{printable(line.expandtabs())}\n"
         for line in text.removesuffix("\n").split("\n")
