@@ -165,7 +165,8 @@ def test_traces_are_kept(measured):
     times = [float(sample["seconds"]) for sample in samples]
     assert 15 <= len(times) <= 40
     assert times == sorted(times)
-    assert float(samples[-1]["host_memory_mb"]) > 0
+    # The last one may come when the container has ended.
+    assert all(float(sample["host_memory_mb"]) > 0 for sample in samples[1:-1])
 
 
 def test_metrics_and_efficiency_lie_side_by_side(measured):
