@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 from flare.container import COMMAND, Limits, run_container  # noqa: E402  the checkout's
 from flare.emptyimage import NOTHING  # noqa: E402
 from flare.engine import Engine  # noqa: E402
-from flare.hostload import Caches, default_caches, empty_caches  # noqa: E402
+from flare.hostload import Caches, choose_caches, empty_caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """
@@ -169,7 +169,7 @@ def measure(
         "plain": lambda: run_plain(engine, empty, folder),
         "warm": lambda: nothing(is_cold=False),
     }
-    if default_caches() is Caches.COLD:
+    if choose_caches(None, is_engine_here=bool(engine.folder())) is Caches.COLD:
         kinds["cold"] = lambda: nothing(is_cold=True)
     runs: dict[str, list[Measured]] = {kind: [] for kind in kinds}
     for number in range(rounds):

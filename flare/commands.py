@@ -192,7 +192,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.archive import read_archive
     from flare.cases import check_cases, find_archives, find_cases
     from flare.engine import Engine
-    from flare.hostload import Caches, default_caches
+    from flare.hostload import choose_caches
     from flare.measuring import (
         evaluate_team,
         measure,
@@ -233,9 +233,9 @@ def run_measure(arguments: argparse.Namespace) -> None:
                 limits=limits,
                 interval_s=arguments.interval,
                 repeats=arguments.repeats,
-                caches=Caches(arguments.caches)
-                if arguments.caches
-                else default_caches(),
+                caches=choose_caches(
+                    arguments.caches, is_engine_here=engine.folder() is not None
+                ),
                 has_warm_up=not arguments.no_warm_up,
                 is_interleaved=arguments.interleave,
                 rerun=tuple(arguments.rerun),

@@ -34,9 +34,28 @@ class Caches(Enum):
     """What earlier runs have left: an earlier run can help a later one."""
 
 
-def default_caches() -> Caches:
-    """Cold where that is possible."""
-    return Caches.COLD if os.access(CACHES, os.W_OK) else Caches.WARM
+def choose_caches(wanted: str | None, *, is_engine_here: bool) -> Caches:
+    """What is asked for; else cold where that is possible.
+
+    Parameters
+    ----------
+    wanted : str or None
+        Cold or warm; None for whatever is possible.
+    is_engine_here : bool
+        Whether containers run on this computer, whose caches can be emptied.
+
+    Raises
+    ------
+    InputError
+        If cold caches are asked for in vain.
+    """
+    if wanted == Caches.COLD.value and not is_engine_here:
+        problem = "--caches cold: the engine is on another computer, or hides its files"
+        raise InputError(problem, "Run it there, or with --caches warm.")
+    if wanted:
+        return Caches(wanted)
+    is_possible = is_engine_here and os.access(CACHES, os.W_OK)
+    return Caches.COLD if is_possible else Caches.WARM
 
 
 def empty_caches() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from flare import hostload
 from flare.errors import InputError
-from flare.hostload import Caches, busy_s, default_caches, empty_caches, is_busy
+from flare.hostload import Caches, busy_s, choose_caches, empty_caches, is_busy
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -50,7 +50,7 @@ def test_a_processor_is_left_to_the_sampler(monkeypatch, known, cpus):
 
 def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
     monkeypatch.setattr(hostload, "CACHES", tmp_path / "absent")
-    assert default_caches() is Caches.WARM
+    assert choose_caches(None, is_engine_here=True) is Caches.WARM
     monkeypatch.setattr(hostload, "CACHES", tmp_path)
     with pytest.raises(InputError) as caught:
         empty_caches()
@@ -62,9 +62,21 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
     file = tmp_path / "drop_caches"
     file.write_text("")
     monkeypatch.setattr(hostload, "CACHES", file)
-    assert default_caches() is Caches.COLD
+    assert choose_caches(None, is_engine_here=True) is Caches.COLD
+    assert choose_caches(None, is_engine_here=False) is Caches.WARM
+    assert choose_caches("warm", is_engine_here=True) is Caches.WARM
+    assert choose_caches("cold", is_engine_here=True) is Caches.COLD
     empty_caches()
     assert file.read_text() == "3"
+
+
+def test_the_caches_of_another_computer():
+    with pytest.raises(InputError) as caught:
+        choose_caches("cold", is_engine_here=False)
+    assert str(caught.value) == (
+        "--caches cold: the engine is on another computer, or hides its files. Run it"
+        " there, or with --caches warm. [H01]"
+    )
 
 
 @pytest.mark.skipif(
