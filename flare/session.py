@@ -115,10 +115,10 @@ class Session:
                     self._lock = FolderLock(self._folder)
                 self._record = Record(self._folder / RECORD, self._settings())
                 register(ledger, entry)
+            self._records = read_records(self._folder / FILE_NAME)
         except BaseException:
             self._lock.close()
             raise
-        self._records = read_records(self._folder / FILE_NAME)
         self.todo: list[Case] = []
 
     def plan(self, cases: Sequence[Case]) -> None:
