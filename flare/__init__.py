@@ -1,4 +1,28 @@
-"""Scores abdominal organ segmentations for the MICCAI FLARE challenges."""
+"""Scores abdominal organ segmentations for the MICCAI FLARE challenges.
+
+A folder of predictions, scored against a folder of reference labels:
+
+    results = flare.evaluate("predictions", "labels", challenge="flare21")
+    results.metrics["dsc"]                   # a number for each of results.cases
+    flare.write_metrics(results, "results")  # metrics.json
+
+Two masks, which are numpy arrays of bool along z, y, x:
+
+    flare.dice(reference, prediction)
+    flare.normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), tolerance=1.0)
+
+The rules of a challenge, bundled or of your own:
+
+    flare.read_challenge("flare22")
+    flare.read_challenge("mine.toml")
+
+What cannot be done raises a FlareError, whose text is one line that says what to do: a
+SubmissionError if the predictions are at fault, an OrganiserError if the challenge or
+the reference labels are, a HostError if a file or the memory is.
+
+Only the names in flare.__all__ are meant to be used; the modules may change. On the
+command line there is more: flare --help.
+"""
 
 from flare._version import __version__
 from flare.challenge import Challenge, read_challenge

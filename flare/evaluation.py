@@ -95,10 +95,10 @@ def evaluate(
     unknown_labels : {"refuse", "ignore"}, optional
         What unknown labels in predictions mean, if not what the challenge says.
     decimals : int, optional
-        Decimals of the numbers in metrics.json; all of them if left out.
+        Decimals of the numbers in metrics.json, 0 or more; all of them if left out.
     workers : int, optional
-        Processes to use; None for as many as CPUs and memory allow. With more than
-        one, call this from a program that may fork: before it starts threads.
+        Processes to use, 1 or more; None for as many as CPUs and memory allow. With
+        more than one, call this from a program that may fork: before it starts threads.
     on_case : callable, optional
         Told of every case as it is finished, in the order of the cases.
 
@@ -109,6 +109,8 @@ def evaluate(
 
     Raises
     ------
+    ValueError
+        If an argument is none of those above; says what is allowed.
     SubmissionError
         If the predictions cannot be scored; says all that is wrong with them.
     OrganiserError
@@ -116,6 +118,13 @@ def evaluate(
     HostError
         If a folder or file cannot be read, or memory does not suffice.
     """
+    _check_choice("on_bad_case", on_bad_case, ("refuse", "worst"))
+    if grid is not None:
+        _check_choice("grid", grid, ("strict", "size"))
+    if unknown_labels is not None:
+        _check_choice("unknown_labels", unknown_labels, ("refuse", "ignore"))
+    _check_count("decimals", decimals, least=0)
+    _check_count("workers", workers, least=1)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     challenge = _with_options(challenge, grid, unknown_labels)
@@ -173,6 +182,21 @@ def evaluate(
         ),
         decimals=decimals,
     )
+
+
+def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a value of an argument that is not one of a few."""
+    if value not in allowed:
+        text = f"{name} must be {' or '.join(map(repr, allowed))}: {value!r}"
+        raise ValueError(text)
+
+
+def _check_count(name: str, value: object, *, least: int) -> None:
+    """Refuse a value of an argument that is neither None nor a number to count with."""
+    if value is None or (type(value) is int and value >= least):
+        return
+    text = f"{name} must be None or a whole number (int) from {least} on: {value!r}"
+    raise ValueError(text)
 
 
 def _with_options(

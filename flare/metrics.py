@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +43,7 @@ def dice(reference: Mask, prediction: Mask) -> float:
     Raises
     ------
     TypeError
-        If a mask is not boolean.
+        If a mask is no numpy array of bool, but an image, a list, or labels.
     ValueError
         If the masks are not three-dimensional, or their shapes differ.
 
@@ -93,10 +95,11 @@ def normalized_surface_dice(
     Raises
     ------
     TypeError
-        If a mask is not boolean.
+        If a mask is no numpy array of bool, but an image, a list, or labels; if
+        `spacing` or `tolerance` is not made of numbers.
     ValueError
-        If the masks are not three-dimensional, their shapes differ, or `spacing` or
-        `tolerance` is not positive and finite.
+        If the masks are not three-dimensional, their shapes differ, `spacing` is not 3
+        numbers, or `spacing` or `tolerance` is not positive and finite.
 
     Notes
     -----
@@ -120,6 +123,9 @@ def normalized_surface_dice(
     0.9101
     """
     _check_masks(reference, prediction)
+    if not _is_number(tolerance):
+        text = f"tolerance must be a number, in mm: {tolerance!r}"
+        raise TypeError(text)
     pair = np.ascontiguousarray(reference), np.ascontiguousarray(prediction)
     labels = pair[0].view(np.uint8), pair[1].view(np.uint8)
     return compare_labels(*labels, spacing, {1: tolerance})[1].nsd
@@ -160,13 +166,14 @@ def compare_labels(
 
     Raises
     ------
+    TypeError
+        If `spacing` is not made of numbers.
     ValueError
         If the maps are not three-dimensional, their shapes differ, or a spacing or
         tolerance is not positive and finite.
     """
     _check_shapes(reference, prediction)
-    size_z, size_y, size_x = (float(length) for length in spacing)
-    spacing = (size_z, size_y, size_x)
+    spacing = _three_numbers(spacing)
     for length in (*spacing, *tolerances.values()):
         if not (0 < length < math.inf):
             text = f"spacing and tolerance must be positive and finite: {length}"
@@ -197,10 +204,46 @@ def _dice(reference_voxels: int, prediction_voxels: int, shared_voxels: int) -> 
 def _check_masks(reference: Mask, prediction: Mask) -> None:
     """Refuse what is not a pair of boolean volumes of one shape."""
     for mask in (reference, prediction):
+        if not isinstance(mask, np.ndarray):
+            # They may be anything: who calls need not check types.
+            text = (
+                "a mask must be a numpy array of bool, along z, y, x,"
+                f" not {type(mask).__name__}{_way_to_an_array(mask)}"
+            )
+            raise TypeError(text)
         if mask.dtype != np.bool_:
             text = f"a mask must be boolean, not {mask.dtype}: use labels == organ"
             raise TypeError(text)
     _check_shapes(reference, prediction)
+
+
+def _way_to_an_array(mask: object) -> str:
+    """How to make an array of an image of another library, if it is one."""
+    if hasattr(mask, "dataobj"):  # nibabel, whose arrays are along x, y, z
+        return ": use numpy.asarray(image.dataobj).T == organ"
+    if hasattr(mask, "GetSpacing"):  # SimpleITK
+        return ": use SimpleITK.GetArrayFromImage(image) == organ"
+    return ""
+
+
+def _three_numbers(spacing: object) -> Spacing:
+    """A spacing as floats, whatever kind of numbers, and of sequence, it is made of."""
+    text = f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
+    try:
+        lengths: tuple[Any, ...] = tuple(spacing)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise TypeError(text) from error
+    if not all(map(_is_number, lengths)):
+        raise TypeError(text)
+    if len(lengths) != 3:
+        raise ValueError(text)
+    z, y, x = map(float, lengths)
+    return z, y, x
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a real number, also one of numpy's."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_shapes(

@@ -41,7 +41,7 @@ class Provenance:
     """Of this run alone: Python and the operating system."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
     """What a submission scores."""
 
@@ -53,6 +53,14 @@ class Results:
     """Decimals in metrics.json; None for full precision."""
     efficiency: dict[str, float] | None = None
     """Means of what was measured; None if nothing was."""
+
+    def __repr__(self) -> str:
+        """Return one short line: the rules, how many cases there are, and the means."""
+        dsc, nsd = (statistics(self.metrics[name])["mean"] for name in ("dsc", "nsd"))
+        return (
+            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases,"
+            f" DSC {dsc:.4f}, NSD {nsd:.4f}>"
+        )
 
     @property
     def metrics(self) -> dict[str, tuple[float, ...]]:

@@ -1,9 +1,11 @@
 """The order of the modules is the order in which data flows."""
 
 import ast
+import re
 
 import pytest
 
+import flare
 from tests.builders import ROOT
 
 MODULES = (
@@ -119,3 +121,12 @@ def test_a_module_says_in_its_first_line_what_it_does(module):
 
     assert first.endswith((".", ":"))
     assert f"`flare/{module}.py`" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_help_of_the_package_says_what_to_call_for_what():
+    """And every name that it promises is there."""
+    called = re.findall(r"flare\.(\w+)\(", flare.__doc__)
+
+    assert set(called) >= {"evaluate", "write_metrics", "dice", "read_challenge"}
+    assert set(called) <= set(flare.__all__)
+    assert max(map(len, flare.__doc__.splitlines())) <= 88

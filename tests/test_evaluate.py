@@ -760,6 +760,46 @@ def test_decimals_round_what_is_written_and_nothing_before(
     assert content["evaluation"]["options"] == {"decimals": "3"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            {"on_bad_case": "Worst"},
+            "on_bad_case must be 'refuse' or 'worst': 'Worst'",
+        ),
+        ({"on_bad_case": None}, "on_bad_case must be 'refuse' or 'worst': None"),
+        ({"grid": "Strict"}, "grid must be 'strict' or 'size': 'Strict'"),
+        ({"grid": ""}, "grid must be 'strict' or 'size': ''"),
+        (
+            {"unknown_labels": "ignored"},
+            "unknown_labels must be 'refuse' or 'ignore': 'ignored'",
+        ),
+        (
+            {"decimals": -1},
+            "decimals must be None or a whole number (int) from 0 on: -1",
+        ),
+        (
+            {"decimals": 2.5},
+            "decimals must be None or a whole number (int) from 0 on: 2.5",
+        ),
+        ({"workers": 0}, "workers must be None or a whole number (int) from 1 on: 0"),
+        (
+            {"workers": True},
+            "workers must be None or a whole number (int) from 1 on: True",
+        ),
+        (
+            {"workers": "2"},
+            "workers must be None or a whole number (int) from 1 on: '2'",
+        ),
+    ],
+)
+def test_impossible_arguments_are_refused_before_anything_is_read(arguments, text):
+    with pytest.raises(ValueError, match="must be") as caught:
+        flare.evaluate("nowhere", "nowhere", **arguments)
+
+    assert str(caught.value) == text
+
+
 @pytest.mark.parametrize("value", ["-1", "16", "two"])
 def test_impossible_decimals_are_a_usage_error(value):
     run = run_program("--decimals", value)

@@ -2,8 +2,10 @@
 
 import math
 
+import nibabel as nib
 import numpy as np
 import pytest
+import SimpleITK as sitk
 import surface_distance
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -385,3 +387,61 @@ def test_lengths_must_be_positive_and_finite(where, value):
 
     with pytest.raises(ValueError, match="must be positive and finite"):
         flare.normalized_surface_dice(empty(), empty(), spacing, tolerance)
+
+
+@pytest.mark.parametrize("metric", [flare.dice, flare.normalized_surface_dice])
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        pytest.param([[[True]]], "list", id="list"),
+        pytest.param(True, "bool", id="scalar"),
+        pytest.param(
+            nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4)),
+            "Nifti1Image: use numpy.asarray(image.dataobj).T == organ",
+            id="nibabel",
+        ),
+        pytest.param(
+            sitk.Image(1, 1, 1, sitk.sitkUInt8),
+            "Image: use SimpleITK.GetArrayFromImage(image) == organ",
+            id="SimpleITK",
+        ),
+    ],
+)
+def test_what_is_no_array_is_refused_with_what_to_do(metric, image, text):
+    more = () if metric is flare.dice else ((1, 1, 1), 1)
+
+    with pytest.raises(TypeError) as caught:
+        metric(image, image, *more)
+
+    assert str(caught.value) == (
+        f"a mask must be a numpy array of bool, along z, y, x, not {text}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spacing", "error"),
+    [
+        (2.0, TypeError),
+        (np.array(2.0), TypeError),
+        (None, TypeError),
+        ("0.8", TypeError),
+        ((1.0, "2", 1.0), TypeError),
+        ((1.0, 1.0), ValueError),
+        ((1.0, 1.0, 1.0, 1.0), ValueError),
+    ],
+)
+def test_a_spacing_is_three_numbers(spacing, error):
+    with pytest.raises(error) as caught:
+        flare.normalized_surface_dice(empty(), empty(), spacing, 1)
+
+    assert str(caught.value) == (
+        f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
+    )
+
+
+@pytest.mark.parametrize("tolerance", ["1", None, (1, 1, 1)])
+def test_a_tolerance_is_a_number(tolerance):
+    with pytest.raises(TypeError) as caught:
+        flare.normalized_surface_dice(empty(), empty(), (1, 1, 1), tolerance)
+
+    assert str(caught.value) == f"tolerance must be a number, in mm: {tolerance!r}"

@@ -56,6 +56,11 @@ def make_results(*cases):
 TWO = make_results(case_score("a", 0.5, 0.25), case_score("b", 1.0, 0.75))
 
 
+def test_results_show_themselves_in_one_short_line():
+    """The means of 0.5 and 1, and of 0.25 and 0.75."""
+    assert repr(TWO) == "<Results: flare21, 2 cases, DSC 0.7500, NSD 0.5000>"
+
+
 def test_the_example_of_the_platforms_documentation():
     values = [
         0.6461774875144065,
