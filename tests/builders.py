@@ -6,13 +6,19 @@ import gzip
 import json
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parents[1]
+
+needs_checkout = pytest.mark.skipif(
+    not (ROOT / ".git").exists(), reason="this is no checkout of git"
+)
 
 SPACING = (2.5, 0.8, 0.8)
 """Of built label maps, along z, y, x, in mm."""
@@ -164,6 +170,14 @@ def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
     for name in names:
         write_nifti(folder / f"{name}{suffix}", labels)
     return folder
+
+
+def wait_until(condition, seconds=60):
+    """Wait until something is true; so long that a busy computer is no failure."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def run_evaluate(predictions, ground_truth, output, *arguments, env=None):

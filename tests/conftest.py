@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.engine import IMAGE, built, call
 from tests.teams import BASE, make_base
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("docker", "shared")
+MARKERS = ("docker", "shared", "tools")
 
 
 def pytest_addoption(parser):
@@ -38,6 +39,24 @@ def pytest_terminal_summary(terminalreporter):
     )
     for marker in MARKERS:
         terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
+
+
+def pytest_runtest_setup(item):
+    """Skip a test whose programs, or Python packages, are not here."""
+    for marker in item.iter_markers("tools"):
+        for name in marker.args:
+            need_tool(item, name)
+        package = marker.kwargs.get("package")
+        if package and not importlib.util.find_spec(package):
+            _skip_or_fail(item, "tools", f"{package} is not installed")
+
+
+def need_tool(request, name):
+    """The path of a program that not every computer has."""
+    path = shutil.which(name)
+    if not path:
+        _skip_or_fail(request, "tools", f"there is no program {name}")
+    return path
 
 
 def _skip_or_fail(request, marker, reason):

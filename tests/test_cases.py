@@ -75,8 +75,9 @@ def test_without_docker_there_is_one_line(tmp_path, images):
     )
 
 
+@pytest.mark.docker
 @pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a GPU")
-def test_without_a_gpu_there_is_one_line(tmp_path, images):
+def test_without_a_gpu_there_is_one_line(docker, tmp_path, images):
     from tests.test_archive import save
 
     arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")

@@ -22,6 +22,7 @@ from tests.builders import (
     ROOT,
     SPACING,
     case_names,
+    needs_checkout,
     nifti_bytes,
     organ_boxes,
     read_metrics,
@@ -992,6 +993,8 @@ def test_the_program_has_three_names_and_a_version():
         assert b"--ground-truth" in run.stdout
 
 
+@pytest.mark.tools("git")
+@needs_checkout
 def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
     git = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True

@@ -14,6 +14,7 @@ import pytest
 from flare.errors import DeviceError
 from flare.gpu import MemoryReading, open_gpu
 from tests.builders import ROOT
+from tests.conftest import need_tool
 
 READ = """
 import dataclasses, json, sys
@@ -47,7 +48,9 @@ with open_gpu("0") as gpu:
         part = script.with_suffix(".part")
         part.write_text(f"10000 300 {used} 0 0 0")
         part.replace(script)
-        time.sleep(0.2)
+        enough, deadline = len(sampler._samples) + 8, time.monotonic() + 60
+        while len(sampler._samples) < enough and time.monotonic() < deadline:
+            time.sleep(0.01)
     trace = sampler.stop(time.perf_counter() - start)
 memory = [mb for _, mb in trace.gpu_memory_mb]
 print(json.dumps([trace.idle_mb, max(memory), len(memory), trace.problem]))
@@ -57,9 +60,7 @@ print(json.dumps([trace.idle_mb, max(memory), len(memory), trace.problem]))
 @pytest.fixture(scope="module", params=[(), ("-DOLD",)], ids=["v2", "v1"])
 def library(request, tmp_path_factory):
     """The folder of the stand-in, and the version of the call that it has."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no C compiler")
+    compiler = need_tool(request, "cc")
     folder = tmp_path_factory.mktemp("nvml")
     target = folder / "libnvidia-ml.so.1"
     source = ROOT / "tests" / "nvml.c"
@@ -173,7 +174,7 @@ def test_a_peak_is_seen_from_end_to_end(library):
 
     reserved = 0 if version == "v2" else 300
     assert (idle, peak) == (50 + reserved, 4000 + reserved)
-    assert count >= 20
+    assert count >= 3 * 8 - 1  # the last may be younger than the end
     assert problem == ""
 
 

@@ -6,7 +6,6 @@ Each is measured beside an honest team, which must get what it deserves.
 import os
 import re
 import resource
-import shutil
 import stat
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ROOT
+from tests.conftest import need_tool
 from tests.teams import (
     BASE,
     LIMITS,
@@ -166,6 +166,7 @@ def test_names_that_a_line_or_a_folder_would_obey(attack, tmp_path):
             assert "\x1b" not in file.read_text(encoding="utf-8")
 
 
+@pytest.mark.tools("setpriv")
 def test_nothing_of_a_container_reaches_a_user_of_the_computer(attack, tmp_path):
     """Programs of root, devices, links and attributes stay in its volume."""
     script = f"""
@@ -223,6 +224,7 @@ chmod 6777 /workspace/outputs/*"""
 
 
 @needs_root
+@pytest.mark.tools("setpriv")
 def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(
     honest, attack, tmp_path
 ):
@@ -323,10 +325,9 @@ files, the one is there, and the other one is not."""
 
 
 @pytest.fixture(scope="module")
-def remembering(team_base, tmp_path_factory):
+def remembering(request, team_base, tmp_path_factory):
     """The archive of a team that notes things where containers do not end."""
-    if not shutil.which("fincore"):
-        pytest.skip("fincore is not installed: apt-get install util-linux-extra")
+    need_tool(request, "fincore")  # apt-get install util-linux-extra
     folder = tmp_path_factory.mktemp("remembering")
     lines = [f"RUN head -c 10000000 /dev/zero > /{name}" for name in ("one", "zero")]
     return save_team(folder, "remembering", REMEMBER, *lines)

@@ -7,6 +7,7 @@ import pytest
 
 from flare.errors import MeasurementError, OutputError
 from flare.ledger import Entry, read_ledger, register
+from flare.names import safe
 
 FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
 
@@ -42,8 +43,8 @@ def test_another_archive_is_refused_without_a_reason(tmp_path):
     with pytest.raises(MeasurementError) as caught:
         register(file, other)
     assert str(caught.value) == (
-        f"{file}: team a has sent another archive on 2026-01-01 (SHA-256 111111111111,"
-        " now 222222222222). A team sends one; if it may replace it, say why:"
+        f"{safe(file)}: team a has sent another archive on 2026-01-01 (SHA-256"
+        " 111111111111, now 222222222222). A team sends one; if it may replace it, say why:"
         " --new-archive REASON. [H07]"
     )
     assert read_ledger(file) == (FIRST,)

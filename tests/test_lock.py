@@ -10,6 +10,7 @@ import pytest
 from flare import lock
 from flare.errors import MeasurementError, OutputError
 from flare.lock import FolderLock
+from flare.names import safe
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +26,8 @@ def test_a_folder_is_made_locked_and_left_empty(tmp_path):
         with pytest.raises(MeasurementError) as caught:
             FolderLock(folder)
     assert str(caught.value) == (
-        f"{folder}: it is being measured by another process. Wait for it, or end it."
-        " [H07]"
+        f"{safe(folder)}: it is being measured by another process. Wait for it, or"
+        " end it. [H07]"
     )
 
     FolderLock(folder).close()

@@ -528,14 +528,13 @@ def test_a_gpu_that_is_not_there(archives, case_data, tmp_path):
     assert stderr.endswith("[H08]\n")
 
 
+@pytest.mark.tools("cc")
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a real GPU")
 def test_an_engine_that_knows_no_gpu(archives, case_data, tmp_path):
     """A driver answers, but the engine cannot hand its GPU on: no team is blamed."""
-    compiler = shutil.which("cc")
-    if not compiler or shutil.which("nvidia-smi"):
-        pytest.skip("no C compiler, or a real GPU")
     source = ROOT / "tests" / "nvml.c"
     library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     (tmp_path / "script").write_text("10000 300 0 0 0 0")
     environment = os.environ | {
         "LD_LIBRARY_PATH": str(tmp_path),
@@ -569,9 +568,8 @@ def test_check_runs_an_image_as_it_will_be_measured(archives, case_data):
     assert stderr == ""
 
 
+@pytest.mark.tools(package="matplotlib")
 def test_pictures_of_the_memory(archives, case_data, tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
     measure_good(archives, case_data, tmp_path, "--plots", team="slow")
 
     pictures = sorted((tmp_path / "slow" / "plots").iterdir())

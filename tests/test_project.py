@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.builders import ROOT
+from tests.builders import ROOT, needs_checkout
 from tests.engine import LOCAL_BASE
 
 SCRIPTS = [
@@ -402,6 +402,8 @@ def test_a_broken_virtual_environment_is_made_anew(tmp_path):
     assert not venv.exists()
 
 
+@pytest.mark.tools("git")
+@needs_checkout
 def test_git_sees_no_labels_but_the_demonstration_set():
     """Real labels, submissions and archives are never pushed by accident."""
     ignored = (

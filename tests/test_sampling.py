@@ -8,6 +8,7 @@ import pytest
 from flare.errors import DeviceError
 from flare.gpu import DeviceState, MemoryReading
 from flare.sampling import ControlGroup, Probe, Sampler, collect
+from tests.builders import wait_until
 
 
 class ScriptedGpu:
@@ -15,10 +16,12 @@ class ScriptedGpu:
 
     def __init__(self, allocated=(), processes=(), states=()):
         self.allocated = iter(allocated)
+        self.reads = 0
         self.seen = iter(processes)
         self.states = iter(states)
 
     def read(self):
+        self.reads += 1
         value = next(self.allocated, None)
         if value is None:
             problem = "the GPU does not answer any more"
@@ -160,10 +163,11 @@ def test_throttling_is_remembered():
 
 
 def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
-    sampler = Sampler(Probe(gpu=ScriptedGpu([1.0, 2.0])), 0.001)
+    gpu = ScriptedGpu([1.0, 2.0])
+    sampler = Sampler(Probe(gpu=gpu), 0.001)
 
     start = sampler.start()
-    time.sleep(0.1)
+    wait_until(lambda: gpu.reads == 3)
     trace = sampler.stop(time.perf_counter() - start)
 
     assert [sample.gpu_memory_mb for sample in trace.samples] == [1.0, 2.0]
@@ -172,16 +176,18 @@ def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
 
 def test_nothing_ends_the_sampler_unnoticed():
     """Not even a mistake in a library."""
+    asked = threading.Event()
 
     class Faulty(ScriptedGpu):
         def state(self):
+            asked.set()
             text = "no such field"
             raise KeyError(text)
 
     sampler = Sampler(Probe(gpu=Faulty([1.0] * 99)), 0.001)
 
     sampler.start()
-    time.sleep(0.05)
+    assert asked.wait(60)
     trace = sampler.stop(1.0)
 
     assert trace.samples == ()
@@ -207,10 +213,11 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
 
 
 def test_samples_after_the_end_do_not_count():
-    sampler = Sampler(Probe(gpu=ScriptedGpu([1.0] * 1000)), 0.001)
+    gpu = ScriptedGpu([1.0] * 100_000)
+    sampler = Sampler(Probe(gpu=gpu), 0.001)
 
     sampler.start()
-    time.sleep(0.05)
+    wait_until(lambda: gpu.reads > 5)
     trace = sampler.stop(0.0)
 
     assert all(sample.seconds <= 0 for sample in trace.samples)

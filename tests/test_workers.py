@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 
 import flare
 from flare.errors import WorkerError
-from tests.builders import ROOT, case_names, write_cases
+from tests.builders import ROOT, case_names, wait_until, write_cases
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="workers are forked on Linux only"
@@ -58,24 +58,17 @@ def start(tmp_path):
 
 def session_of(run):
     """Processes that belong to an evaluation, without it."""
-    listing = subprocess.run(
-        ["ps", "-o", "pid=,stat=", "--sid", str(run.pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    rows = [line.split() for line in listing.stdout.splitlines()]
-    return [
-        int(pid) for pid, state in rows if int(pid) != run.pid and state[0] not in "ZX"
-    ]
-
-
-def wait_for(condition):
-    """Wait until something is true, for ten seconds."""
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            # What comes first, the name, may hold anything.
+            content = (folder / "stat").read_text().rpartition(")")[2]
+        except OSError:  # it has ended
+            continue
+        state, _, _, session, *_ = content.split()
+        if int(session) == run.pid != int(folder.name) and state not in "ZX":
+            found.append(int(folder.name))
+    return found
 
 
 DEATHS = {
@@ -105,9 +98,11 @@ def test_a_case_that_kills_its_worker_is_named(start, death, tmp_path):
 
 def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
     """As the kernel does when memory is short: one of two real workers, by kill -9."""
-    run = start("time.sleep(0.5)", cases=6)
-    wait_for(lambda: len(session_of(run)) == 2)
+    go_on = tmp_path / "go on"
+    run = start(f"while not os.path.exists({str(go_on)!r}): time.sleep(0.01)", cases=6)
+    wait_until(lambda: len(session_of(run)) == 2)
     os.kill(session_of(run)[0], signal.SIGKILL)
+    go_on.touch()
 
     output, error = run.communicate(timeout=60)
 
@@ -125,12 +120,14 @@ def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
     ],
 )
 def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
-    run = start("time.sleep(0.3)", cases=50)
-    wait_for(lambda: len(session_of(run)) == 2)
-    time.sleep(0.2)
+    started = tmp_path / "started"
+    started.mkdir()
+    body = f"open({str(started)!r} + f'/{{os.getpid()}}', 'w'); time.sleep(0.3)"
+    run = start(body, cases=100)
+    wait_until(lambda: len(list(started.iterdir())) == 2)
     run.send_signal(sign)
 
-    _, error = run.communicate(timeout=20)
+    _, error = run.communicate(timeout=60)
 
     assert (run.returncode, error.decode()) == (status, line)
     assert session_of(run) == []
@@ -139,10 +136,10 @@ def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
 
 def test_workers_end_with_a_parent_that_is_killed(start):
     run = start("time.sleep(30)")
-    wait_for(lambda: len(session_of(run)) == 2)
+    wait_until(lambda: len(session_of(run)) == 2)
     run.kill()
 
-    wait_for(lambda: session_of(run) == [])
+    wait_until(lambda: session_of(run) == [], seconds=25)
 
 
 def test_one_worker_without_memory_names_the_case_too(
