@@ -44,8 +44,8 @@ def test_another_archive_is_refused_without_a_reason(tmp_path):
         register(file, other)
     assert str(caught.value) == (
         f"{safe(file)}: team a has sent another archive on 2026-01-01 (SHA-256"
-        " 111111111111, now 222222222222). A team sends one; if it may replace it, say why:"
-        " --new-archive REASON. [H07]"
+        " 111111111111, now 222222222222). A team sends one; if it may replace it, say"
+        " why: --new-archive REASON. [H07]"
     )
     assert read_ledger(file) == (FIRST,)
 
