@@ -59,6 +59,9 @@ _MAGIC = {
     b"\xfd7zXZ": "xz",
 }
 
+_ROOT_FOLDERS = ("bin", "dev", "etc", "lib", "proc", "sbin", "sys", "usr", "var")
+"""What a whole file system has at its top, and no image as it is saved."""
+
 _END = "it is no tar file that can be read to its end"
 _SENSELESS = "its headers make no sense"
 
@@ -299,10 +302,15 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
         If it cannot be read, or two readers could take it for two things.
     """
     names: set[str] = set()
+    is_file_system = False
     with _explained(), path.open("rb") as file:
         content = _TarContent(_unpacked(file, _kind(file)), budget)
         for entry, archive in _entries(content, budget):
             name = posixpath.normpath(entry.name)
+            if name.partition("/")[0] in _ROOT_FOLDERS or name == ".dockerenv":
+                is_file_system = True
+            if is_file_system:
+                continue  # nothing of it matters, but that it ends
             if name.startswith(("/", "..")) or entry.name.endswith("/.."):
                 text = f"it holds {safe(entry.name)}, which lies outside of it"
                 raise BrokenError(text)
@@ -331,6 +339,9 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
             )
         if not content.finish():
             text = "there are other data behind its end"
+            raise BrokenError(text)
+        if is_file_system:
+            text = "it is a file system (docker export), not an image: docker save"
             raise BrokenError(text)
 
 

@@ -506,6 +506,25 @@ def test_many_removed_files_take_no_time(tmp_path):
     assert findings(save(tmp_path, FILES | links, removed)) == []
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param({".dockerenv": b""}, id="docker"),
+        pytest.param({"bin": "-> usr/bin", "boot/x": b""}, id="link"),
+        pytest.param({"etc/hostname": b""}, id="podman"),
+        # What used to be said: "its small files take more than 64 MB".
+        pytest.param({"usr/share/a.json": b"[" + bytes(2**20)}, id="JSON"),
+    ],
+)
+def test_a_file_system_is_called_by_its_name(tmp_path, first):
+    file = tmp_path / "team_a.tar.gz"
+    file.write_bytes(gzip.compress(tar(first | FILES), 1))
+
+    assert findings(file) == [
+        "it is a file system (docker export), not an image: docker save"
+    ]
+
+
 # --- predict.sh -------------------------------------------------------------------
 
 
