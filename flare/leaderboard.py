@@ -52,6 +52,8 @@ class Row:
     """What the rank goes by: a rank, or the mean or median of ranks."""
     values: tuple[float, ...]
     """In the order of the phase's ranked paths."""
+    shown: tuple[str, ...]
+    """What the board shows, in the order of its columns: the score, and the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class Leaderboard:
     """The leaderboard, and the results that are not on it."""
 
     paths: tuple[str, ...]
+    titles: tuple[str, ...]
+    """Of the board's own columns."""
     rows: tuple[Row, ...]
     """Best first."""
     left_out: tuple[tuple[str, str], ...]
@@ -127,12 +131,26 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
             rank=ranks[index],
             rank_score=score,
             values=tuple(value_at(valid[index].metrics, p) for p in phase.ranked),
+            shown=tuple(
+                _shown(valid[index].metrics, paths, phase.score_decimal_places)
+                for _, *paths in phase.columns
+            ),
         )
         for index, score in _sorted_by(scores)
     ]
     return Leaderboard(
-        paths=tuple(phase.ranked), rows=tuple(rows), left_out=tuple(left_out)
+        paths=tuple(phase.ranked),
+        titles=tuple(title for title, *_ in phase.columns),
+        rows=tuple(rows),
+        left_out=tuple(left_out),
     )
+
+
+def _shown(metrics: object, paths: Sequence[str], places: int) -> str:
+    """A value as the board shows it, and its error if it has one."""
+    values = [value_at(metrics, path) for path in paths if path]
+    shown = [f"{v:.{places}f}" if is_rankable(v) else str(v or "-") for v in values]
+    return " ± ".join(shown)
 
 
 def _problem(result: Result, phase: Phase) -> str:
@@ -209,19 +227,19 @@ def find_differences(results: Sequence[Result]) -> str:
 
 
 def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
-    """The leaderboard as text, and what was left out."""
-    places = phase.score_decimal_places
-    header = ["rank", "name", "rank score", *leaderboard.paths]
+    """The leaderboard as text, by the titles of its columns, and what was left out."""
+    header = ["rank", "name", "rank score", *map(printable, leaderboard.titles)]
     lines = [
         [
             str(row.rank),
             printable(row.name),
             f"{float(row.rank_score):g}",
-            *(f"{value:.{places}f}" for value in row.values),
+            *map(printable, row.shown),
         ]
         for row in leaderboard.rows
     ]
-    text = aligned([header, *lines])
+    text = [f"Leaderboard of the phase {printable(phase.title)}:"]
+    text += aligned([header, *lines])
     text += [
         f"A result of {safe(name)} is left out: {why}."
         for name, why in leaderboard.left_out
@@ -232,14 +250,16 @@ def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
 def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
     """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
 
+    After them come the board's own columns, by their titles and as they are shown.
+
     Raises
     ------
     OutputError
         If it cannot be written.
     """
-    columns = ["name", "rank", "rank_score", *leaderboard.paths]
+    columns = ["name", "rank", "rank_score", *leaderboard.paths, *leaderboard.titles]
     rows = [
-        [row.name, row.rank, float(row.rank_score), *row.values]
+        [row.name, row.rank, float(row.rank_score), *row.values, *row.shown]
         for row in leaderboard.rows
     ]
     write_whole(file, csv_text(columns, rows))

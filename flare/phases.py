@@ -154,6 +154,14 @@ class Phase:
         return {self.score_jsonpath: self.score_default_sort} | orders
 
     @property
+    def columns(self) -> tuple[tuple[str, str, str], ...]:
+        """Title and paths of value and error of all columns, the score first."""
+        return (
+            (self.score_title, self.score_jsonpath, self.score_error_jsonpath),
+            *((c.title, c.path, c.error_path) for c in self.extra_results_columns),
+        )
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """All paths, those of errors included."""
         paths = [self.score_jsonpath, self.score_error_jsonpath]

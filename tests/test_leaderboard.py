@@ -227,14 +227,23 @@ def test_the_command(tmp_path):
         "title": "Mine",
         "score_title": "DSC",
         "score_jsonpath": SCORE,
-        "extra_results_columns": [{"title": "NSD", "path": "m.nsd", "order": "desc"}],
+        "score_error_jsonpath": "m.std",
+        "extra_results_columns": [
+            {"title": "NSD", "path": "m.nsd", "order": "desc"},
+            {
+                "title": "Volume (ml)",
+                "path": "m.v",
+                "order": "asc",
+                "exclude_from_ranking": True,
+            },
+        ],
         "scoring_method_choice": "avg",
         "score_decimal_places": 2,
     }
     (tmp_path / "settings.json").write_text(json.dumps({"test": settings}))
     values = {"=a": (0.9, 0.5), "b": (0.8, 0.75), "c": (0.7, None)}
     files = [
-        write(tmp_path / name, json.dumps({"m": {"dsc": dsc, "nsd": nsd}}))
+        write(tmp_path / name, json.dumps({"m": {"dsc": dsc, "nsd": nsd, "std": 0.1}}))
         for name, (dsc, nsd) in values.items()
     ]
     command = [sys.executable, "-m", "flare", "leaderboard", *files]
@@ -249,13 +258,16 @@ def test_the_command(tmp_path):
 
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == (
-        "rank  name  rank score  m.dsc  m.nsd\n"
-        "1     b     1.5         0.80   0.75\n"
-        "1     =a    1.5         0.90   0.50\n"
+        "Leaderboard of the phase Mine:\n"
+        "rank  name  rank score  DSC          NSD   Volume (ml)\n"
+        "1     b     1.5         0.80 ± 0.10  0.75  -\n"
+        "1     =a    1.5         0.90 ± 0.10  0.50  -\n"
         "A result of c is left out: m.nsd is no number (null).\n"
     )
     assert (tmp_path / "board.csv").read_text() == (
-        "name,rank,rank_score,m.dsc,m.nsd\nb,1,1.5,0.8,0.75\n'=a,1,1.5,0.9,0.5\n"
+        "name,rank,rank_score,m.dsc,m.nsd,DSC,NSD,Volume (ml)\n"
+        "b,1,1.5,0.8,0.75,0.80 ± 0.10,0.75,'-\n"
+        "'=a,1,1.5,0.9,0.5,0.90 ± 0.10,0.50,'-\n"
     )
 
 
