@@ -22,11 +22,14 @@ COPY evaluate.py .
 COPY flare flare
 COPY ground-truth ground-truth
 
-# A challenge's name, and the commit of the sources; build.sh sets both.
+# A challenge's name, and the commit of the sources; build.sh sets both. The folders are
+# the platform's.
 ARG CHALLENGE=flare21
 ARG COMMIT=unknown
 ENV FLARE_CHALLENGE=${CHALLENGE} \
-    FLARE_COMMIT=${COMMIT}
+    FLARE_COMMIT=${COMMIT} \
+    FLARE_INPUT=/input \
+    FLARE_OUTPUT=/output
 
 # Any user can read everything, whatever the permissions were outside. A mistake in the
 # challenge file or the labels fails the build, not a participant's evaluation.

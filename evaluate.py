@@ -1,14 +1,13 @@
 """Entry point of the grand-challenge container: the same as ``flare evaluate``."""
 
 import os
-import sys
 
 # NumPy starts threads for linear algebra, of which there is none here, when it is
 # imported: they take a tenth of a second of processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
-    from flare.cli import main
+    from flare.cli import main_evaluate
 except ModuleNotFoundError as error:
     if str(error.name).startswith("flare"):
         raise
@@ -17,4 +16,4 @@ except ModuleNotFoundError as error:
     raise SystemExit(line) from None
 
 if __name__ == "__main__":
-    raise SystemExit(main(["evaluate", *sys.argv[1:]]))
+    raise SystemExit(main_evaluate())

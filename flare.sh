@@ -1,23 +1,40 @@
 #!/usr/bin/env bash
-# Runs a command of the program: check, measure, rank, simulate, leaderboard, challenge,
-# rehearse and others; ./flare.sh -h lists them all.
+# Runs a command of the program.
 #
-# Usage: ./flare.sh COMMAND ...      and      ./flare.sh COMMAND -h
+# Usage: ./flare.sh COMMAND ...      and      ./flare.sh COMMAND --help
+#
+# For participants:
+#   check             Say what the evaluation would refuse.
+#   evaluate          Score a folder of predictions; writes metrics.json.
+#
+# For organisers:
+#   challenge         List, show and validate challenge files.
+#   check-references  Read a challenge file and all reference labels.
+#   rehearse          Run the built image on a submission as the platform would.
+#   phase-settings    Print the settings of three phases of the platform.
+#   leaderboard       Rank several metrics.json as the platform would.
+#   measure           Run teams' images, and measure time and GPU memory.
+#   rank              Rank teams by FLARE's rule, on each case and metric.
+#   simulate          Make up results, to try out a ranking on.
+#
+# For developers:
+#   demonstration     Write the demonstration set, which is synthetic.
 #
 # The same as "python -m flare COMMAND" where everything is installed. Makes a virtual
 # environment in .venv the first time. Needs Python 3.11 or newer.
 set -euo pipefail
+export FLARE_PROGRAM=$0 # messages name what can be typed
 called_from=$PWD
-cd "$(dirname "${BASH_SOURCE[0]}")"
-if [[ ${1-} == --help || $# == 0 ]]; then
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [[ $# == 0 || $1 == --help || $1 == -h || $* == help ]]; then
   set -- --help
-  source scripts/help.sh
+  source "$here/scripts/help.sh"
 fi
+cd "$here"
 source scripts/venv.sh
 
 install_into_venv requirements.txt >&2
 python=$(cd "$(dirname "$PYTHON")" && pwd)/python
-root=$PWD
 cd "$called_from"
 # -P: nothing in the caller's folder stands in for a module.
-PYTHONPATH=$root exec "$python" -P -m flare "$@"
+PYTHONPATH=$here exec "$python" -P -m flare "$@"

@@ -23,7 +23,13 @@ from flare.challenge import (
     challenge_text,
     read_challenge,
 )
-from flare.console import MeasuringProgress, OutcomeError, show_progress
+from flare.console import (
+    VERBATIM,
+    MeasuringProgress,
+    OutcomeError,
+    fits,
+    show_progress,
+)
 from flare.errors import FlareError, InputError
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
@@ -31,6 +37,7 @@ from flare.evaluation import (
     check_references,
     evaluate,
     has_label_maps,
+    references_table,
 )
 from flare.names import printable, safe
 from flare.results import prepare_output, results_table, write_metrics
@@ -68,7 +75,10 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         on_case=show_progress,
     )
     file = write_metrics(results, arguments.output)
-    _log.info("\n%s\n\nWrote %s", results_table(results), file)
+    table = results_table(results)
+    if not fits(table):
+        table = results_table(results, has_std=False)
+    _log.info("\n%s\n\nWrote %s", table, file)
 
 
 def run_check(arguments: argparse.Namespace) -> None:
@@ -199,10 +209,12 @@ def run_measure(arguments: argparse.Namespace) -> None:
         team_table,
         write_refused,
     )
-    from flare.plots import draw_traces
+    from flare.plots import check_plots, draw_traces
     from flare.session import Options
     from flare.weaknesses import find_weaknesses
 
+    if arguments.plots:
+        check_plots()
     challenge = read_challenge(arguments.challenge)
     if arguments.rerun and not arguments.reason.strip():
         problem = "--rerun: no reason was given"
@@ -340,8 +352,10 @@ def run_simulate(arguments: argparse.Namespace) -> None:
 def run_check_references(arguments: argparse.Namespace) -> None:
     """Read a challenge file and all reference labels."""
     challenge = read_challenge(arguments.challenge)
-    count = check_references(arguments.ground_truth, challenge)
-    _log.info("%s: %d reference label maps can be used", challenge.name, count)
+    folder = arguments.folder or arguments.ground_truth
+    found = check_references(folder, challenge)
+    _log.info("%s: %d reference label maps can be used", challenge.name, found.count)
+    _log.info("%s", references_table(found, challenge))
 
 
 def run_list_challenges(_: argparse.Namespace) -> None:
@@ -355,7 +369,8 @@ def run_list_challenges(_: argparse.Namespace) -> None:
 
 def run_show_challenge(arguments: argparse.Namespace) -> None:
     """Print the file of a challenge."""
-    _log.info("%s", challenge_text(arguments.challenge).rstrip("\n"))
+    text = challenge_text(arguments.challenge).rstrip("\n")
+    _log.info("%s", text, extra=VERBATIM)
 
 
 def run_validate_challenge(arguments: argparse.Namespace) -> None:
@@ -402,7 +417,7 @@ def run_phase_settings(arguments: argparse.Namespace) -> None:
     from flare.phases import settings_for
 
     settings = settings_for(read_challenge(arguments.challenge))
-    _log.info("%s", json.dumps(settings, indent=2))
+    _log.info("%s", json.dumps(settings, indent=2), extra=VERBATIM)
 
 
 def run_leaderboard(arguments: argparse.Namespace) -> None:

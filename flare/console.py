@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -19,13 +20,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from flare.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
-from flare.names import safe
+from flare.names import safe, wrapped
 from flare.workers import Attempt
 
 _log = logging.getLogger(__name__)
 
 BAR_WIDTH = 30
 """Characters of the progress bar."""
+
+VERBATIM = {"is_verbatim": True}
+"""With a log record: a file's content, which is printed as it is."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -126,11 +130,35 @@ def _stderr_to_stdout() -> Iterator[int]:
         os.close(real)
 
 
+class _TerminalFormatter(logging.Formatter):
+    """Breaks lines between words where the terminal would break them anywhere."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record, in lines that fit."""
+        text = super().format(record)
+        if getattr(record, "is_verbatim", False):
+            return text
+        return wrapped(text, _columns())
+
+
+def fits(table: str) -> bool:
+    """Whether the lines of a table fit on the terminal; anywhere else, they do."""
+    widest = max(map(len, table.splitlines()), default=0)
+    return not sys.stdout.isatty() or widest <= _columns()
+
+
+def _columns() -> int:
+    """How many characters fit on a line of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
 @contextmanager
 def _log_to_stdout() -> Iterator[None]:
     """Let this program's log be written to stdout for a while."""
     logging.raiseExceptions = False  # a closed stdout is no reason to fail
     log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
+    if sys.stdout.isatty():
+        handler.setFormatter(_TerminalFormatter())
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -178,8 +206,11 @@ def _fitting(line: str) -> str:
 def show_progress(number: int, total: int, attempt: Attempt) -> None:
     """Log one finished case; on a terminal, draw a bar instead."""
     if sys.stdout.isatty():
-        done = BAR_WIDTH * number // total
-        bar = f"[{'#' * done}{'.' * (BAR_WIDTH - done)}] {number}/{total} cases"
+        count = f"{number}/{total} cases"
+        # The last column stays free: some terminals begin a line once it is taken.
+        width = min(BAR_WIDTH, _columns() - len(f"[] {count}") - 1)
+        done = max(width, 0) * number // total
+        bar = f"[{'#' * done}{'.' * (width - done)}] {count}" if width > 0 else count
         sys.stdout.write(f"\r{bar}" + ("\n" if number == total else ""))
         sys.stdout.flush()
         return

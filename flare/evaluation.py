@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import platform
+import statistics
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from flare._version import __version__
 from flare.challenge import (
@@ -32,10 +36,11 @@ from flare.errors import (
     UnexpectedCasesError,
     raise_problems,
 )
+from flare.header import Grid
 from flare.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.jobs import find_job_outputs
 from flare.labelmaps import case_name
-from flare.names import listing, safe
+from flare.names import aligned, listing, safe
 from flare.resources import default_workers
 from flare.results import Provenance, Results
 from flare.scoring import CaseScore, check_headers, read_reference, worst_score
@@ -357,13 +362,25 @@ def has_label_maps(folder: Path) -> bool:
     return folder.is_dir() and bool(find_label_maps(folder, follow_links=True).files)
 
 
-def check_references(ground_truth: Path, challenge: Challenge) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSet:
+    """What the reference labels of a challenge are like."""
+
+    count: int
+    """How many there are."""
+    grids: tuple[Grid, ...] = ()
+    """Of those that were read."""
+    volumes_ml: Mapping[str, tuple[float, ...]]
+    """By organ: its volumes in the label maps that have it, in ml, smallest first."""
+
+
+def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
     """Read all references of a challenge, so that no mistake waits for a submission.
 
     Returns
     -------
-    int
-        How many there are. The demonstration set is not read: it need not fit.
+    ReferenceSet
+        The demonstration set is counted, and not read: it need not fit.
 
     Raises
     ------
@@ -374,10 +391,61 @@ def check_references(ground_truth: Path, challenge: Challenge) -> int:
         problem = "there is no such folder"
         raise GroundTruthError(problem)
     references = find_references(ground_truth)
+    grids = []
+    volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:
-        if not is_demonstration(file.case):
-            read_reference(file, challenge)
-    return len(references)
+        if is_demonstration(file.case):
+            continue
+        reference = read_reference(file, challenge)
+        grids.append(reference.grid)
+        voxels = np.bincount(reference.labels.ravel(), minlength=256)
+        voxel_ml = math.prod(reference.grid.spacing) / 1000
+        for organ in challenge.organs:
+            if voxels[organ.label]:
+                volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
+    return ReferenceSet(
+        count=len(references),
+        grids=tuple(grids),
+        volumes_ml={name: tuple(sorted(found)) for name, found in volumes.items()},
+    )
+
+
+def references_table(found: ReferenceSet, challenge: Challenge) -> str:
+    """How often each organ is there, how large, and on what grids; for organisers."""
+    count = len(found.grids)
+    if not count:
+        return "They are the demonstration set, which was not read."
+    rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
+    for organ in challenge.organs:
+        volumes = found.volumes_ml[organ.name]
+        texts = ["-", "-", "-"]
+        if volumes:
+            middle = statistics.median(volumes)
+            texts = [f"{v:.1f} ml" for v in (volumes[0], middle, volumes[-1])]
+        rows.append((organ.name, f"{len(volumes)} of {count}", *texts))
+    lines = aligned(rows)
+    for axis, name in enumerate("zyx"):
+        lengths = [grid.spacing[axis] for grid in found.grids]
+        sizes = [grid.shape[axis] for grid in found.grids]
+        lines.append(
+            f"Along {name}: spacing {_span(f'{v:g}' for v in _ends(lengths))} mm,"
+            f" {_span(str(v) for v in _ends(sizes))} voxels"
+        )
+    absent = [name for name, volumes in found.volumes_ml.items() if not volumes]
+    if absent:
+        challenge_is = f"is --challenge {challenge.key} the right one?"
+        lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+    return "\n".join(lines)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """The smallest and the largest of some numbers."""
+    return min(values), max(values)
+
+
+def _span(ends: Iterable[str]) -> str:
+    """A range in words; one number, if its ends are alike."""
+    return " to ".join(dict.fromkeys(ends))
 
 
 def source_commit() -> str:

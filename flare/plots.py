@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 from pathlib import Path
 
 from flare.errors import MeasurementError, OutputError
@@ -10,6 +11,28 @@ from flare.names import safe, why
 from flare.teamfolders import TRACES
 
 PLOTS = "plots"
+
+
+_ROOT = Path(__file__).parents[1]
+
+
+def check_plots() -> None:
+    """See that there is what pictures are drawn with.
+
+    Raises
+    ------
+    MeasurementError
+        If matplotlib is not installed; says how to install it here.
+    """
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ModuleNotFoundError as error:
+        is_checkout = (_ROOT / "pyproject.toml").is_file()
+        command = ".venv/bin/pip install '.[plots]'"
+        remedy = f"Install it: {command if is_checkout else 'pip install matplotlib'}."
+        problem = "matplotlib is not installed"
+        option = "--plots"
+        raise MeasurementError(option, problem, remedy) from error
 
 
 def draw_traces(folder: Path) -> tuple[Path, ...]:
@@ -22,13 +45,9 @@ def draw_traces(folder: Path) -> tuple[Path, ...]:
     OutputError
         If a picture cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        option = "--plots"
-        problem = "matplotlib is not installed"
-        remedy = "Install it: pip install '.[plots]'."
-        raise MeasurementError(option, problem, remedy) from error
+    check_plots()
+    from matplotlib.figure import Figure
+
     written = []
     for trace in sorted((folder / TRACES).glob("*.csv")):
         with trace.open(encoding="utf-8", newline="") as content:

@@ -188,16 +188,18 @@ def _output_error(folder: Path, error: OSError) -> OutputError:
     return OutputError(f"{safe(folder)}: {FILE_NAME} cannot be written here ({reason})")
 
 
-def results_table(results: Results) -> str:
-    """Mean and standard deviation of each organ, for people to read."""
+def results_table(results: Results, *, has_std: bool = True) -> str:
+    """Mean, and standard deviation, of each organ, for people to read."""
     metrics = results.metrics
-    rows = [["", "DSC", "", "NSD", ""], ["", "mean", "std", "mean", "std"]]
+    names = ("mean", "std") if has_std else ("mean",)
+    rest = [""] * (len(names) - 1)
+    rows = [["", "DSC", *rest, "NSD", *rest], ["", *names, *names]]
     for metric in metrics:
         if metric.startswith("dsc"):
             numbers = [
                 statistics(metrics[f"{kind}{metric[3:]}"]) for kind in ("dsc", "nsd")
             ]
-            cells = [number[name] for number in numbers for name in ("mean", "std")]
+            cells = [number[name] for number in numbers for name in names]
             texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
             rows.append([metric[4:] or "mean of organs", *texts])
     width = max(len(row[0]) for row in rows)

@@ -1,6 +1,7 @@
 """What a run says: progress, and the one line on stderr."""
 
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def test_progress_is_a_line_per_case(monkeypatch, caplog):
 def test_progress_on_a_terminal_is_a_bar(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
 
     console.show_progress(1, 2, attempt(1))
     console.show_progress(2, 2, attempt(2))
@@ -62,6 +64,74 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch):
     assert terminal.getvalue() == (
         f"\r[{'#' * half}{'.' * half}] 1/2 cases\r[{'#' * full}] 2/2 cases\n"
     )
+
+
+@pytest.mark.parametrize("columns", [10, 12, 20, 30, 46])
+def test_progress_fits_a_narrow_terminal(monkeypatch, columns):
+    """The last column stays free, where it can."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    for number in range(1, 51):
+        console.show_progress(number, 50, attempt(number))
+
+    lines = terminal.getvalue().rstrip("\n").split("\r")[1:]
+    assert len(lines) == 50
+    assert max(map(len, lines)) < max(columns, len("50/50 cases") + 1)
+    assert lines[24].endswith("25/50 cases")
+    if columns == 30:  # 15 characters of the bar fit, half of which are seven
+        assert lines[24] == "[#######........] 25/50 cases"
+
+
+TEXT = """Checked 5 label maps by the rules of FLARE 2021. They have:
+  liver     in 5 of 5
+one-word-that-is-longer-than-any-line-could-be
+"""
+VERBATIM = "# the content of a file, which somebody may copy"
+
+
+def log_text():
+    """A command that prints a text, and the content of a file."""
+    logging.getLogger("flare.commands").info("%s", TEXT)
+    logging.getLogger("flare.commands").info(VERBATIM, extra=console.VERBATIM)
+
+
+def test_on_a_terminal_lines_are_broken_between_words(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "30")
+
+    assert console.run_command(log_text) == 0
+
+    assert (
+        terminal.getvalue()
+        == f"""Checked 5 label maps by the
+  rules of FLARE 2021. They
+  have:
+  liver     in 5 of 5
+one-word-that-is-longer-than-any-line-could-be
+
+{VERBATIM}
+"""
+    )
+
+
+def test_what_is_piped_stays_as_it_is(monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", "30")
+
+    assert console.run_command(log_text) == 0
+
+    assert capfd.readouterr().out == f"{TEXT}\n{VERBATIM}\n"
+    assert console.fits("x" * 31)
+
+
+def test_a_table_fits_the_terminal_or_not(monkeypatch):
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "30")
+
+    assert console.fits(f"short\n{'x' * 30}")
+    assert not console.fits(f"short\n{'x' * 31}")
 
 
 def raising(error):

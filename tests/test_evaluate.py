@@ -14,8 +14,9 @@ import pytest
 import SimpleITK as sitk
 
 import flare
+from flare.cli import version_text
 from flare.errors import DemonstrationSetError, GroundTruthError, InputError
-from flare.evaluation import source_commit
+from flare.evaluation import check_references, references_table, source_commit
 from tests.builders import (
     AFFINE,
     ORGANS,
@@ -940,10 +941,28 @@ def test_a_mistake_in_a_challenge_file(predictions, ground_truth, output, tmp_pa
     assert b"mine.toml: organs is missing. Every key is explained in" in run.stderr
 
 
+FOLDERS = ("--input", "a", "--output", "b")
+
+PROGRAMS = {
+    "python evaluate.py": ("evaluate.py",),
+    "flare evaluate": ("-m", "flare", "evaluate"),
+}
+"""By the names that messages have for them."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--wokers", "2"], "unrecognized arguments: --wokers 2"),
+        (["--wokers", "2"], "no such option: --wokers (did you mean --workers?)"),
+        (
+            ["--on-bad-case=good"],
+            "argument --on-bad-case: invalid choice: 'good'"
+            " (choose from 'refuse', 'worst')",
+        ),
+        (["--wokers=2"], "no such option: --wokers (did you mean --workers?)"),
+        (["-x"], "no such option: -x"),
+        (["x", *FOLDERS], "unrecognized arguments: x"),
+        ([], "the following arguments are required: --input, --output"),
         (["--workers", "0"], "argument --workers: '0' is not a whole number above 0"),
         (
             ["--workers", "two"],
@@ -952,17 +971,36 @@ def test_a_mistake_in_a_challenge_file(predictions, ground_truth, output, tmp_pa
         (["--input"], "argument --input: expected one argument"),
     ],
 )
-def test_a_usage_error_is_one_line_and_status_2(arguments, message):
-    run = run_program(*arguments)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_usage_error_is_one_line_and_status_2(program, arguments, message):
+    """And names the program as it was called."""
+    run = run_program(*arguments, program=PROGRAMS[program])
 
-    assert run.returncode == 2
-    assert re.fullmatch(
-        rf"flare( evaluate)?: {re.escape(message)}; see flare( evaluate)? --help\n",
-        run.stderr.decode(),
-    )
+    assert (run.returncode, run.stdout) == (2, b"")
+    found = re.sub(r"choose from (\w+), (\w+)", r"choose from '\1', '\2'",
+                   run.stderr.decode())  # fmt: skip  # Python 3.12 has no quotes
+    assert found == f"{program}: {message}; see {program} --help\n"
 
 
 # --- Environment, command line, processes -----------------------------------------
+
+
+def test_in_the_image_folders_are_those_of_the_platform(
+    predictions, ground_truth, output
+):
+    """Which sets two variables; elsewhere nothing is ever written to /output."""
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^ENV (.*\\\n)* *FLARE_INPUT=/input \\$", dockerfile, re.M)
+    assert re.search(r"^ENV (.*\\\n)* *FLARE_OUTPUT=/output$", dockerfile, re.M)
+    folders = {"FLARE_INPUT": str(predictions), "FLARE_OUTPUT": str(output)}
+
+    run = run_program("--ground-truth", ground_truth, env=os.environ | folders)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert (output / "metrics.json").exists()
+    run = run_program(env=os.environ | {"FLARE_INPUT": "", "FLARE_OUTPUT": "/output"})
+    assert run.returncode == 2
+    assert b"the following arguments are required: --input; see" in run.stderr
 
 
 def test_environment_variables_stand_in_for_arguments(
@@ -982,15 +1020,26 @@ def test_environment_variables_stand_in_for_arguments(
 
 
 def test_the_program_has_three_names_and_a_version():
-    for program in (("evaluate.py",), ("-m", "flare")):
-        run = run_program("--version", program=program)
-        assert run.returncode == 0
-        text = f"flare {flare.__version__} ({source_commit()})\n"
-        assert run.stdout.decode() == text
+    commit = source_commit()
+    text = f"flare {flare.__version__}"
+    text += "\n" if commit == "unknown" else f" ({commit})\n"
+    for program, word in (
+        *((("evaluate.py",), "--version"), (("evaluate.py",), "-V")),
+        *((("-m", "flare"), "--version"), (("-m", "flare"), "-V")),
+        (("-m", "flare"), "version"),
+    ):
+        run = run_program(word, program=program)
+        assert (run.returncode, run.stdout.decode()) == (0, text)
     for program in (("evaluate.py",), ("-m", "flare", "evaluate")):
         run = run_program("--help", program=program)
         assert run.returncode == 0
         assert b"--ground-truth" in run.stdout
+
+
+def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
+    monkeypatch.setattr("flare.cli.source_commit", lambda: "unknown")
+
+    assert version_text() == f"flare {flare.__version__}"
 
 
 @pytest.mark.tools("git")
@@ -1103,11 +1152,25 @@ def test_empty_environment_variables_are_none(predictions, ground_truth, output)
 
 
 def test_organisers_can_check_their_labels(ground_truth, tmp_path):
-    command = ("check-references", "--ground-truth", ground_truth)
+    command = ("check-references", ground_truth)
 
     run = run_program(*command, program=("-m", "flare"))
     assert (run.returncode, run.stderr) == (0, b"")
-    assert b"FLARE 2021: 3 reference label maps can be used" in run.stdout
+    # Voxels of 2.5 x 0.8 x 0.8 = 1.6 cubic mm: the liver has 6 x 7 x 7 of them, the
+    # kidney 4 x 4 x 4, the spleen 4 x 5 x 4, the pancreas 2 x 2 x 7.
+    assert run.stdout.decode() == (
+        "FLARE 2021: 3 reference label maps can be used\n"
+        "          in      smallest  median  largest\n"
+        "liver     3 of 3  0.5 ml    0.5 ml  0.5 ml\n"
+        "kidney    3 of 3  0.1 ml    0.1 ml  0.1 ml\n"
+        "spleen    3 of 3  0.1 ml    0.1 ml  0.1 ml\n"
+        "pancreas  3 of 3  0.0 ml    0.0 ml  0.0 ml\n"
+        "Along z: spacing 2.5 mm, 10 voxels\n"
+        "Along y: spacing 0.8 mm, 16 voxels\n"
+        "Along x: spacing 0.8 mm, 20 voxels\n"
+    )
+    option = ("check-references", "--ground-truth", ground_truth)
+    assert run_program(*option, program=("-m", "flare")).stdout == run.stdout
 
     write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
     run = run_program(*command, program=("-m", "flare"))
@@ -1130,6 +1193,32 @@ def test_the_demonstration_set_need_not_fit_a_challenge_of_ones_own(tmp_path):
     run = run_program("check-references", "--challenge", file, program=("-m", "flare"))
 
     assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.endswith(b"the demonstration set, which was not read.\n")
+
+
+def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
+    """Livers of 5 voxels of 1 ml and 10 of 2 ml, and a spleen of one; nothing else."""
+    labels = np.zeros((2, 3, 4), dtype=np.uint8)
+    labels.flat[:5] = 1
+    write_nifti(tmp_path / "a.nii.gz", labels, affine=np.eye(4) * 10, spacing=[10] * 3)
+    labels.flat[:10], labels.flat[10] = 1, 3
+    affine = np.diag([10.0, 10, 20, 1])
+    write_nifti(tmp_path / "b.nii.gz", labels, affine=affine, spacing=(20, 10, 10))
+    challenge = flare.read_challenge("flare21")
+
+    table = references_table(check_references(tmp_path, challenge), challenge)
+
+    assert table.splitlines() == [
+        "          in      smallest  median   largest",
+        "liver     2 of 2  5.0 ml    12.5 ml  20.0 ml",
+        "kidney    0 of 2  -         -        -",
+        "spleen    1 of 2  2.0 ml    2.0 ml   2.0 ml",
+        "pancreas  0 of 2  -         -        -",
+        "Along z: spacing 10 to 20 mm, 2 voxels",
+        "Along y: spacing 10 mm, 3 voxels",
+        "Along x: spacing 10 mm, 4 voxels",
+        "No label map has kidney, pancreas: is --challenge flare21 the right one?",
+    ]
 
 
 def test_a_reader_who_leaves_early_does_no_harm(predictions, ground_truth, output):

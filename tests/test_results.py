@@ -56,6 +56,19 @@ def make_results(*cases):
 TWO = make_results(case_score("a", 0.5, 0.25), case_score("b", 1.0, 0.75))
 
 
+def test_a_table_for_a_narrow_terminal_has_the_means_alone():
+    """So that those of FLARE21 fit into 30 columns."""
+    assert results_table(TWO, has_std=False).splitlines() == [
+        "                   DSC     NSD",
+        "                  mean    mean",
+        "liver           0.7500  0.5000",
+        "kidney          0.7500  0.5000",
+        "spleen          0.7500  0.5000",
+        "pancreas        0.7500  0.5000",
+        "mean of organs  0.7500  0.5000",
+    ]
+
+
 def test_results_show_themselves_in_one_short_line():
     """The means of 0.5 and 1, and of 0.25 and 0.75."""
     assert repr(TWO) == "<Results: flare21, 2 cases, DSC 0.7500, NSD 0.5000>"
