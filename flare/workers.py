@@ -82,7 +82,9 @@ def score_cases(
     left = list(pairs)
     try:
         with _pool(workers) as pool:
-            for result in pool.map(attempt, pairs):
+            with _sigterm_waits():
+                results = pool.map(attempt, pairs)
+            for result in results:
                 left.pop(0)
                 yield result
     except (BrokenProcessPool, MemoryError) as error:
@@ -104,7 +106,9 @@ def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
     """Score one case in a process of its own, so that its end is not ours."""
     try:
         with _pool(1) as pool:
-            return pool.submit(attempt, pair).result()
+            with _sigterm_waits():
+                result = pool.submit(attempt, pair)
+            return result.result()
     except (BrokenProcessPool, MemoryError) as error:
         raise _worker_error(pair, error) from error
 
@@ -131,10 +135,29 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _sigterm_waits() -> Iterator[None]:
+    """Let workers be forked so that none misses a SIGTERM; it waits until they begin.
+
+    Python forgets a signal that comes while a child is set up. When a worker dies, the
+    pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_worker(parent: int) -> None:
     """Leave signals to the parent, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     _end_with(parent)
 
 

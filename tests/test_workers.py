@@ -1,6 +1,7 @@
 """Workers that die: the evaluation goes on or says why not; nothing stays behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 import os, signal, sys, time
 import flare.cli, flare.workers
+{before}
 real = flare.workers.score_case
 def score_case(pair, challenge):
     {body}
@@ -33,7 +35,7 @@ def start(tmp_path):
     """Start an evaluation whose workers first do something else; two workers."""
     runs = []
 
-    def start_program(body, cases=4):
+    def start_program(body, cases=4, before=""):
         names = case_names(cases)
         folders = [
             *("--input", write_cases(tmp_path / "input", names)),
@@ -41,7 +43,12 @@ def start(tmp_path):
             *("--output", tmp_path / "output", "--workers", "2"),
         ]
         run = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(body=body), *map(str, folders)],
+            [
+                sys.executable,
+                "-c",
+                PROGRAM.format(body=body, before=before),
+                *map(str, folders),
+            ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -132,6 +139,24 @@ def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
     assert (run.returncode, error.decode()) == (status, line)
     assert session_of(run) == []
     assert list((tmp_path / "output").iterdir()) == []
+
+
+def test_no_worker_misses_a_signal_while_it_is_set_up(start):
+    """Python forgets what comes then: it has to wait until the worker has begun."""
+    tell = (  # in one piece, whatever else is written meanwhile
+        "os.write(1, (when + str(signal.SIGTERM in"
+        " signal.pthread_sigmask(signal.SIG_BLOCK, ())) + '\\n').encode())"
+    )
+    run = start(
+        f"when = 'scoring '; {tell}",
+        before=f"os.register_at_fork(after_in_child=lambda when='': {tell})",
+    )
+
+    output, error = run.communicate(timeout=60)
+
+    assert (run.returncode, error) == (0, b"")
+    words = re.findall(r"^(scoring )?(True|False)$", output.decode(), re.MULTILINE)
+    assert sorted(words) == 2 * [("", "True")] + 4 * [("scoring ", "False")]
 
 
 def test_workers_end_with_a_parent_that_is_killed(start):
