@@ -509,7 +509,7 @@ def test_many_removed_files_take_no_time(tmp_path):
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param({".dockerenv": b""}, id="docker"),
+        pytest.param({".dockerenv": b""}, id="of docker"),
         pytest.param({"bin": "-> usr/bin", "boot/x": b""}, id="link"),
         pytest.param({"etc/hostname": b""}, id="podman"),
         # What used to be said: "its small files take more than 64 MB".
