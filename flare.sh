@@ -14,6 +14,7 @@
 #   phase-settings    Print the settings of three phases of the platform.
 #   leaderboard       Rank several metrics.json as the platform would.
 #   measure           Run teams' images, and measure time and GPU memory.
+#   rescore           Score kept predictions anew, when rules or references changed.
 #   rank              Rank teams by FLARE's rule, on each case and metric.
 #   simulate          Make up results, to try out a ranking on.
 #

@@ -25,6 +25,7 @@ from flare.commands import (
     run_phase_settings,
     run_rank,
     run_rehearse,
+    run_rescore,
     run_show_challenge,
     run_simulate,
     run_validate_challenge,
@@ -50,6 +51,7 @@ COMMANDS = {
         "phase-settings": "Print the settings of three phases of the platform.",
         "leaderboard": "Rank several metrics.json as the platform would.",
         "measure": "Run teams' images, and measure time and GPU memory.",
+        "rescore": "Score kept predictions anew, when rules or references changed.",
         "rank": "Rank teams by FLARE's rule, on each case and metric.",
         "simulate": "Make up results, to try out a ranking on.",
     },
@@ -225,6 +227,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     _add_workers(command)
 
     _add_measure_command(commands)
+    _add_rescore_command(commands)
     _add_rank_command(commands)
 
     command = _add_command(commands, "check-references")
@@ -350,6 +353,24 @@ def _add_evaluate_arguments(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Round the numbers in metrics.json to N decimals (default: not at all).",
     )
+
+
+def _add_rescore_command(commands: argparse._SubParsersAction[_Parser]) -> None:
+    """Add the command that scores kept predictions anew."""
+    command = _add_command(commands, "rescore")
+    command.set_defaults(command=run_rescore)
+    command.add_argument(
+        "results", type=Path, metavar="RESULTS", help="What flare measure has written."
+    )
+    command.add_argument(
+        "--ground-truth",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="The reference labels.",
+    )
+    _add_challenge(command)
+    _add_workers(command)
 
 
 def _add_rank_command(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -29,8 +29,9 @@ from flare.console import (
     OutcomeError,
     fits,
     show_progress,
+    stopping_with,
 )
-from flare.errors import FlareError, InputError
+from flare.errors import FlareError, InputError, StoppedError
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -204,6 +205,8 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.engine import Engine
     from flare.hostload import choose_caches
     from flare.measuring import (
+        Failures,
+        count_done,
         evaluate_team,
         measure,
         team_table,
@@ -233,14 +236,41 @@ def run_measure(arguments: argparse.Namespace) -> None:
     results = arguments.output
     if len(files) == 1 and results.name == archives[0].team:
         results = results.parent
-    if len(good) < len(archives):
-        write_refused(archives, results)
+    write_refused(archives, results)
     failed: tuple[tuple[str, FlareError], ...] = ()
     engine = Engine()
+    scoring = Failures()
+    progress = MeasuringProgress()
+
+    def finish(team: str) -> None:
+        """Score a team, and show what came of it."""
+        progress.clear()
+        folder = results / team
+        scored = None
+        with scoring.noted(team):
+            if arguments.ground_truth:
+                truth, workers = arguments.ground_truth, arguments.workers
+                scored = evaluate_team(folder, truth, challenge, workers)
+            if arguments.plots:
+                draw_traces(folder)
+        with scoring.noted(team):
+            _log.info("\n%s", team_table(folder, team, scored))
+        if team in scoring.found:
+            _log.info("%s: measured, but not scored: %s", team, scoring.found[team])
+
+    def kept() -> StoppedError:
+        """What Ctrl-C has not taken away."""
+        done = sum(count_done(results / archive.team) for archive in good)
+        of = len(good) * len(cases)
+        return StoppedError(
+            "Measuring was interrupted",
+            f"{done} of {of} cases are measured and kept; the same command goes on.",
+        )
+
     if good:
         for weakness in find_weaknesses(engine.describe()):
             _log.info("Before you run images of others: %s", weakness)
-        with _open_limits(arguments) as (limits, gpu):
+        with stopping_with(kept), _open_limits(arguments) as (limits, gpu):
             options = Options(
                 limits=limits,
                 interval_s=arguments.interval,
@@ -263,26 +293,47 @@ def run_measure(arguments: argparse.Namespace) -> None:
                 engine=engine,
                 options=options,
                 gpu=gpu,
-                on_run=MeasuringProgress(),
+                on_run=progress,
+                on_team=finish,
             )
     for team, error in failed:
         _log.info("%s: not measured to the end: %s", team, error)
-    unmeasured = {team for team, _ in failed}
-    for archive in good:
-        folder = results / archive.team
-        if archive.team in unmeasured:
-            continue
-        if arguments.ground_truth:
-            truth = arguments.ground_truth
-            evaluate_team(folder, truth, challenge, cases, arguments.workers)
-        if arguments.plots:
-            draw_traces(folder)
-        _log.info("\n%s", team_table(folder, archive.team))
     problems: list[FlareError] = [a.problems[0] for a in archives if a.problems]
     problems += [error for _, error in failed]
-    if problems:
-        others = f" (and {len(problems) - 1} other teams)" if problems[1:] else ""
-        line = f"{problems[0]}{others}"
+    line = str(problems[0]) if problems else ""
+    if not problems and scoring.found:
+        team, error = next(iter(scoring.found.items()))
+        line = f"{team}: measured, but not scored: {error}"
+    others = len({*dict(failed), *scoring.found}) + len(archives) - len(good) - 1
+    if line:
+        raise OutcomeError(f"{line} (and {others} other teams)" if others > 0 else line)
+
+
+def run_rescore(arguments: argparse.Namespace) -> None:
+    """Score kept predictions anew, and keep what was measured."""
+    from flare.rescoring import Rescored, rescore, rescored_table
+
+    challenge = read_challenge(arguments.challenge)
+
+    def tell(found: Rescored) -> None:
+        """Say what became of a team."""
+        if found.error:
+            _log.info("%s: not scored: %s", safe(found.team), found.error)
+        for line in found.zeros:
+            _log.info("%s: %s", safe(found.team), line)
+
+    teams = rescore(
+        arguments.results,
+        arguments.ground_truth,
+        challenge,
+        workers=arguments.workers,
+        on_team=tell,
+    )
+    _log.info("\n%s", rescored_table(teams))
+    errors = [(found.team, found.error) for found in teams if found.error]
+    if errors:
+        others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
+        line = f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}"
         raise OutcomeError(line)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import sys
 import time
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from unicodedata import east_asian_width
 
 from flare.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
 from flare.names import safe, wrapped
@@ -26,7 +26,18 @@ from flare.workers import Attempt
 _log = logging.getLogger(__name__)
 
 BAR_WIDTH = 30
-"""Characters of the progress bar."""
+"""Characters of the progress bar, where there is room for so many."""
+
+LEAST_BAR = 8
+"""A shorter bar tells nothing, and is left out."""
+
+LEAST_TEXT = 12
+"""So many columns team, case and status need before the time left is told."""
+
+COLUMNS = 80
+"""Of a terminal that does not tell."""
+
+_GAP = "..."
 
 VERBATIM = {"is_verbatim": True}
 """With a log record: a file's content, which is printed as it is."""
@@ -75,10 +86,10 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
     except MemoryError:
         _log_traceback()
         return 1, str(WorkerError("The evaluation ran out of memory"))
-    except KeyboardInterrupt:
-        return INTERRUPTED, str(StoppedError("The evaluation was interrupted"))
-    except _TerminatedError:
-        return TERMINATED, str(StoppedError("The evaluation was terminated"))
+    except KeyboardInterrupt as error:
+        return INTERRUPTED, _stopped(error, "The evaluation was interrupted")
+    except _TerminatedError as error:
+        return TERMINATED, _stopped(error, "The evaluation was terminated")
     except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
         _log_traceback()
         where = f"{type(error).__name__} in {_place(error)}"
@@ -87,6 +98,22 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
             " the organisers have the log. [X01]"
         )
     return 0, ""
+
+
+@contextmanager
+def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
+    """Let whoever stops the program within the block be told this, in its words."""
+    try:
+        yield
+    except (KeyboardInterrupt, _TerminatedError) as error:
+        error.args = (tell(),)
+        raise
+
+
+def _stopped(error: BaseException, problem: str) -> str:
+    """What whoever has stopped the program is told."""
+    told = next((a for a in error.args if isinstance(a, StoppedError)), None)
+    return str(told or StoppedError(problem))
 
 
 def _log_traceback() -> None:
@@ -147,71 +174,55 @@ def fits(table: str) -> bool:
     return not sys.stdout.isatty() or widest <= _columns()
 
 
-def _columns() -> int:
-    """How many characters fit on a line of the terminal."""
-    return shutil.get_terminal_size().columns
-
-
-@contextmanager
-def _log_to_stdout() -> Iterator[None]:
-    """Let this program's log be written to stdout for a while."""
-    logging.raiseExceptions = False  # a closed stdout is no reason to fail
-    log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
-    if sys.stdout.isatty():
-        handler.setFormatter(_TerminalFormatter())
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
-
-
-@contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
-    process = os.getpid()
-
-    def terminate(*_: object) -> NoReturn:
-        if os.getpid() != process:
-            # A worker that was just forked, and has not yet a handler of its own. What
-            # is raised here may be ignored there, and the worker would live for ever.
-            os._exit(TERMINATED)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _TerminatedError
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _flush_stdout() -> None:
-    """Flush stdout; if nobody reads it any more, let Python not complain at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def _fitting(line: str) -> str:
     """A text as one line of valid UTF-8 that the platform keeps whole."""
     content = " ".join(line.split()).encode("utf-8", "backslashreplace")
     return content[: MESSAGE_LIMIT - 1].decode("utf-8", "ignore")
 
 
+def _columns() -> int:
+    """How many characters fit on a line of the terminal."""
+    return shutil.get_terminal_size((COLUMNS, 24)).columns
+
+
+def _width(text: str) -> int:
+    """How many columns a text takes: letters of the Far East take two."""
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _shortened(text: str, width: int) -> str:
+    """A text in so many columns, the middle left out if need be."""
+    if _width(text) <= width:
+        return text
+    start, end = "", ""
+    for number in range(len(text)):
+        is_start = number % 2 == 0
+        char = text[number // 2] if is_start else text[-1 - number // 2]
+        if _width(start) + _width(end) + _width(char) + len(_GAP) > width:
+            break
+        start, end = (start + char, end) if is_start else (start, char + end)
+    return f"{start}{_GAP}{end}"[: max(width, 0)]
+
+
+def _bar(done: int, total: int, width: int) -> str:
+    """A progress bar of so many columns, or nothing if that is not enough for one."""
+    width = min(width, BAR_WIDTH + 2) - 2
+    if width < LEAST_BAR:
+        return ""
+    full = width * done // total
+    return f"[{'#' * full}{'.' * (width - full)}]"
+
+
 def show_progress(number: int, total: int, attempt: Attempt) -> None:
     """Log one finished case; on a terminal, draw a bar instead."""
     if sys.stdout.isatty():
-        count = f"{number}/{total} cases"
-        # The last column stays free: some terminals begin a line once it is taken.
-        width = min(BAR_WIDTH, _columns() - len(f"[] {count}") - 1)
-        done = max(width, 0) * number // total
-        bar = f"[{'#' * done}{'.' * (width - done)}] {count}" if width > 0 else count
-        sys.stdout.write(f"\r{bar}" + ("\n" if number == total else ""))
+        text = f" {number}/{total} cases"
+        bar = _bar(number, total, _columns() - 1 - len(text))
+        line = f"{bar}{text}" if bar else _shortened(text.strip(), _columns() - 1)
+        sys.stdout.write(f"\r{line}" + ("\n" if number == total else ""))
         sys.stdout.flush()
         return
     if attempt.score:
@@ -229,21 +240,41 @@ class MeasuringProgress:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
+        self._is_drawn = False
 
     def __call__(
         self, team: str, case: str, status: str, number: int, total: int
     ) -> None:
-        """Log one finished case; on a terminal, draw a bar below it."""
+        """Log one finished case; on a terminal, draw a bar that fits in one line."""
         passed = self._clock() - self._start
         left = passed / number * (total - number)
         remaining = f"about {left / 60:.0f} min left" if number < total else "done"
         position = f"[{number:0{len(str(total))}}/{total}]"
-        line = f"{position} {safe(team)} {safe(case)}: {status}; {remaining}"
+        what = f"{safe(team)} {safe(case)}: {status}"
         if not sys.stdout.isatty():
-            _log.info("%s", line)
+            _log.info("%s %s; %s", position, what, remaining)
             return
-        done = BAR_WIDTH * number // total
-        bar = f"[{'#' * done}{'.' * (BAR_WIDTH - done)}]"
+        # The last column stays free: some terminals begin a new line behind it. What
+        # is least needed goes first: the bar, the middle of the names, the time left.
+        room = _columns() - 1
+        line = f"{position} {what}; {remaining}"
+        bar = _bar(number, total, room - _width(line) - 1)
+        if bar:
+            line = f"{bar} {line}"
+        elif _width(line) > room:
+            ends = [f"; {remaining}", ""]
+            fitting = [end for end in ends if room - len(position + end) > LEAST_TEXT]
+            end = (fitting or ends[1:])[0]
+            names = _shortened(what, room - len(position) - 1 - len(end))
+            line = _shortened(f"{position} {names}{end}", room)
         end = "\n" if number == total else ""
-        sys.stdout.write(f"\r\x1b[K{bar} {line}{end}")
+        sys.stdout.write(f"\r\x1b[K{line}{end}")
         sys.stdout.flush()
+        self._is_drawn = number < total
+
+    def clear(self) -> None:
+        """Remove the bar, before something else is written."""
+        if self._is_drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._is_drawn = False

@@ -437,10 +437,12 @@ class RankingError(OrganiserError):
     code = "G06"
     remedy = 'README says what results have to look like, under "The final ranking".'
 
-    def __init__(self, file: str, problem: str) -> None:
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
         self.problem = problem
         self.finding = f"{safe(file)}: {problem}"
+        if remedy:
+            self.remedy = remedy
 
 
 class GroundTruthError(OrganiserError):

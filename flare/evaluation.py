@@ -43,6 +43,7 @@ from flare.labelmaps import case_name
 from flare.names import aligned, listing, safe
 from flare.resources import default_workers
 from flare.results import Provenance, Results
+from flare.rulebook import rules_digest, scoring_rules
 from flare.scoring import CaseScore, check_headers, read_reference, worst_score
 from flare.submission import (
     CasePair,
@@ -132,6 +133,7 @@ def evaluate(
     _check_count("workers", workers, least=1)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
+    given = challenge
     challenge = _with_options(challenge, grid, unknown_labels)
     references, submitted = find_files(
         Path(predictions),
@@ -183,7 +185,7 @@ def evaluate(
         ),
         warnings=tuple(warnings),
         provenance=_provenance(
-            challenge, _reference_source(Path(ground_truth)), references, options
+            given, _reference_source(Path(ground_truth)), references, options
         ),
         decimals=decimals,
     )
@@ -476,11 +478,12 @@ def source_commit() -> str:
 
 def _log_folder(folder: Folder) -> None:
     """Tell what was found, and what was left out."""
-    _log.info(
-        "Found %d label maps: %s",
-        len(folder.files),
-        listing(file.name for file in folder.files),
-    )
+    if folder.files:
+        _log.info(
+            "Found %d label maps: %s",
+            len(folder.files),
+            listing(file.name for file in folder.files),
+        )
     if folder.ignored:
         _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
 
@@ -492,9 +495,12 @@ def _provenance(
     options: Mapping[str, str],
 ) -> Provenance:
     """Describe this run."""
+    rules = scoring_rules(challenge)
     return Provenance(
         challenge=challenge.key,
         challenge_sha256=challenge.checksum,
+        rules=rules,
+        rules_sha256=rules_digest(rules),
         version=__version__,
         commit=source_commit(),
         references=source,

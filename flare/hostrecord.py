@@ -30,6 +30,8 @@ class Record:
         Where it is, or will be.
     settings : mapping
         What must not change while a team is measured.
+    former : mapping, optional
+        Settings that records of earlier versions have in the place of new ones.
 
     Raises
     ------
@@ -37,7 +39,12 @@ class Record:
         If it is there, and has other settings.
     """
 
-    def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        settings: Mapping[str, Any],
+        former: Mapping[str, Any] | None = None,
+    ) -> None:
         self._file, self._settings = file, dict(settings)
         self._sessions: list[Any] = []
         if not file.exists():
@@ -49,11 +56,18 @@ class Record:
         except (OSError, ValueError, KeyError, TypeError) as error:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
-        for name, value in settings.items():
+        found = dict(settings)
+        for name, value in (former or {}).items():
+            if name in before:
+                # What was read then is not known: it has to be the same file.
+                found = {n: v for n, v in found.items() if n in before} | {name: value}
+        for name, value in found.items():
             if before.get(name) != value:
                 was, now = safe(str(before.get(name))), safe(str(value))
                 problem = f"the team was measured with {name} {was}, now it is {now}"
                 remedy = "Measure it as before, or all anew with another --output."
+                if former and name in former:
+                    remedy += " What is measured can be scored anew: flare rescore."
                 raise MeasurementError(str(file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:

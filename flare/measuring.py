@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +20,19 @@ from flare.errors import FlareError, MeasurementError, OutputError
 from flare.evaluation import evaluate
 from flare.files import csv_text, write_whole
 from flare.gpu import NvmlSource
-from flare.names import aligned, listing, safe, why
-from flare.results import write_metrics
-from flare.session import PREDICTIONS, Options, Session
+from flare.names import aligned, cell_text, listing, safe, why
+from flare.results import Results, write_metrics
+from flare.rollcall import REFUSED, TOLD
+from flare.session import Options, Session
+from flare.teamfolders import PREDICTIONS
 
 _log = logging.getLogger(__name__)
 
 OnRun = Callable[[str, str, str, int, int], None]
 """Told of each case: team, case, status, how many are done, of how many."""
+
+OnTeam = Callable[[str], None]
+"""Told of each team that is measured to the end."""
 
 
 def measure(
@@ -38,6 +45,7 @@ def measure(
     options: Options,
     gpu: NvmlSource | None = None,
     on_run: OnRun | None = None,
+    on_team: OnTeam | None = None,
 ) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of some teams on all cases, and write what comes of it.
 
@@ -62,6 +70,8 @@ def measure(
         The GPU of ``options.limits``.
     on_run : callable, optional
         Told of each case as it ends.
+    on_team : callable, optional
+        Told of each team as soon as its last case is done.
 
     Returns
     -------
@@ -87,7 +97,7 @@ def measure(
         raise MeasurementError(given, problem, "Measure it alone.")
     described = engine.describe()
     images_sha256 = _digest(cases)
-    failures = _Failures()
+    failures = Failures()
     with ExitStack() as stack:
         sessions: list[Session] = []
         for archive in archives:
@@ -106,6 +116,13 @@ def measure(
                 session.plan(cases)
                 sessions.append(session)
         total = sum(len(session.todo) for session in sessions)
+        before = len(cases) * len(sessions) - total
+        if before:
+            going_on = ", going on" if total else ""
+            _log.info("%d of %d cases are done%s", before, before + total, going_on)
+        for session in sessions:
+            if on_team and not session.todo:
+                on_team(session.team)
         order = _order(sessions, is_interleaved=options.is_interleaved)
         for done, (session, case, is_last) in enumerate(order, start=1):
             if session.team in failures.found:
@@ -119,10 +136,12 @@ def measure(
                 failures.close(session)
             if on_run and record:
                 on_run(session.team, case.name, record.status.value, done, total)
+            if on_team and is_last and session.team not in failures.found:
+                on_team(session.team)
     return tuple(failures.found.items())
 
 
-class _Failures:
+class Failures:
     """Teams whose measurement has ended by an error.
 
     One team does not end the measurement of the others: not even by something that
@@ -191,12 +210,12 @@ def evaluate_team(
     folder: Path,
     ground_truth: Path,
     challenge: Challenge,
-    cases: Sequence[Case],
     workers: int | None = None,
-) -> None:
+) -> Results:
     """Score the predictions of a measured team, and write metrics.json beside them.
 
-    Whatever the container has failed on scores 0, with its status as the reason.
+    Whatever the container has failed on scores 0, with its status as the reason. What
+    was measured is kept.
     """
     records = read_records(folder / FILE_NAME)
     (folder / PREDICTIONS).mkdir(exist_ok=True)
@@ -220,18 +239,42 @@ def evaluate_team(
         else case
         for case in results.cases
     )
-    efficiency = means(records.values(), len(cases))
-    write_metrics(replace(results, cases=scored, efficiency=efficiency), folder)
+    efficiency = means(records.values(), len(results.cases))
+    results = replace(results, cases=scored, efficiency=efficiency)
+    write_metrics(results, folder)
+    return results
 
 
-def team_table(folder: Path, team: str) -> str:
-    """What was measured of a team, as text."""
+def count_done(folder: Path) -> int:
+    """Cases of a team that need not be run again; 0 if that cannot be read."""
+    try:
+        records = read_records(folder / FILE_NAME).values()
+    except MeasurementError:
+        return 0
+    return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+
+
+def team_table(folder: Path, team: str, results: Results | None = None) -> str:
+    """What was measured of a team, and why cases score 0, as text.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the team.
+    team : str
+        Its name.
+    results : Results, optional
+        Its scores, if it was scored.
+    """
     records = read_records(folder / FILE_NAME)
     counts = {
         status.value: sum(record.status is status for record in records.values())
         for status in RunStatus
     }
     found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    texts = {case: r.message or r.doubts for case, r in sorted(records.items())}
+    shared = {text: cases for text, cases in _by_text(texts).items() if len(cases) > 1}
+    named = {case for cases in shared.values() for case in cases}
     rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
     rows += [
         [
@@ -241,25 +284,78 @@ def team_table(folder: Path, team: str) -> str:
             "-"
             if record.max_gpu_memory_mb is None
             else f"{record.max_gpu_memory_mb:.0f}",
-            record.message or record.doubts,
+            "" if record.case in named else texts[record.case],
         ]
         for _, record in sorted(records.items())
     ]
-    return "\n".join([f"{team}: {found}", *aligned(rows), f"Wrote {safe(folder)}"])
+    notes = [
+        f"{len(cases)} of {len(records)} cases: {text}"
+        for text, cases in shared.items()
+    ]
+    zeros = zeros_lines(results) if results else ()
+    lines = [f"{team}: {found}", *aligned(rows), *notes, *zeros]
+    return "\n".join([*lines, f"Wrote {safe(folder)}"])
+
+
+def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Cases by what is said of them, which names them CASE and no seconds."""
+    found: dict[str, list[str]] = {}
+    for case, text in texts.items():
+        if text:
+            plain = re.sub(r"\bafter \d+\.\d s", "after some time", text)
+            found.setdefault(plain.replace(case, "CASE"), []).append(case)
+    return found
+
+
+def zeros_lines(results: Results) -> tuple[str, ...]:
+    """Why cases score 0, a line for each reason; what the evaluation warns of first."""
+    lines = [line for line in results.warnings if TOLD.search(line)]
+    reasons = {
+        case.case: case.failure or "no organ of the reference was found"
+        for case in results.cases
+        if case.dsc == 0 and case.nsd == 0
+    }
+    if not any(" score 0" in line for line in lines):
+        count = len(results.cases)
+        lines += [
+            f"{len(cases)} of {count} cases score 0: {text}"
+            for text, cases in _by_text(reasons).items()
+        ]
+    return tuple(lines)
 
 
 def write_refused(archives: Sequence[Archive], results: Path) -> None:
     """Write down which archives were refused, and why, in refused.csv.
+
+    Teams that are not among these archives stay in it as they are.
 
     Raises
     ------
     OutputError
         If it cannot be written.
     """
-    rows = [
+    file = results / REFUSED
+    teams = {archive.team for archive in archives}
+    rows = [row for row in _refused_rows(file) if row[0] not in teams]
+    rows += [
         [archive.team, archive.path.name, archive.sha256, str(problem)]
         for archive in archives
         for problem in archive.problems
     ]
-    columns = ["team", "archive", "archive_sha256", "problem"]
-    write_whole(results / "refused.csv", csv_text(columns, rows))
+    if rows or file.exists():
+        write_whole(file, csv_text(_REFUSED_COLUMNS, sorted(rows)))
+
+
+_REFUSED_COLUMNS = ("team", "archive", "archive_sha256", "problem")
+
+
+def _refused_rows(file: Path) -> list[list[str]]:
+    """What was refused before; nothing if that was not written by this program."""
+    try:
+        with file.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.reader(content))
+    except (OSError, ValueError, csv.Error):
+        return []
+    if not rows or tuple(rows[0]) != _REFUSED_COLUMNS:
+        return []
+    return [list(map(cell_text, row)) for row in rows[1:] if len(row) == len(rows[0])]

@@ -13,6 +13,7 @@ from typing import Any
 from flare.challenge import STATISTICS
 from flare.errors import OutputError
 from flare.names import printable, safe, why
+from flare.rulebook import Rule
 from flare.scoring import CaseScore
 
 FILE_NAME = "metrics.json"
@@ -25,6 +26,10 @@ class Provenance:
 
     challenge: str
     challenge_sha256: str
+    """Of the bytes of its file."""
+    rules: dict[str, Rule]
+    """What scoring has read of it, see `flare.rulebook`."""
+    rules_sha256: str
     version: str
     commit: str
     """Commit of the program's source, or "unknown"."""

@@ -35,12 +35,12 @@ from flare.ledger import FILE_NAME as LEDGER
 from flare.ledger import Entry, find_earlier, register
 from flare.lock import FolderLock
 from flare.names import printable
+from flare.rulebook import measuring_rules
 from flare.runner import Runner, suffix_of
-from flare.teamfolders import TRACES
+from flare.teamfolders import PREDICTIONS, TRACES
 from flare.traces import write_trace
 from flare.weaknesses import find_weaknesses
 
-PREDICTIONS = "predictions"
 LOGS = "logs"
 REJECTED = "rejected"
 """Folder of label maps that cannot be used, for whoever asks."""
@@ -113,7 +113,9 @@ class Session:
                 if _put_aside(ledger, entry):
                     self._lock.close()
                     self._lock = FolderLock(self._folder)
-                self._record = Record(self._folder / RECORD, self._settings())
+                # Earlier versions took the challenge's file byte by byte.
+                former = {"challenge_sha256": challenge.checksum}
+                self._record = Record(self._folder / RECORD, self._settings(), former)
                 register(ledger, entry)
             self._records = read_records(self._folder / FILE_NAME)
         except BaseException:
@@ -149,7 +151,7 @@ class Session:
             "interval_s": options.interval_s,
             "repeats": options.repeats,
             "caches": options.caches.value,
-            "challenge_sha256": self._challenge.checksum,
+            **measuring_rules(self._challenge),
             "images_sha256": self._images_sha256,
             "processor": describe_host()["processor"],
         }

@@ -20,6 +20,7 @@ from flare.efficiency import RunStatus
 from flare.errors import RankingError
 from flare.files import csv_text, write_whole
 from flare.results import FILE_NAME
+from flare.rulebook import rules_digest, scoring_rules
 
 TEAMS = 11
 CASES = 100
@@ -74,9 +75,12 @@ def write_simulation(
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
     slices = generator.integers(60, 300, size=cases)
+    rules = scoring_rules(challenge)
     evaluation: dict[str, Any] = {
         "challenge": challenge.key,
         "challenge_sha256": challenge.checksum,
+        "rules": rules,
+        "rules_sha256": rules_digest(rules),
         "references_sha256": f"simulated with seed {seed}",
         "version": __version__,
         "options": {},

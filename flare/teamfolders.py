@@ -5,24 +5,40 @@ Which cases there are, metrics.json says: it has all of them, also those that fa
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flare.challenge import Challenge
 from flare.efficiency import FILE_NAME as EFFICIENCY_FILE
 from flare.efficiency import SPREAD, RunStatus
 from flare.errors import RankingError
 from flare.hostrecord import RECORD
 from flare.labelmaps import case_name
 from flare.names import cell_text, listing, safe
-from flare.resultrows import Row, check_value, number, read_rows
+from flare.origins import Evaluated, Origin, check_origins
+from flare.resultrows import Row, check_value, is_score, number, read_rows
 from flare.results import FILE_NAME
+from flare.rollcall import (
+    TOLD,
+    Copies,
+    RollCall,
+    Waiting,
+    find_equal,
+    read_archives,
+    read_refused,
+)
 from flare.traces import area
 
 TRACES = "traces"
 """Folder of a team with what was sampled of each case, CASE.csv."""
+
+PREDICTIONS = "predictions"
+"""Folder of a team with the label maps that its container has written."""
 
 TRACE_COLUMNS = ("seconds", "gpu_memory_mb")
 """Columns of a trace that an area is taken of."""
@@ -34,38 +50,9 @@ TRACE_GAP_SHARE = 0.05
 COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
-    *("output_size", "disk_bytes"),
+    *("output_size", "disk_bytes", "max_gpu_memory"),
 )
 """Settings of measurement.json that should be equal for all teams."""
-
-SHARED_PROVENANCE = ("challenge_sha256", "references_sha256", "version", "options")
-"""What must be equal in the `evaluation` of all teams."""
-
-
-@dataclass(slots=True)
-class _Origin:
-    """What results were made by, as far as it is known; equal for all teams."""
-
-    challenge: str
-    known: dict[str, str] = field(default_factory=dict)
-
-    def check(self, file: Path, provenance: Mapping[str, Any]) -> None:
-        """Refuse results of another origin."""
-        found = {
-            key: json.dumps(provenance.get(key), sort_keys=True).strip('"')
-            for key in SHARED_PROVENANCE
-        }
-        for key, text in found.items():
-            if self.known.setdefault(key, text) != text:
-                other = safe(self.known[key])
-                problem = f"its {key} is {safe(text)}, that of others {other}"
-                raise RankingError(str(file), problem)
-        challenge = str(provenance.get("challenge", self.challenge))
-        if self.challenge and challenge != self.challenge:
-            problem = (
-                f"it was scored by {safe(challenge)}, not by {safe(self.challenge)}"
-            )
-            raise RankingError(str(file), problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +61,10 @@ class _Scores:
 
     cases: tuple[str, ...]
     values: dict[tuple[str, str], float]
-    """By case and metric."""
+    """By case and metric: also DSC and NSD that are not ranked."""
     failed: dict[str, str]
+    evaluation: Mapping[str, Any]
+    warnings: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -92,14 +81,27 @@ class _Measured:
     """Cases that the team is not to blame for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamFolders:
+    """Everything that the folders of all teams hold."""
+
+    rows: tuple[Row, ...]
+    """A row for each team, case and metric that was asked for."""
+    others: Mapping[tuple[str, str, str], float]
+    """DSC and NSD that were not asked for, by team, case and metric."""
+    notes: tuple[str, ...]
+    """What is odd about how teams were measured."""
+    roll: RollCall
+    origin: Origin
+
+
 def read_folders(
     path: Path,
     metrics: Sequence[str],
     trace_tolerances_mb: Mapping[str, float],
-    challenge: str = "",
-    notes: list[str] | None = None,
-) -> Iterator[Row]:
-    """A row for each team, case and metric.
+    challenge: Challenge | str = "",
+) -> TeamFolders:
+    """Read the results of all teams.
 
     Parameters
     ----------
@@ -109,68 +111,232 @@ def read_folders(
         What is read.
     trace_tolerances_mb : mapping of str to float
         As in `flare.teams.read_results`.
-    challenge : str
+    challenge : Challenge or str
         By which the label maps should have been scored; empty for any.
-    notes : list of str, optional
-        Gets what is odd about how teams were measured.
 
     Raises
     ------
     RankingError
         If a file is missing, cannot be read, or contradicts another one.
     """
-    origin = _Origin(challenge)
-    notes = [] if notes is None else notes
-    settings: dict[str, dict[str, str]] = {}
+    _check_parent(path)
+    accepted, replaced = read_archives(path)
+    folders, strays, unscored = [], [], []
     for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
-        scores = _read_metrics(folder / FILE_NAME, metrics, origin)
-        measured = _read_efficiency(
-            folder / EFFICIENCY_FILE, metrics, trace_tolerances_mb, scores.cases
+        if (folder / FILE_NAME).exists():
+            folders.append(folder)
+        elif folder.name in accepted or _is_measured(folder):
+            unscored.append(folder)
+        else:
+            strays.append(folder.name)
+    names = {folder.name for folder in (*folders, *unscored)}
+    unscored += [path / team for team in accepted if team not in names]
+    scores = {f.name: _read_metrics(f / FILE_NAME, metrics) for f in folders}
+    waiting = _waiting(path, sorted(unscored), scores)
+    notes: list[str] = []
+    if not scores:
+        return TeamFolders(
+            rows=(), others={}, notes=(), roll=RollCall(), origin=Origin()
         )
-        noise_s = _read_record(folder / RECORD, folder.name, settings)
-        _note_unfinished(folder.name, scores.cases, measured, notes)
+    evaluated = [
+        Evaluated(
+            team=folder.name,
+            file=folder / FILE_NAME,
+            evaluation=scores[folder.name].evaluation,
+            is_measured=_is_measured(folder),
+        )
+        for folder in folders
+    ]
+    origin, odd = check_origins(evaluated, challenge, path)
+    settings: dict[str, dict[str, str]] = {}
+    described: dict[str, dict[str, str]] = {}
+    rows: list[Row] = []
+    others: dict[tuple[str, str, str], float] = {}
+    unfinished = []
+    for folder in folders:
+        team, own = folder.name, scores[folder.name]
+        measured = _read_efficiency(
+            folder / EFFICIENCY_FILE, metrics, trace_tolerances_mb, own.cases
+        )
+        noise_s = _read_record(folder / RECORD, team, settings, described)
+        if _note_unfinished(team, own.cases, measured, notes):
+            unfinished.append(team)
         # A run that failed has no results, not good ones: it was not slow, and needed
         # no memory.
-        failed = scores.failed | measured.failed
-        for case in scores.cases:
+        failed = own.failed | measured.failed
+        for case in own.cases:
             for metric in metrics:
                 key = (case, metric)
-                is_measured = key not in scores.values
-                value = measured.values.get(key) if is_measured else scores.values[key]
+                is_measured = key not in own.values
+                value = measured.values.get(key) if is_measured else own.values[key]
                 is_empty = key in measured.values
                 absent = "the value is empty" if is_empty else "there is no row"
-                yield Row(
-                    team=folder.name,
-                    case=case,
-                    metric=metric,
-                    value=None if case in failed else value,
-                    reason=failed.get(case, absent),
-                    where=folder.name,
-                    spread=measured.spreads.get(
-                        key, noise_s if metric == "runtime_s" else None
-                    ),
+                rows.append(
+                    Row(
+                        team=team,
+                        case=case,
+                        metric=metric,
+                        value=None if case in failed else value,
+                        reason=failed.get(case, absent),
+                        where=team,
+                        spread=measured.spreads.get(
+                            key, noise_s if metric == "runtime_s" else None
+                        ),
+                    )
                 )
+        others |= {
+            (team, case, metric): value
+            for (case, metric), value in own.values.items()
+            if metric not in metrics and case not in failed
+        }
     for name, by_team in settings.items():
         if len(set(by_team.values())) > 1:
             found = ", ".join(f"{team} {value}" for team, value in by_team.items())
             notes.append(f"Teams were measured with different {name}: {safe(found)}")
+    roll = RollCall(
+        refused=read_refused(path),
+        replaced=replaced,
+        waiting=waiting,
+        unfinished=tuple(unfinished),
+        copies=_find_copies(path, scores),
+        warned=tuple(
+            (team, line)
+            for team, own in scores.items()
+            for line in own.warnings
+            if TOLD.search(line)
+        ),
+        strays=tuple(strays),
+        ranked=tuple(scores),
+    )
+    everything = {**settings, **described}
+    return TeamFolders(
+        rows=tuple(rows),
+        others=others,
+        notes=(*notes, *odd),
+        roll=roll,
+        origin=replace(
+            origin,
+            measured={
+                name: tuple(sorted(set(by_team.values())))
+                for name, by_team in everything.items()
+            },
+            teams_measured=len({t for found in settings.values() for t in found}),
+        ),
+    )
 
 
-def _read_metrics(file: Path, metrics: Sequence[str], origin: _Origin) -> _Scores:
-    """Read the scores of a team."""
+def _check_parent(path: Path) -> None:
+    """Refuse the folder of one team."""
+    if (path / FILE_NAME).exists() or _is_measured(path):
+        problem = "it is the folder of one team"
+        above = safe(path.resolve().parent.name or "/")
+        remedy = f"Give the folder above it, {above}, which has one for each team."
+        raise RankingError(str(path), problem, remedy)
+
+
+def _is_measured(folder: Path) -> bool:
+    """Whether the image of a team was run, at least in part."""
+    return any((folder / name).exists() for name in (EFFICIENCY_FILE, RECORD))
+
+
+def _waiting(
+    path: Path, folders: Sequence[Path], scores: Mapping[str, _Scores]
+) -> tuple[Waiting, ...]:
+    """Teams without scores, if that is because they are not measured to the end.
+
+    Raises
+    ------
+    RankingError
+        If a team could be scored, or none is scored.
+    """
+    cases = {case for own in scores.values() for case in own.cases}
+    found = []
+    for folder in folders:
+        done = _measured_cases(folder / EFFICIENCY_FILE)
+        if cases and cases <= done:
+            problem = "it is not there, though the team was measured to the end"
+            remedy = f"Score it: flare rescore {safe(path)} --ground-truth LABELS."
+            raise RankingError(str(folder / FILE_NAME), problem, remedy)
+        found.append(Waiting(team=folder.name, measured=len(done)))
+    if found and not scores:
+        counts = listing(f"{w.team} ({w.measured} cases measured)" for w in found)
+        problem = f"no team has a metrics.json: {counts}"
+        remedy = (
+            "Go on with flare measure --ground-truth LABELS, or score what there is:"
+            f" flare rescore {safe(path)} --ground-truth LABELS."
+        )
+        raise RankingError(str(path), problem, remedy)
+    return tuple(found)
+
+
+def _measured_cases(file: Path) -> set[str]:
+    """Cases that need not be run again."""
     if not file.exists():
-        raise RankingError(str(file), "it is not there; every team needs one")
+        return set()
+    return {
+        _case(cell_text(row["case"]))
+        for _, row in read_rows(file, ("case", "status"))
+        if row["status"] != RunStatus.ENGINE_ERROR.value
+    }
+
+
+def _find_copies(path: Path, scores: Mapping[str, _Scores]) -> tuple[Copies, ...]:
+    """Teams with the same predictions, or the same scores, on all cases."""
+    values = {
+        team: own.values
+        for team, own in scores.items()
+        if len(own.failed) < len(own.cases)
+    }
+    digests: defaultdict[str, list[str]] = defaultdict(list)
+    for teams in _equal(values):
+        for team in teams:
+            digests[_digest(path / team / PREDICTIONS)].append(team)
+    digests.pop("", None)
+    copies = [
+        Copies(teams=tuple(same), what="the same predictions, byte by byte")
+        for same in digests.values()
+        if len(same) > 1
+    ]
+    known = {found.teams for found in copies}
+    copies += [found for found in find_equal(values) if found.teams not in known]
+    return tuple(sorted(copies, key=lambda found: (found.teams, found.what)))
+
+
+def _equal(values: Mapping[str, Mapping[Any, float]]) -> list[list[str]]:
+    """Teams of which all values are equal, whose files are worth a look."""
+    groups: defaultdict[Any, list[str]] = defaultdict(list)
+    for team, own in values.items():
+        groups[frozenset(own.items())].append(team)
+    return [teams for teams in groups.values() if len(teams) > 1]
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 over all predictions of a team; empty if none is kept."""
+    files = (
+        sorted(f for f in folder.glob("*") if f.is_file()) if folder.is_dir() else []
+    )
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            own = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{file.name} {own}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest() if files else ""
+
+
+def _read_metrics(file: Path, metrics: Sequence[str]) -> _Scores:
+    """Read the scores of a team."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         by_case = content["case"]
         names = {n: _case(str(name)) for n, name in by_case["gt_fname"].items()}
         found = {
             (names[n], metric): _score(value, metric, file, names[n])
-            for metric in metrics
+            for metric in (*metrics, *filter(is_score, by_case))
             for n, value in by_case.get(metric, {}).items()
         }
         failed = {_case(c): str(why) for c, why in content.get("failed", {}).items()}
-        origin.check(file, content["evaluation"])
+        evaluation = dict(content["evaluation"])
+        warnings = tuple(map(str, content.get("warnings") or ()))
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),
         *(OverflowError, RecursionError),
@@ -185,7 +351,13 @@ def _read_metrics(file: Path, metrics: Sequence[str], origin: _Origin) -> _Score
         raise RankingError(str(file), f"{listing(twice)}: there twice")
     _check_cases(file, failed, cases)
     values = {key: value for key, value in found.items() if value is not None}
-    return _Scores(cases=tuple(cases), values=values, failed=failed)
+    return _Scores(
+        cases=tuple(cases),
+        values=values,
+        failed=failed,
+        evaluation=evaluation,
+        warnings=warnings,
+    )
 
 
 def _score(value: object, metric: str, file: Path, case: str) -> float | None:
@@ -257,8 +429,8 @@ def _read_efficiency(
 
 def _note_unfinished(
     team: str, cases: Sequence[str], measured: _Measured, notes: list[str]
-) -> None:
-    """Note cases that rank last though the team is not to blame."""
+) -> bool:
+    """Note cases that rank last though the team is not to blame; whether there are."""
     absent = set(cases) - measured.cases if measured.is_there else set()
     unfinished = sorted({*absent, *measured.unfinished})
     if unfinished:
@@ -266,10 +438,14 @@ def _note_unfinished(
             f"{safe(team)} was not measured to the end ({listing(unfinished)}), and"
             " ranks last there, without its fault: measure it again before you publish"
         )
+    return bool(unfinished)
 
 
 def _read_record(
-    file: Path, team: str, settings: dict[str, dict[str, str]]
+    file: Path,
+    team: str,
+    settings: dict[str, dict[str, str]],
+    described: dict[str, dict[str, str]],
 ) -> float | None:
     """Note how a team was measured, and how far empty containers lay apart, in s."""
     try:
@@ -278,10 +454,25 @@ def _read_record(
             if name in content["settings"]:
                 by_team = settings.setdefault(name, {})
                 by_team[team] = str(content["settings"][name])
+        for name, text in _session_texts(content["sessions"][-1]).items():
+            described.setdefault(name, {})[team] = text
         cost = content["sessions"][-1]["engine_cost_s"]
         return float(cost["largest"]) - float(cost["smallest"])
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None  # it was measured by another program
+
+
+def _session_texts(session: Mapping[str, Any]) -> dict[str, str]:
+    """What a measurement was made with, in words of a paper."""
+    gpu, engine = session.get("gpu"), session.get("engine")
+    found = {}
+    if "gpu" in session:
+        found["device"] = "no GPU"
+        if isinstance(gpu, dict):
+            found["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
+    if isinstance(engine, dict) and engine.get("version"):
+        found["engine"] = str(engine["version"])
+    return found
 
 
 def _area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> float:

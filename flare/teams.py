@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flare.challenge import Challenge
 from flare.errors import RankingError
 from flare.lookalikes import check_names
 from flare.names import listing, safe
-from flare.resultrows import Row, check_value, number, read_rows
-from flare.teamfolders import read_folders
+from flare.origins import Origin
+from flare.resultrows import Row, check_value, is_score, number, read_rows
+from flare.rollcall import Copies, RollCall, find_equal
+from flare.teamfolders import TeamFolders, read_folders
 
 COLUMNS = ("team", "case", "metric", "value")
 """Of a long table."""
@@ -44,6 +47,12 @@ class ResultTable:
     container, where that is known."""
     notes: tuple[str, ...] = ()
     """What is odd about where the values come from."""
+    others: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """Scores that are not ranked, such as those of single organs."""
+    roll: RollCall = field(default_factory=RollCall)
+    """Who took part, but is not ranked, or not as it should be."""
+    origin: Origin | None = None
+    """What the results were made by; None for a table, which does not tell."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -67,7 +76,7 @@ def read_results(
     metrics: Sequence[str],
     trace_tolerances_mb: Mapping[str, float] | None = None,
     *,
-    challenge: str = "",
+    challenge: Challenge | str = "",
     unranked: Sequence[str] = (),
 ) -> ResultTable:
     """Read the results of all teams.
@@ -83,8 +92,9 @@ def read_results(
         By metric: instead of what efficiency.csv has, take the area under the part of
         the GPU memory in traces/CASE.csv that is above so many MB. A table has no
         traces; its areas have to be such ones.
-    challenge : str
-        By which folders of teams should have been scored; empty for any.
+    challenge : Challenge or str
+        By whose rules, or by which challenge, folders of teams should have been scored;
+        an empty text for any.
     unranked : sequence of str
         Other metrics that a table may have.
 
@@ -93,10 +103,11 @@ def read_results(
     RankingError
         If something contradicts itself; the message names rows or files.
     """
-    notes: list[str] = []
+    folders: TeamFolders | None = None
+    rows: Iterable[Row]
     if path.is_dir():
-        tolerances = trace_tolerances_mb or {}
-        rows = read_folders(path, metrics, tolerances, challenge, notes)
+        folders = read_folders(path, metrics, trace_tolerances_mb or {}, challenge)
+        rows = folders.rows
     elif path.is_file():
         rows = _read_table(path, metrics, unranked)
     else:
@@ -135,8 +146,20 @@ def read_results(
         values=values,
         reasons=reasons,
         spreads=spreads,
-        notes=tuple(notes),
+        notes=folders.notes if folders else (),
+        others=folders.others if folders else {},
+        roll=folders.roll if folders else RollCall(copies=_copies(values)),
+        origin=folders.origin if folders else None,
     )
+
+
+def _copies(values: Mapping[tuple[str, str, str], float]) -> tuple[Copies, ...]:
+    """Teams of a table with the same scores."""
+    scores: dict[str, dict[tuple[str, str], float]] = {}
+    for (team, case, metric), value in values.items():
+        if is_score(metric):
+            scores.setdefault(team, {})[case, metric] = value
+    return find_equal(scores)
 
 
 def _read_table(

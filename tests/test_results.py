@@ -23,6 +23,8 @@ from tests.builders import ORGANS
 PROVENANCE = Provenance(
     challenge="flare21",
     challenge_sha256="ab",
+    rules={"decimals": None},
+    rules_sha256="ef",
     version="1",
     commit="cd",
     references="given",
