@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from flare._version import __version__
 from flare.challenge import (
+    Challenge,
     challenge_names,
     challenge_summary,
     challenge_text,
@@ -31,7 +32,7 @@ from flare.console import (
     show_progress,
     stopping_with,
 )
-from flare.errors import FlareError, InputError, StoppedError
+from flare.errors import ChallengeError, FlareError, InputError, StoppedError
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -40,7 +41,7 @@ from flare.evaluation import (
     has_label_maps,
     references_table,
 )
-from flare.names import printable, safe
+from flare.names import nearest, printable, safe
 from flare.results import prepare_output, results_table, write_metrics
 
 if TYPE_CHECKING:
@@ -362,8 +363,11 @@ def run_rank(arguments: argparse.Namespace) -> None:
             for rule in rules.metrics
             if rule.trace_tolerance_mb
         },
-        challenge=challenge.key,
-        unranked=[rule.metric for rule in challenge.ranking],
+        challenge=challenge,
+        unranked=[
+            *(rule.metric for rule in challenge.ranking),
+            *_known_metrics(challenge),
+        ],
     )
     decisions = Decisions()
     if arguments.decisions:
@@ -379,6 +383,15 @@ def run_rank(arguments: argparse.Namespace) -> None:
     )
     write_analysis(analysis, arguments.output)
     _log.info("%s", analysis_text(analysis))
+
+
+def _known_metrics(challenge: Challenge) -> list[str]:
+    """Metrics that the kit makes."""
+    from flare.efficiency import VALUES
+
+    organs = [organ.name for organ in challenge.organs]
+    scores = [f"{score}_{organ}" for score in ("dsc", "nsd") for organ in organs]
+    return ["dsc", "nsd", *VALUES, *scores]
 
 
 def run_simulate(arguments: argparse.Namespace) -> None:
@@ -426,8 +439,27 @@ def run_show_challenge(arguments: argparse.Namespace) -> None:
 
 def run_validate_challenge(arguments: argparse.Namespace) -> None:
     """Say what a challenge file means."""
-    _log.info("%s", challenge_summary(read_challenge(arguments.challenge)))
-    _log.info("\nThis challenge can be used: --challenge %s", arguments.challenge)
+    challenge = read_challenge(arguments.challenge)
+    known = _known_metrics(challenge)
+    for number, rule in enumerate(challenge.ranking, start=1):
+        if rule.metric not in known:
+            problem = (
+                f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
+                f" here makes{nearest(rule.metric, known)}"
+            )
+            raise ChallengeError(arguments.challenge, problem)
+    _log.info("%s", challenge_summary(challenge))
+    ranked = (
+        ""
+        if challenge.ranking
+        else (
+            "\nIts teams cannot be ranked, as it has no [[ranking]]:"
+            " docs/challenge-files.md explains it."
+        )
+    )
+    _log.info(
+        "\nThis challenge can be used: --challenge %s%s", arguments.challenge, ranked
+    )
 
 
 def run_rehearse(arguments: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -17,6 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 from unicodedata import east_asian_width
 
 from flare.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
@@ -172,6 +174,51 @@ def fits(table: str) -> bool:
     """Whether the lines of a table fit on the terminal; anywhere else, they do."""
     widest = max(map(len, table.splitlines()), default=0)
     return not sys.stdout.isatty() or widest <= _columns()
+
+
+@contextmanager
+def _log_to_stdout() -> Iterator[None]:
+    """Let this program's log be written to stdout for a while."""
+    logging.raiseExceptions = False  # a closed stdout is no reason to fail
+    log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
+    if sys.stdout.isatty():
+        handler.setFormatter(_TerminalFormatter())
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
+    process = os.getpid()
+
+    def terminate(*_: object) -> NoReturn:
+        if os.getpid() != process:
+            # A worker that was just forked, and has not yet a handler of its own. What
+            # is raised here may be ignored there, and the worker would live for ever.
+            os._exit(TERMINATED)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _flush_stdout() -> None:
+    """Flush stdout; if nobody reads it any more, let Python not complain at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fitting(line: str) -> str:

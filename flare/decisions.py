@@ -5,13 +5,19 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from flare.errors import RankingError
 from flare.lookalikes import check_names, plain_name
-from flare.names import listing, printable, safe, why
+from flare.names import listing, nearest, printable, safe, why
 from flare.schema import build, check
 from flare.teams import ResultTable
+
+_REMEDY = (
+    'README says what decisions look like, under "The final ranking", at --decisions.'
+)
 
 
 def _check_text(key: str, value: str) -> None:
@@ -114,12 +120,30 @@ def read_decisions(file: Path) -> Decisions:
     """
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
-        return build(Decisions, values)
+        return build(Decisions, _with_dates(values))
     except OSError as error:
         reason = why(error)
-        raise RankingError(str(file), f"cannot be read ({reason})") from error
+        raise RankingError(str(file), f"cannot be read ({reason})", _REMEDY) from error
     except (ValueError, RecursionError) as error:
-        raise RankingError(str(file), safe(str(error))) from error
+        raise RankingError(str(file), safe(str(error)), _REMEDY) from error
+
+
+def _with_dates(values: dict[str, Any]) -> dict[str, Any]:
+    """Decisions whose dates are texts, as they may also be written in quotes."""
+    return {
+        kind: [
+            {
+                key: value.isoformat() if isinstance(value, date) else value
+                for key, value in decision.items()
+            }
+            if isinstance(decision, dict)
+            else decision
+            for decision in found
+        ]
+        if isinstance(found, list)
+        else found
+        for kind, found in values.items()
+    }
 
 
 def apply_decisions(
@@ -146,27 +170,29 @@ def apply_decisions(
     cases = tuple(case for case in table.cases if case not in withdrawn)
     shown = {team: decisions.name_of(team) for team in left}
     if not cases or not set(shown.values()) - decisions.guests:
-        raise RankingError(file, "no case, or no team, is left")
+        raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, shown.values()))) < len(shown):
-        raise RankingError(file, "two teams are shown by one name")
+        raise RankingError(file, "two teams are shown by one name", _REMEDY)
     check_names(file, "team", list(shown.values()))
-    tables = [
+    values, spreads, others = (
         {
             (shown[team], case, metric): value
             for (team, case, metric), value in entries.items()
             if team in shown and case in cases
         }
-        for entries in (table.values, table.spreads)
-    ]
-    absent = [m for m in table.metrics if not any(key[2] == m for key in tables[0])]
+        for entries in (table.values, table.spreads, table.others)
+    )
+    absent = [m for m in table.metrics if not any(key[2] == m for key in values)]
     if absent:
-        raise RankingError(file, f"no value of {listing(absent)} is left")
+        raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
     return replace(
         table,
         teams=tuple(sorted(shown.values())),
         cases=cases,
-        values=tables[0],
-        spreads=tables[1],
+        values=values,
+        spreads=spreads,
+        others=others,
+        roll=table.roll.shown(decisions.name_of),
         reasons={
             (shown[team], case, metric): reason
             for (team, case, metric), reason in table.reasons.items()
@@ -182,8 +208,9 @@ def _check_known(
     seen: set[str] = set()
     for name in decided:
         if name not in known:
-            problem = f"there is no {what} {safe(name)}, but {listing(known)}"
-            raise RankingError(file, problem)
+            problem = f"there is no {what} {safe(name)}{nearest(name, known)}"
+            raise RankingError(file, problem, _REMEDY)
         if name in seen:
-            raise RankingError(file, f"two decisions are about {what} {safe(name)}")
+            problem = f"two decisions are about {what} {safe(name)}"
+            raise RankingError(file, problem, _REMEDY)
         seen.add(name)

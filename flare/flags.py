@@ -29,6 +29,7 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         How the teams are ranked.
     """
     return (
+        *table.roll.lines,
         *table.notes,
         *_teams_without_results(board),
         *_gate_without_values(board, rules),

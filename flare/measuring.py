@@ -20,7 +20,7 @@ from flare.errors import FlareError, MeasurementError, OutputError
 from flare.evaluation import evaluate
 from flare.files import csv_text, write_whole
 from flare.gpu import NvmlSource
-from flare.names import aligned, cell_text, listing, safe, why
+from flare.names import aligned, cell_text, listing, nearest, safe, why
 from flare.results import Results, write_metrics
 from flare.rollcall import REFUSED, TOLD
 from flare.session import Options, Session
@@ -86,9 +86,8 @@ def measure(
     """
     unknown = sorted(set(options.rerun) - {case.name for case in cases})
     if unknown:
-        problem = (
-            f"there is no such case to run again, but {listing(c.name for c in cases)}"
-        )
+        near = nearest(unknown[0], [case.name for case in cases])
+        problem = f"there is no such case to run again{near}"
         raise MeasurementError(listing(unknown), problem, "Check --rerun.")
     about_one = (options.new_archive, options.paper, options.rerun)
     if len(archives) > 1 and any(about_one):

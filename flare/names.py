@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,6 +37,19 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
     if rest:
         return f"{', '.join(shown)} and {rest} more"
     return last.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The name that was probably meant, or all of them, to follow the wrong one.
+
+    Examples
+    --------
+    >>> nearest("case_004", ["case_0004", "case_0005"]), nearest("x", ["a", "b"])
+    (' (did you mean case_0004?)', ', but a, b')
+    """
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return f" (did you mean {safe(near[0])}?)" if near else f", but {listing(known)}"
 
 
 def safe(name: str | Path) -> str:

@@ -49,6 +49,8 @@ class Origin:
     references_sha256: str = ""
     rules_sha256: str = ""
     """Empty if an earlier version has scored a team, which did not tell."""
+    options: str = ""
+    """Options of the evaluation that change scores, as on the command line."""
     measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By setting of measurement.json: all values that it has, in their order."""
     teams_measured: int = 0
@@ -90,6 +92,7 @@ def check_origins(
         challenge_sha256=str(first.get("challenge_sha256") or ""),
         references_sha256=str(first.get("references_sha256") or ""),
         rules_sha256=str(first.get("rules_sha256") or "") if has_rules else "",
+        options=_flags(first.get("options") or {}),
     )
     return origin, notes
 
@@ -178,8 +181,10 @@ def _check_options(
     raise RankingError(str(results), problem, remedy)
 
 
-def _flags(options: Mapping[str, Any]) -> str:
+def _flags(options: object) -> str:
     """Options as on a command line."""
+    if not isinstance(options, dict):
+        return ""
     return " ".join(
         f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
     )

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ from flare.names import aligned, listing, printable, safe
 from flare.pairwise import pairs_content, pairs_table
 from flare.ranking import PRIZE_RULE, Standing
 from flare.recount import recount_text
+from flare.rulebook import scoring_rules
 from flare.schemes import schemes_content, schemes_table
 from flare.stability import spread_table
+from flare.teams import COLUMNS
+from flare.titles import metric_title
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -38,7 +42,9 @@ _MARKDOWN = re.compile(
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    parts = ["\n".join(aligned(_table(analysis))), _remarks(analysis)]
+    roll = analysis.table.roll
+    parts = [roll.interim_text] if roll.is_interim else []
+    parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
     if analysis.flags:
         flags = "\n".join(f"  {flag}" for flag in analysis.flags)
         parts.append(f"To be looked at:\n{flags}")
@@ -51,11 +57,38 @@ def analysis_text(analysis: Analysis) -> str:
     return "\n\n".join(parts)
 
 
-def _table(analysis: Analysis) -> list[list[str]]:
-    """The ranking, as rows of cells."""
+def _ranking_lines(analysis: Analysis) -> list[str]:
+    """The ranking, and below a line who is out of competition."""
     metrics = [rule.metric for rule in analysis.rules.metrics]
-    header = ["rank", "team", "score", *(f"mean rank {metric}" for metric in metrics)]
-    return [header, *(_row(s, metrics) for s in analysis.standings.standings)]
+    heads = [f"mean rank {metric}" for metric in metrics]
+    lines = aligned([*_table(analysis, heads), *_guest_rows(analysis)])
+    guests = len(analysis.standings.guests)
+    if not guests:
+        return lines
+    line = "-" * max(map(len, lines))
+    return [*lines[:-guests], line, *lines[-guests:], _guests_note(analysis)]
+
+
+def _table(analysis: Analysis, heads: Sequence[str]) -> list[list[str]]:
+    """The ranking of the teams that compete, as rows of cells below these heads."""
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    ranked = [s for s in analysis.standings.standings if s.rank is not None]
+    return [["rank", "team", "score", *heads], *(_row(s, metrics) for s in ranked)]
+
+
+def _guest_rows(analysis: Analysis) -> list[list[str]]:
+    """Teams out of competition: their mean ranks, which make no score."""
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    return [_row(s, metrics) for s in analysis.standings.guests]
+
+
+def _guests_note(analysis: Analysis) -> str:
+    """What the ranks of a team out of competition are."""
+    count = len(analysis.board.teams)
+    return (
+        "Below the line: out of competition, without rank or score; ranked on each case"
+        f" as if it alone had joined the {count} {'team' if count == 1 else 'teams'}."
+    )
 
 
 def _row(standing: Standing, metrics: Sequence[str]) -> list[str]:
@@ -63,7 +96,7 @@ def _row(standing: Standing, metrics: Sequence[str]) -> list[str]:
     return [
         str(standing.rank or "-"),
         printable(standing.team),
-        f"{float(standing.score):.4f}",
+        f"{float(standing.score):.4f}" if standing.rank else "",
         *(f"{float(standing.mean_ranks[metric]):.2f}" for metric in metrics),
     ]
 
@@ -76,6 +109,7 @@ def _remarks(analysis: Analysis) -> str:
         # Of "status failed: the container ... after 0.3 s" what many cases share.
         is_status = m.reason.startswith("status ")
         reason = m.reason.partition(":")[0] if is_status else m.reason
+        reason = reason.replace(m.case, "CASE")
         metrics[m.team, m.case, reason].append(m.metric)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in metrics.items():
@@ -92,8 +126,8 @@ def _remarks(analysis: Analysis) -> str:
 def write_analysis(analysis: Analysis, folder: Path) -> None:
     """Write all files of a ranking.
 
-    Those are ranking.csv, case_ranks.csv, ranking.json, ranking.md, ranking.tex,
-    methods.txt, and a sheet for each team.
+    Those are ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,
+    ranking.tex, methods.txt, report.txt, and a sheet for each team.
 
     Raises
     ------
@@ -116,24 +150,41 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     for name, text in (
         ("ranking.csv", csv_text(columns, ranking)),
         ("case_ranks.csv", csv_text(["team", "case", "metric", "rank"], case_ranks)),
+        ("values.csv", csv_text(COLUMNS, _values(analysis))),
         ("ranking.json", json.dumps(_content(analysis), indent=2, allow_nan=False)),
         ("ranking.md", _page(analysis)),
-        ("ranking.tex", _latex(_table(analysis))),
+        ("ranking.tex", _latex(analysis)),
         ("methods.txt", methods_text(analysis)),
+        ("report.txt", analysis_text(analysis)),
     ):
         write_whole(folder / name, f"{text.rstrip()}\n")
     for name, standing in _sheet_names(analysis.standings.standings):
         write_whole(folder / SHEETS / f"{name}.md", _sheet(analysis, standing))
 
 
+def _values(analysis: Analysis) -> list[list[Any]]:
+    """A row for each value, also of single organs; what is missing is empty."""
+    table = analysis.table
+    known = {**table.others, **table.values}
+    metrics = {*table.metrics, *(metric for _, _, metric in table.others)}
+    return [
+        [team, case, metric, known.get((team, case, metric), "")]
+        for team in table.teams
+        for case in table.cases
+        for metric in sorted(metrics)
+    ]
+
+
 def _content(analysis: Analysis) -> dict[str, Any]:
     """What ranking.json holds."""
-    rules = analysis.rules
+    rules, table = analysis.rules, analysis.table
     content: dict[str, Any] = {
+        "interim": table.roll.interim_text or None,
         "settings": {
             "version": __version__,
             "challenge": analysis.challenge.key,
             "challenge_sha256": analysis.challenge.checksum,
+            "scoring_rules": scoring_rules(analysis.challenge),
             "ties": rules.ties.value,
             "missing": rules.missing.value,
             "efficiency_gate_dsc": rules.gate_dsc,
@@ -162,7 +213,17 @@ def _content(analysis: Analysis) -> dict[str, Any]:
                 "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
             }
             for s in analysis.standings.standings
+            if s.rank is not None
         ],
+        "out_of_competition": [
+            {
+                "team": printable(s.team),
+                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+            }
+            for s in analysis.standings.guests
+        ],
+        "roll_call": table.roll.content,
+        "origin": asdict(table.origin) if table.origin else None,
         "missing": [
             {
                 "team": printable(m.team),
@@ -192,7 +253,17 @@ def _plain(number: Fraction) -> int | float:
 
 def _page(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on."""
-    lines = _markdown(_table(analysis))
+    titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
+    ranking = _table(analysis, [f"mean rank: {title}" for title in titles])
+    interim = analysis.table.roll.interim_text
+    lines = [_escaped(interim), ""] if interim else []
+    lines += _markdown(ranking)
+    guests = _guest_rows(analysis)
+    if guests:
+        note = _guests_note(analysis).replace("Below the line: out", "Out")
+        header = [ranking[0][1], *ranking[0][3:]]
+        rows = [[row[1], *row[3:]] for row in guests]
+        lines += ["", note, "", *_markdown([header, *rows])]
     if analysis.decisions.lines:
         lines += ["", *(f"- {_escaped(line)}" for line in analysis.decisions.lines)]
     return "\n".join(lines)
@@ -218,21 +289,45 @@ _LATEX = {
 }
 
 
-def _latex(rows: Sequence[Sequence[str]]) -> str:
-    """A table in LaTeX, its first row the header; it needs the package booktabs."""
-    lines = [
-        " & ".join("".join(_LATEX.get(char, char) for char in cell) for cell in row)
-        + r" \\"
-        for row in rows
-    ]
-    columns = "rl" + "r" * (len(rows[0]) - 2)
+def _latex(analysis: Analysis) -> str:
+    """The ranking as a table in LaTeX."""
+    titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
+    _, *ranked = _table(analysis, titles)
+    guests = _guest_rows(analysis)
+    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    caption = (
+        f"{interim} of {analysis.challenge.name}: scores, and mean ranks by each"
+        " metric; smaller is better."
+    )
+    if guests:
+        caption += f" {_guests_note(analysis)}"
+    body = [_latex_row(["Rank", "Team", "Score", *titles]), r"\midrule"]
+    body += map(_latex_row, ranked)
+    if guests:
+        body += [r"\midrule", *map(_latex_row, guests)]
     return "\n".join(
         [
-            rf"\begin{{tabular}}{{{columns}}}",
-            *(r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"),
+            r"% In the preamble: \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_latex_text(caption)}}}",
+            r"\label{tab:ranking}",
+            rf"\begin{{tabular}}{{rl{'r' * (1 + len(titles))}}}",
+            *(r"\toprule", *body, r"\bottomrule"),
             r"\end{tabular}",
+            r"\end{table}",
         ]
     )
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    """A row of a table."""
+    return " & ".join(map(_latex_text, cells)) + r" \\"
+
+
+def _latex_text(text: str) -> str:
+    """Text that LaTeX shows as it is."""
+    return "".join(_LATEX.get(char, char) for char in text)
 
 
 def _sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
@@ -258,7 +353,8 @@ def _sheet(analysis: Analysis, standing: Standing) -> str:
     metrics = [rule.metric for rule in analysis.rules.metrics]
     teams = len(analysis.board.teams)
     place = f"{standing.rank} of {teams}" if standing.rank else "out of competition"
-    rows = [["case", *(name for m in metrics for name in (m, "rank"))]]
+    titles = {metric: metric_title(metric) for metric in metrics}
+    rows = [["case", *(name for m in metrics for name in (titles[m], "rank"))]]
     for case in table.cases:
         cells = [printable(case)]
         for metric in metrics:
@@ -267,17 +363,24 @@ def _sheet(analysis: Analysis, standing: Standing) -> str:
             cells += ["missing" if value is None else f"{value:g}", str(_plain(rank))]
         rows.append(cells)
     reasons = [
-        f"- Case {_escaped(f'{printable(m.case)}, {m.metric}: {printable(m.reason)}')}"
+        "- Case "
+        + _escaped(f"{printable(m.case)}, {titles[m.metric]}: {printable(m.reason)}")
         for m in table.missing
         if m.team == team
     ]
-    mean_ranks = "; ".join(f"{m} {float(standing.mean_ranks[m]):.2f}" for m in metrics)
+    mean_ranks = "; ".join(
+        f"{titles[m]} {float(standing.mean_ranks[m]):.2f}" for m in metrics
+    )
+    score = (
+        f"Score: {float(standing.score):.4f}, from the mean ranks"
+        if standing.rank
+        else f"Mean ranks, as if it alone had joined the {teams} teams that compete"
+    )
     lines = [
         f"# {_escaped(printable(team))}",
         "",
         f"Rank in {_escaped(printable(analysis.challenge.name))}: {place}.",
-        f"Score: {float(standing.score):.4f}, from the mean ranks:"
-        f" {_escaped(mean_ranks)}.",
+        f"{score}: {_escaped(mean_ranks)}.",
         *_gate_note(analysis),
         "",
         *_markdown(rows),

@@ -27,6 +27,8 @@ from flare.teams import ResultTable
 Values = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_REMEDY = "docs/challenge-files.md explains [[ranking]] and its metrics."
+
 PRIZE_RULE = (
     "Teams with equal scores share a rank, and the ranks behind it are left out"
     " (1, 2, 2, 4): they share the prizes of the places that they take together."
@@ -112,7 +114,8 @@ class Standings:
     """The ranking of all teams."""
 
     standings: tuple[Standing, ...]
-    """Best first; teams with equal scores by their names."""
+    """Best first, teams with equal scores by their names; those out of competition
+    last."""
     case_ranks: Mapping[tuple[str, str, str], Fraction]
     """By team, case and metric."""
 
@@ -120,6 +123,11 @@ class Standings:
     def competing(self) -> tuple[str, ...]:
         """The teams that have a rank, best first."""
         return tuple(s.team for s in self.standings if s.rank is not None)
+
+    @property
+    def guests(self) -> tuple[Standing, ...]:
+        """Teams out of competition, which have none."""
+        return tuple(s for s in self.standings if s.rank is None)
 
 
 def rules_of(
@@ -154,19 +162,19 @@ def rules_of(
     known = {rule.metric: rule for rule in challenge.ranking}
     if not known:
         problem = "it has no [[ranking]]: which metrics are ranked is not known"
-        raise RankingError(challenge.key, problem)
+        raise RankingError(challenge.key, problem, _REMEDY)
     chosen = list(metrics or known)
     unknown = [metric for metric in chosen if metric not in known]
     if unknown or len(set(chosen)) < len(chosen):
         problem = f"it ranks {listing(known)}; --metrics has {listing(chosen)}"
-        raise RankingError(challenge.key, problem)
+        raise RankingError(challenge.key, problem, _REMEDY)
     rules = tuple(known[metric] for metric in chosen)
     without = [rule.metric for rule in rules if rule.failed is None]
     if missing is None:
         missing = MissingRule.LAST if without else MissingRule.VALUE
     if missing is MissingRule.VALUE and without:
         problem = f"it has no value of a failed run for {listing(without)}"
-        raise RankingError(challenge.key, problem)
+        raise RankingError(challenge.key, problem, _REMEDY)
     gate = challenge.efficiency_gate_dsc if gate_dsc is None else gate_dsc
     if gate and "dsc" not in chosen:
         problem = "efficiency depends on the DSC, which --metrics leaves out"
@@ -376,7 +384,9 @@ def rank_teams(
                 for metric, total in zip(metrics, ranks[team].sum(axis=0), strict=True)
             },
         )
-        for team in sorted(table.teams, key=lambda team: (sums[team], team))
+        for team in sorted(
+            table.teams, key=lambda team: (team in guests, sums[team], team)
+        )
     ]
     case_ranks = {
         (team, case, metric): Fraction(int(ranks[team][c, m]), 2)

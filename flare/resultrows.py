@@ -57,7 +57,8 @@ def read_rows(
             names = list(table.fieldnames or [])
             absent = [c for c in columns if c not in names]
             if absent:
-                raise RankingError(str(path), f"it has no column {listing(absent)}")
+                problem = f"it has no column {listing(absent)}; {_found(names)}"
+                raise RankingError(str(path), problem, _columns_remedy(names, columns))
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 problem = f"it has two columns {listing(twice)}"
@@ -71,6 +72,24 @@ def read_rows(
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read ({safe(str(error))})"
         raise RankingError(str(path), problem) from error
+
+
+def _found(names: Sequence[str]) -> str:
+    """Which columns a table has."""
+    return f"its columns are: {listing(names)}" if names else "it is empty"
+
+
+def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:
+    """What to do about a table that has other columns, if that can be seen."""
+    expected = ",".join(columns)
+    for separator, what in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and separator in names[0]:
+            return (
+                f"Its cells are separated by {what}: save it with commas, {expected}."
+            )
+    if "team" in names and "value" not in names and "value" in columns:
+        return f"If it has a column for each metric: write a row for each, {expected}."
+    return ""
 
 
 def number(text: str, path: Path, where: str) -> float | None:

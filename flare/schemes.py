@@ -34,6 +34,9 @@ from flare.stability import kendall_tau
 DIGITS = 3
 """Significant digits of the schemes with rounding: further ones mean little."""
 
+WITHOUT_TEAM = "without team "
+"""Begins the names of the schemes that leave out a team."""
+
 GATE_DSC = 0.5
 """Of the schemes with a gate, where the challenge has none."""
 
@@ -131,7 +134,11 @@ def _all_schemes(
     if len(teams) > 2:
         for team in teams:
             rest = without(board, team)
-            yield f"without team {printable(team)}", rest.teams, team_ranks(rest, rules)
+            yield (
+                f"{WITHOUT_TEAM}{printable(team)}",
+                rest.teams,
+                team_ranks(rest, rules),
+            )
 
 
 def without(board: Board, team: str) -> Board:
@@ -267,6 +274,12 @@ def schemes_table(schemes: Sequence[Scheme]) -> str:
     """The schemes, and who moves, as text."""
     width = max(len(scheme.name) for scheme in schemes)
     lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
+    still = [s for s in schemes if s.name.startswith(WITHOUT_TEAM) and not s.moved]
+    if len(still) > 1:
+        teams = [scheme.name.removeprefix(WITHOUT_TEAM) for scheme in still]
+        schemes = [scheme for scheme in schemes if scheme not in still]
+        width = max((len(scheme.name) for scheme in schemes), default=0)
+        last = f"  without any one of {listing(teams)}: nobody moves"
     for scheme in schemes:
         moves = [
             f"{printable(team)} {scheme.before[team]} to {scheme.ranks[team]}"
@@ -275,4 +288,6 @@ def schemes_table(schemes: Sequence[Scheme]) -> str:
         tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
         name = scheme.name.ljust(width)
         lines.append(f"  {name}  {tau}  {listing(moves) if moves else 'nobody'}")
+    if len(still) > 1:
+        lines.append(last)
     return "\n".join(lines)

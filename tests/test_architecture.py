@@ -82,6 +82,7 @@ MODULES = (
     "recount",
     "flags",
     "analysis",
+    "titles",
     "methods",
     "rankfiles",
     "simulation",

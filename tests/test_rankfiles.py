@@ -40,20 +40,27 @@ def folder(tmp_path):
 def test_tables_for_papers(folder):
     """Ranks: team_a 1 2 and 1 1, the other 2 1 and 2 2; special characters escaped."""
     assert (folder / "ranking.md").read_text() == (
-        "| rank | team | score | mean rank dsc | mean rank runtime\\_s |\n"
+        "| rank | team | score | mean rank: DSC | mean rank: Running time (s) |\n"
         "|---|---|---|---|---|\n"
         "| 1 | team\\_a | 0.6250 | 1.50 | 1.00 |\n"
         "| 2 | b & c | 0.8750 | 1.50 | 2.00 |\n"
     )
     assert (folder / "ranking.tex").read_text() == (
+        "% In the preamble: \\usepackage{booktabs}\n"
+        "\\begin{table}\n"
+        "\\centering\n"
+        "\\caption{Ranking of FLARE 2021: scores, and mean ranks by each metric;"
+        " smaller is better.}\n"
+        "\\label{tab:ranking}\n"
         "\\begin{tabular}{rlrrr}\n"
         "\\toprule\n"
-        "rank & team & score & mean rank dsc & mean rank runtime\\_s \\\\\n"
+        "Rank & Team & Score & DSC & Running time (s) \\\\\n"
         "\\midrule\n"
         "1 & team\\_a & 0.6250 & 1.50 & 1.00 \\\\\n"
         "2 & b \\& c & 0.8750 & 1.50 & 2.00 \\\\\n"
         "\\bottomrule\n"
         "\\end{tabular}\n"
+        "\\end{table}\n"
     )
 
 
@@ -61,13 +68,13 @@ def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
     assert (folder / "sheets" / "b___c.md").read_text() == (
         "# b & c\n\n"
         "Rank in FLARE 2021: 2 of 2.\n"
-        "Score: 0.8750, from the mean ranks: dsc 1.50; runtime\\_s 2.00.\n\n"
-        "| case | dsc | rank | runtime\\_s | rank |\n"
+        "Score: 0.8750, from the mean ranks: DSC 1.50; Running time (s) 2.00.\n\n"
+        "| case | DSC | rank | Running time (s) | rank |\n"
         "|---|---|---|---|---|\n"
         "| c0 | 0.7 | 2 | missing | 2 |\n"
         "| c1 | 0.9 | 1 | 6 | 2 |\n\n"
         "Missing results:\n\n"
-        "- Case c0, runtime\\_s: there is no row\n"
+        "- Case c0, Running time (s): there is no row\n"
     )
     own = (folder / "sheets" / "team_a.md").read_text()
     assert "0.8125" in own
@@ -133,15 +140,15 @@ def test_no_text_is_html_or_markdown(tmp_path, text, shown):
     assert sheet.read_text() == (
         f"# {shown}\n\n"
         "Rank in FLARE 2021: 2 of 2.\n"
-        "Score: 1.0000, from the mean ranks: dsc 2.00.\n\n"
-        "| case | dsc | rank |\n"
+        "Score: 1.0000, from the mean ranks: DSC 2.00.\n\n"
+        "| case | DSC | rank |\n"
         "|---|---|---|\n"
         f"| {shown} | missing | 2 |\n\n"
         "Missing results:\n\n"
-        f"- Case {shown}, dsc: {shown}\n"
+        f"- Case {shown}, DSC: {shown}\n"
     )
     assert (tmp_path / "out" / "ranking.md").read_text() == (
-        "| rank | team | score | mean rank dsc |\n"
+        "| rank | team | score | mean rank: DSC |\n"
         "|---|---|---|---|\n"
         "| 1 | b | 0.5000 | 1.00 |\n"
         f"| 2 | {shown} | 1.0000 | 2.00 |\n\n"
@@ -181,7 +188,8 @@ def test_json_has_everything(folder):
 
     assert set(found) == {
         *("settings", "decisions", "teams", "cases", "ranking", "missing", "recount"),
-        *("schemes", "tests", "flags", "bootstrap"),
+        *("schemes", "tests", "flags", "bootstrap", "interim", "out_of_competition"),
+        *("roll_call", "origin"),
     }
     assert found["tests"]["family_size"] == 2
     assert found["recount"][0]["team"] == "team_a"

@@ -359,8 +359,9 @@ def test_the_order_of_rows_and_the_names_of_teams_change_nothing(tmp_path):
     assert contents[0] == contents[1] == contents[2]
     assert [name for name, _ in contents[0]] == [
         *("case_ranks.csv", "methods.txt", "ranking.csv", "ranking.json"),
-        *("ranking.md", "ranking.tex"),
+        *("ranking.md", "ranking.tex", "report.txt"),
         *(f"team_{number}.md" for number in range(5)),
+        "values.csv",
     ]
 
 
@@ -892,7 +893,15 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
 
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:3]] == [["1", "Alpha"], ["-", "b"]]
+    assert [line.split() for line in lines[1:5:2]] == [
+        ["1", "Alpha", "1.0000", "1.00"],
+        ["-", "b", "1.50"],
+    ]
+    assert set(lines[2]) == {"-"}
+    assert lines[4] == (
+        "Below the line: out of competition, without rank or score; ranked on each case"
+        " as if it alone had joined the 1 team."
+    )
     start = lines.index("Withdrawn: case 2: so (2026-01-01)")
     assert lines[start : start + 4] == [
         "Withdrawn: case 2: so (2026-01-01)",
@@ -902,6 +911,14 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
     ]
     written = json.loads((tmp_path / "out" / "ranking.json").read_text())
     assert written["decisions"] == lines[start : start + 4]
+    assert [found["team"] for found in written["ranking"]] == ["Alpha"]
+    assert written["out_of_competition"] == [{"team": "b", "mean_ranks": {"dsc": 1.5}}]
+    page = (tmp_path / "out" / "ranking.md").read_text()
+    assert "| Alpha | 1.0000 | 1.00 |" in page
+    assert "| team | mean rank: DSC |\n|---|---|\n| b | 1.50 |\n" in page
+    latex = (tmp_path / "out" / "ranking.tex").read_text()
+    assert "1 & Alpha & 1.0000 & 1.00 \\\\\n\\midrule\n- & b &  & 1.50 \\\\\n" in latex
+    assert (tmp_path / "out" / "report.txt").read_text() == run.stdout
     # One team competes, on two cases: 1 / 1.
     assert (tmp_path / "out" / "ranking.csv").read_text() == (
         "team,rank,score,mean_rank_dsc\nAlpha,1,1,1\nb,,1.5,1.5\n"
