@@ -169,8 +169,8 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
     if origin.options:
         sentences.append(f"Label maps were evaluated with {origin.options}.")
     if origin.references_sha256:
-        digest = printable(origin.references_sha256[:12])
-        sentences.append(f"The digest of the reference labels is {digest}.")
+        digest = printable(origin.references_sha256)
+        sentences.append(f"The digest (SHA-256) of the reference labels is {digest}.")
     return sentences
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -65,6 +66,17 @@ def safe(name: str | Path) -> str:
         half = (NAME_CHARACTERS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
     return text
+
+
+def shell_word(name: str | Path) -> str:
+    """A name, whole, as a command line takes it.
+
+    Examples
+    --------
+    >>> shell_word("my results")
+    "'my results'"
+    """
+    return shlex.quote(printable(name))
 
 
 def printable(name: str | Path) -> str:

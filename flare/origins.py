@@ -11,7 +11,7 @@ from typing import Any
 
 from flare.challenge import Challenge, challenge_names
 from flare.errors import RankingError
-from flare.names import listing, safe
+from flare.names import listing, safe, shell_word
 from flare.rulebook import differences_text, scoring_rules
 
 OPTIONS = {
@@ -170,12 +170,12 @@ def _check_options(
                 "flare evaluate --input PREDICTIONS --ground-truth LABELS",
                 f"--challenge {safe(key)}" if key else "",
                 _flags(usual),
-                f"--output {safe(results / odd[0].team)}",
+                f"--output {shell_word(results / odd[0].team)}",
             ],
         )
     )
     if odd[0].is_measured:
-        command = f"flare rescore {safe(results)} --ground-truth LABELS"
+        command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
     them = "them" if usual else "none"
     remedy = f"Evaluate it again with {them}: {command}."
     raise RankingError(str(results), problem, remedy)
@@ -197,7 +197,7 @@ def _check_rules(
     key = challenge if isinstance(challenge, str) else challenge.key
     known = [team for team in found if _rules(team) is not None]
     older = [team for team in found if _rules(team) is None]
-    command = f"flare rescore {safe(results)} --ground-truth LABELS"
+    command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
     if key:
         command += f" --challenge {safe(_name(challenge))}"
     remedy = (

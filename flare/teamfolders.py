@@ -19,7 +19,7 @@ from flare.efficiency import SPREAD, RunStatus
 from flare.errors import RankingError
 from flare.hostrecord import RECORD
 from flare.labelmaps import case_name
-from flare.names import cell_text, listing, safe
+from flare.names import cell_text, listing, safe, shell_word
 from flare.origins import Evaluated, Origin, check_origins
 from flare.resultrows import Row, check_value, is_score, number, read_rows
 from flare.results import FILE_NAME
@@ -255,7 +255,9 @@ def _waiting(
         done = _measured_cases(folder / EFFICIENCY_FILE)
         if cases and cases <= done:
             problem = "it is not there, though the team was measured to the end"
-            remedy = f"Score it: flare rescore {safe(path)} --ground-truth LABELS."
+            remedy = (
+                f"Score it: flare rescore {shell_word(path)} --ground-truth LABELS."
+            )
             raise RankingError(str(folder / FILE_NAME), problem, remedy)
         found.append(Waiting(team=folder.name, measured=len(done)))
     if found and not scores:
@@ -263,7 +265,7 @@ def _waiting(
         problem = f"no team has a metrics.json: {counts}"
         remedy = (
             "Go on with flare measure --ground-truth LABELS, or score what there is:"
-            f" flare rescore {safe(path)} --ground-truth LABELS."
+            f" flare rescore {shell_word(path)} --ground-truth LABELS."
         )
         raise RankingError(str(path), problem, remedy)
     return tuple(found)

@@ -22,7 +22,7 @@ from flare.challenge import (
 )
 from flare.errors import ChallengeError
 from flare.names import safe
-from tests.builders import ORGANS, ROOT, run_program
+from tests.builders import ROOT, run_flare
 
 SMALL = """
 name = "Two organs"
@@ -492,3 +492,37 @@ def test_the_program_says_which_actions_there_are():
         "flare challenge: the following arguments are required: COMMAND;"
         " see flare challenge --help\n"
     )
+
+
+# --- validate ---------------------------------------------------------------------
+
+
+def test_validate_says_that_teams_cannot_be_ranked():
+    run = run_flare("challenge", "validate", ROOT / "examples" / "two-organs.toml")
+
+    assert run.returncode == 0
+    assert run.stdout.rstrip().endswith(
+        "Its teams cannot be ranked, as it has no [[ranking]]: docs/challenge-files.md"
+        " explains it."
+    )
+    assert (
+        "cannot be ranked" not in run_flare("challenge", "validate", "flare21").stdout
+    )
+
+
+def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
+    """Those of single organs, and of processor time, can be ranked."""
+    text = (ROOT / "flare" / "challenges" / "flare21.toml").read_text()
+    file = tmp_path / "mine.toml"
+    rule = '\n[[ranking]]\nmetric = "{}"\nbetter = "lower"\n'
+    file.write_text(text + rule.format("dsc_liver") + rule.format("cpu_s"))
+    assert run_flare("challenge", "validate", file).returncode == 0
+
+    file.write_text(text.replace('"runtime_s"', '"runtime"'))
+    run = run_flare("challenge", "validate", file)
+
+    assert run.returncode == 1
+    assert (
+        "ranking[3].metric is 'runtime', which nothing here makes (did you mean"
+        " runtime_s?). Every key"
+    ) in run.stderr

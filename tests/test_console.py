@@ -1,15 +1,20 @@
 """What a run says: progress, and the one line on stderr."""
 
+import fcntl
 import io
 import logging
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
+from unicodedata import east_asian_width
 
 import pytest
 
 from flare import console
-from flare.errors import MESSAGE_LIMIT, InputError, MissingCasesError
+from flare.errors import MESSAGE_LIMIT, InputError, MissingCasesError, StoppedError
 from flare.scoring import CaseScore
 from flare.submission import CasePair
 from flare.workers import Attempt
@@ -213,6 +218,59 @@ raise SystemExit(run_command(command))
     )
 
     assert (run.returncode, run.stdout) == (0, b"child 143\n")
+
+
+DRAW = """
+import sys
+from flare.console import MeasuringProgress, show_progress
+progress = MeasuringProgress(clock=lambda: 0.0)
+for number in (1, 2, 3):
+    progress(sys.argv[1], "thx_0001", "wrong output", number, 3)
+progress(sys.argv[1], "thx_0001", "ok", 1, 3)
+progress.clear()
+for number in (1, 2):
+    show_progress(number, 2, None)
+"""
+
+
+@pytest.mark.parametrize("columns", [12, 30, 46, 60, 80, 200])
+@pytest.mark.parametrize(
+    "team", ["a", "a_team_with_quite_a_long_name", "\u7532\u4e59" * 20]
+)
+def test_no_progress_is_wider_than_the_terminal(columns, team):
+    """On a pseudo terminal of this width; each step is drawn over the one before."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRAW, team], cwd=ROOT, stdout=slave, stderr=slave
+    )
+    assert process.wait(60) == 0
+    os.close(slave)
+    drawn = os.read(master, 65536).decode()
+    os.close(master)
+
+    assert "Traceback" not in drawn
+    lines = drawn.replace("\x1b[K", "").replace("\n", "\r").split("\r")
+    for line in lines:
+        width = sum(1 + (east_asian_width(char) in "WF") for char in line)
+        assert width < columns, line
+    steps = [line for line in lines if "/3]" in line]
+    assert len(steps) == 4
+    assert drawn.count("\n") == 2  # at the end of either
+    if columns >= 30:
+        assert all("wrong" in step or "ok" in step or "..." in step for step in steps)
+    if columns >= 80 and team == "a":
+        assert steps[0].startswith("[")
+        assert steps[0].endswith("[1/3] a thx_0001: wrong output; about 0 min left")
+
+
+def test_whoever_stops_a_block_is_told_what_is_kept(capfd):
+    def command():
+        with console.stopping_with(lambda: StoppedError("Stopped", "24 are kept.")):
+            raise KeyboardInterrupt
+
+    assert console.run_command(command) == 130
+    assert capfd.readouterr().err == "Stopped. 24 are kept. [H04]\n"
 
 
 def test_measuring_tells_how_long_it_may_take(caplog):

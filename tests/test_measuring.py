@@ -294,6 +294,43 @@ def test_ctrl_c_ends_it_with_one_line(archives, case_data, tmp_path, number, sta
     assert left_behind(tmp_path) == []
 
 
+def test_what_ctrl_c_leaves_is_told_and_scored(archives, case_data, tmp_path):
+    """The first team is scored before the second one, which hangs, is ended."""
+    (tmp_path / "archives").mkdir()
+    for team in ("good", "hang"):
+        shutil.copy(archives[team], tmp_path / "archives")
+    command = [sys.executable, "-m", "flare", "measure", tmp_path / "archives"]
+    command += ["--images", case_data / "images", "--output", tmp_path / "results"]
+    command += ["--ground-truth", case_data / "labels", *LIMITS[:-2], "--no-warm-up"]
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    hanging = tmp_path / "results" / "hang"
+    while not (hanging / "measurement.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    wait_for_container(hanging.parent)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert stderr == (
+        "Measuring was interrupted. 3 of 6 cases are measured and kept; the same"
+        " command goes on. [H04]\n"
+    )
+    assert "good: 3 ok" in stdout
+    assert (tmp_path / "results" / "good" / "metrics.json").exists()
+    ranking = ("--metrics", "dsc,nsd", "--output", tmp_path / "ranking")
+    stdout, _ = flare_command("rank", tmp_path / "results", *ranking)
+    assert stdout.startswith(
+        "Interim ranking: 1 team is not measured to the end (hang)"
+    )
+
+
 def measure_good(archives, case_data, output, *options, team="good", status=0):
     return flare_command(
         *("measure", archives[team], "--images", case_data / "images"),
@@ -308,6 +345,7 @@ def test_what_is_done_is_not_run_again(archives, case_data, tmp_path):
 
     stdout, _ = measure_good(archives, case_data, tmp_path)
 
+    assert "3 of 3 cases are done\n" in stdout
     assert "good: 3 ok" in stdout
     assert "[1/" not in stdout
     assert (tmp_path / "good" / "efficiency.csv").read_bytes() == before

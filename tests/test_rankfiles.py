@@ -9,8 +9,10 @@ import flare
 from flare.analysis import analyse
 from flare.decisions import CaseDecision, Decisions
 from flare.errors import OutputError
+from flare.origins import Origin
 from flare.rankfiles import analysis_text, write_analysis
 from flare.ranking import MissingRule, Rules, Ties, rules_of
+from flare.rollcall import RollCall
 from tests.test_ranking import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 
@@ -225,6 +227,63 @@ def test_methods_say_what_was_really_done():
     assert "bootstrap" not in text
 
 
+def test_methods_say_how_values_were_made():
+    """What DSC and NSD are, by which rules, and how it was measured."""
+    analysis = analysis_of(VALUES, samples=0)
+    assert "The values were given as a table" in flare_methods(analysis)
+
+    measured = {
+        "processor": ("Xeon",),
+        "device": ("A100 (driver 570)",),
+        "timeout_s": ("3600.0",),
+        "memory": ("28g", "2g"),
+        "interval_s": ("0.1",),
+        "repeats": ("3",),
+        "caches": ("cold",),
+        "engine": ("27.1",),
+        "cpus": ("",),
+    }
+    origin = Origin(
+        references_sha256="ab" * 32,
+        challenge_sha256="cd" * 32,
+        rules_sha256="ef",
+        options="--on-bad-case worst",
+        measured=measured,
+        teams_measured=1,
+    )
+    roll = RollCall(ranked=("b & c", "team_a"))
+    table = replace(analysis.table, origin=origin, roll=roll)
+    text = flare_methods(replace(analysis, table=table))
+    for sentence in (
+        "within a tolerance of the other surface (Nikolov et al. 2021,",
+        "Tolerances were 1 mm (liver, kidney, spleen, pancreas).",
+        "An organ in neither label map scored 1, one that only the prediction has 0,",
+        f"The digest (SHA-256) of the reference labels is {'ab' * 32}.",
+        "Label maps were evaluated with --on-bad-case worst.",
+        "1 team of 2 were measured case by case, each case in a container of its own"
+        " without network: processor Xeon, A100 (driver 570), Docker 27.1, time limit"
+        " 3600.0 s, memory limit 28g or 2g, a sample every 0.1 s, repeats 3, cold"
+        " caches.",
+        "made with an earlier file, with the same rules of scoring (SHA-256 cdcdcdcd",
+    ):
+        assert sentence in text
+    empty = replace(analysis, table=replace(table, origin=Origin()))
+    assert "measured is not on record." in flare_methods(empty)
+
+
+def test_rules_of_a_later_edition_are_in_the_methods():
+    table = make_table({(t, "1", m): 0.5 for t in "ab" for m in METRICS22})
+    analysis = analyse(
+        replace(table, origin=Origin()), FLARE22, rules_of(FLARE22), samples=0
+    )
+
+    text = flare_methods(analysis)
+
+    assert "aorta, inferior vena cava, esophagus: scored only between" in text
+    assert "The NSD of an organ was 0 where its DSC was below 0.2." in text
+    assert "DSC and NSD of organs were rounded to 4 decimals." in text
+
+
 def test_methods_of_flare22():
     table = make_table(
         {(team, "1", metric): 0.5 for team in "ab" for metric in METRICS22}
@@ -254,6 +313,34 @@ def test_the_terminal_groups_missing_results():
     (line,) = (line for line in lines if line.startswith("Missing"))
     assert line.startswith("Missing: b, dsc, runtime_s, 12 of 12 cases (c0, c1, c10,")
     assert line.endswith("): there is no row")
+
+
+def test_missing_results_are_grouped_by_reason_not_by_file_name():
+    values = {"a": [(0.9, 3)] * 5, "b": [(None, None)] * 5}
+    analysis = analysis_of(values, samples=0)
+    reasons = {
+        (m.team, m.case, m.metric): f"{m.case}_pred.nii.gz: no case has this name"
+        for m in analysis.table.missing
+    }
+    table = replace(analysis.table, reasons=reasons)
+
+    text = analysis_text(replace(analysis, table=table))
+
+    assert (
+        "Missing: b, dsc, runtime_s, 5 of 5 cases (c0, c1, c2, c3, c4):"
+        " CASE_pred.nii.gz: no case has this name\n"
+    ) in text
+
+
+def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
+    values = {
+        t: [(v, 3)] * 3 for t, v in zip("abcd", (0.9, 0.8, 0.7, 0.6), strict=True)
+    }
+
+    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
+
+    assert lines[-1] == "  without any one of a, b, c, d: nobody moves"
+    assert not [line for line in lines if "without team" in line]
 
 
 def test_a_single_team_is_first():

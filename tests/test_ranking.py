@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -876,6 +877,34 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
         apply_decisions(table, read_decisions(file))
 
 
+def test_a_decision_with_a_date_of_toml(tmp_path):
+    file = tmp_path / "decisions.toml"
+    file.write_text('[[withdrawn]]\ncase = "1"\nreason = "so"\ndate = 2026-11-21\n')
+
+    assert read_decisions(file).lines == ("Withdrawn: case 1: so (2026-11-21)",)
+
+
+def test_a_decision_about_a_name_that_is_nearly_right(tmp_path):
+    rows = [("team_a", f"thx_000{n}", "dsc", 0.5) for n in range(1, 6)]
+    for kind, what, near in (
+        ("withdrawn", 'case = "thx_004"', "thx_0004"),
+        ("disqualified", 'team = "teama"', "team_a"),
+    ):
+        with pytest.raises(RankingError) as caught:
+            decided(tmp_path, f"[[{kind}]]\n{what}\n{WHY}", rows)
+        assert f"(did you mean {near}?). README says" in str(caught.value)
+
+
+def test_a_challenge_without_ranking_is_sent_to_its_documentation():
+    with pytest.raises(RankingError) as caught:
+        rules_of(replace(FLARE21, ranking=()))
+
+    assert str(caught.value) == (
+        "flare21: it has no [[ranking]]: which metrics are ranked is not known."
+        " docs/challenge-files.md explains [[ranking]] and its metrics. [G06]"
+    )
+
+
 def test_decisions_are_printed_with_the_ranking(tmp_path):
     text = "".join(
         f"[[{kind}]]\n{what}\n{WHY}"
@@ -929,6 +958,10 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
     ("text", "problem"),
     [
         (f'[[withdrawn]]\ncase = "9"\n{WHY}', "there is no case 9, but 1, 2, 3"),
+        (
+            f'[[withdrawn]]\ncase = "9"\n{WHY}',
+            'README says what decisions look like, under "The final ranking", at',
+        ),
         (f'[[disqualified]]\nteam = "x"\n{WHY}', "there is no team x, but a, b, c"),
         (f'[[names]]\nteam = "x"\nname = "y"\n{WHY}', "there is no team x"),
         (

@@ -1,0 +1,200 @@
+"""Kept predictions are scored anew, and what was measured stays."""
+
+import json
+import shutil
+
+import pytest
+
+from flare.challenge import read_challenge
+from flare.efficiency import CaseRecord, RunStatus, write_records
+from flare.errors import InputError
+from flare.measuring import evaluate_team, team_table
+from flare.rescoring import rescore
+from tests.builders import ROOT, organ_boxes, run_flare, write_cases
+
+CASES = ("case_1", "case_2")
+RUN_OK = {"runtime_s": 5.0, "engine_runtime_s": 4.5, "max_host_memory_mb": 9.0}
+
+
+def lax(folder):
+    """FLARE21 with a tolerance of 100 mm for every organ, and a comment."""
+    text = (ROOT / "flare" / "challenges" / "flare21.toml").read_text()
+    file = folder / "flare21.toml"
+    file.write_text(text.replace("tolerance_mm = 1", "tolerance_mm = 100") + "# so\n")
+    return file
+
+
+@pytest.fixture
+def labels(tmp_path):
+    return write_cases(tmp_path / "labels", CASES)
+
+
+@pytest.fixture
+def results(tmp_path, labels):
+    """A team with one good case and one that crashed, scored by FLARE21's rules."""
+    folder = tmp_path / "results" / "a"
+    moved = organ_boxes(shift=3)  # 2.4 mm
+    write_cases(folder / "predictions", CASES[:1], labels=moved)
+    crash = CaseRecord(
+        case="case_2",
+        status=RunStatus.FAILED,
+        message="the container ended with exit code 1 after 0.3 s",
+    )
+    good = CaseRecord(case="case_1", status=RunStatus.OK, **RUN_OK)
+    write_records([good, crash], folder / "efficiency.csv")
+    evaluate_team(folder, labels, read_challenge("flare21"), 1)
+    return tmp_path / "results"
+
+
+def metrics(results, team="a"):
+    return json.loads((results / team / "metrics.json").read_text())
+
+
+def command(results, labels, *more):
+    return run_flare("rescore", results, "--ground-truth", labels, *more)
+
+
+def test_only_the_scores_change(results, labels, tmp_path):
+    """With 100 mm, the liver that lies three voxels too far has an NSD of 1."""
+    before = metrics(results)
+    table = (results / "a" / "efficiency.csv").read_bytes()
+    assert before["case"]["nsd"]["0"] < 1
+
+    run = command(results, labels, "--challenge", lax(tmp_path), "--workers", "1")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    after = metrics(results)
+    assert after["case"]["nsd"] == {"0": 1.0, "1": 0.0}
+    assert after["case"]["dsc"] == before["case"]["dsc"]
+    for key in ("failed", "efficiency"):
+        assert after[key] == before[key]
+    assert after["failed"]["case_2"].startswith("failed: the container ended with exit")
+    assert after["efficiency"] == {"cases": 2, "cases_ok": 1}
+    assert (results / "a" / "efficiency.csv").read_bytes() == table
+    dsc, nsd = (before["aggregates"][f"{name}_mean"] for name in ("dsc", "nsd"))
+    last = run.stdout.splitlines()[-1].split()
+    assert last == ["a", f"{dsc:.4f}", f"{dsc:.4f}", f"{nsd:.4f}", "0.5000"]
+
+
+def test_the_same_rules_give_the_same_bytes(results, labels):
+    before = (results / "a" / "metrics.json").read_bytes()
+
+    run = command(results, labels)
+
+    assert run.stdout.splitlines()[-1].endswith("as before")
+    assert (results / "a" / "metrics.json").read_bytes() == before
+
+
+def test_a_team_without_kept_predictions_is_named_and_left(results, labels):
+    (results / "baseline").mkdir()
+    shutil.copy(results / "a" / "metrics.json", results / "baseline")
+    (results / "stray").mkdir()
+    before = (results / "baseline" / "metrics.json").read_bytes()
+
+    run = command(results, labels)
+
+    assert run.returncode == 0
+    assert run.stdout.splitlines()[-1].endswith(
+        "left as it is: no prediction is kept, evaluate it again"
+    )
+    assert "stray" not in run.stdout
+    assert (results / "baseline" / "metrics.json").read_bytes() == before
+
+
+def test_a_team_that_cannot_be_scored_stops_no_other(results, labels):
+    shutil.copytree(results / "a", results / "b")
+    (results / "a" / "efficiency.csv").write_text("case\n1\n")
+    before = (results / "a" / "metrics.json").read_bytes()
+    (results / "b" / "metrics.json").unlink()
+
+    run = command(results, labels)
+
+    assert run.returncode == 1
+    assert run.stderr.startswith("a: not scored: ")
+    assert run.stderr.endswith("it is not what this program has written. Move it away,"
+                               " or give another --output. [H07]\n")  # fmt: skip
+    assert (results / "a" / "metrics.json").read_bytes() == before
+    assert metrics(results, "b")["case"]["dsc"]["1"] == 0
+
+
+def test_a_team_in_the_middle_of_its_measurement_gets_interim_scores(results, labels):
+    file = results / "a" / "efficiency.csv"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:2]))
+
+    (found,) = rescore(results, labels, read_challenge("flare21"), workers=1)
+
+    assert metrics(results)["failed"] == {"case_2": "no file was submitted"}
+    assert found.after[0] == metrics(results)["aggregates"]["dsc_mean"]
+
+
+def test_a_folder_without_teams(tmp_path, labels):
+    for folder in (tmp_path / "none", labels):
+        with pytest.raises(InputError, match="Give the folder that has one for each"):
+            rescore(folder, labels, read_challenge("flare21"))
+
+
+def test_rank_advises_to_rescore_and_takes_what_comes_of_it(results, labels, tmp_path):
+    changed = lax(tmp_path)
+    shutil.copytree(results / "a", results / "b")
+    ranking = ("--metrics", "dsc,nsd", "--output", tmp_path / "ranking")
+
+    run = run_flare("rank", results, "--challenge", changed, *ranking)
+    assert run.returncode == 1
+    assert "all teams were scored by other rules: tolerance_mm of kidney: 1, now" in (
+        run.stderr
+    )
+    assert f"flare rescore {results} --ground-truth LABELS" in run.stderr
+
+    assert command(results, labels, "--challenge", changed).returncode == 0
+    run = run_flare("rank", results, "--challenge", changed, *ranking)
+    assert (run.returncode, run.stderr) == (0, "")
+    methods = (tmp_path / "ranking" / "methods.txt").read_text()
+    assert "Tolerances were 100 mm (liver, kidney, spleen, pancreas)." in methods
+
+
+# --- The table of a team ----------------------------------------------------------
+
+
+def test_equal_messages_are_told_once_and_zeros_with_their_reason(results, labels):
+    """Both cases were misnamed, in the same words but for the name."""
+    folder = results / "a"
+    message = "CASE_0000.nii.gz: no case has this name; see logs/CASE.log"
+    write_records(
+        [
+            CaseRecord(
+                case=case,
+                status=RunStatus.WRONG_OUTPUT,
+                message=message.replace("CASE", case),
+            )
+            for case in CASES
+        ],
+        folder / "efficiency.csv",
+    )
+    shutil.rmtree(folder / "predictions")
+    scored = evaluate_team(folder, labels, read_challenge("flare21"), 1)
+
+    lines = team_table(folder, "a", scored).splitlines()
+
+    assert [line.split() for line in lines[:4]] == [
+        ["a:", "2", "wrong", "output"],
+        ["case", "status", "seconds", "GPU", "memory", "in", "MB"],
+        ["case_1", "wrong", "output", "-", "-"],
+        ["case_2", "wrong", "output", "-", "-"],
+    ]
+    assert lines[4:6] == [
+        f"2 of 2 cases: {message}",
+        f"2 of 2 cases score 0: wrong output: {message}",
+    ]
+
+
+def test_labels_that_are_no_organs_are_told(results, labels):
+    """All of 1 to 4 are 11 to 14: nothing is found, and the table says so."""
+    folder = results / "a"
+    boxes = organ_boxes()
+    write_cases(folder / "predictions", CASES, labels=boxes + 10 * (boxes > 0))
+    good = [CaseRecord(case=c, status=RunStatus.OK, **RUN_OK) for c in CASES]
+    write_records(good, folder / "efficiency.csv")
+
+    scored = evaluate_team(folder, labels, read_challenge("flare21"), 1)
+
+    assert "2 of 2 cases" in team_table(folder, "a", scored)
