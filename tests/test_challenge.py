@@ -22,7 +22,7 @@ from flare.challenge import (
 )
 from flare.errors import ChallengeError
 from flare.names import safe
-from tests.builders import ROOT, run_flare
+from tests.builders import ORGANS, ROOT, run_flare, run_program
 
 SMALL = """
 name = "Two organs"

@@ -1,16 +1,24 @@
 """What nobody has thought of ends the measurement of one team, and of no other."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from flare import measuring
+from flare.archive import Archive
 from flare.cases import find_cases
 from flare.challenge import read_challenge
 from flare.container import Limits
-from flare.errors import EngineError, GroundTruthError, MeasurementError
-from flare.measuring import measure
+from flare.errors import (
+    ArchiveError,
+    EngineError,
+    GroundTruthError,
+    MeasurementError,
+)
+from flare.measuring import measure, write_refused
+from flare.rollcall import read_refused
 from flare.session import Options
 from tests.builders import write_cases
 
@@ -53,7 +61,7 @@ def run(monkeypatch, tmp_path):
     """Measure two teams on two cases, where something goes wrong."""
     cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
-    def start(fails, interleaved=False):
+    def start(fails, interleaved=False, on_team=None):
         calls = []
         monkeypatch.setattr(
             measuring,
@@ -67,6 +75,7 @@ def run(monkeypatch, tmp_path):
             read_challenge("flare21"),
             engine=SimpleNamespace(describe=dict),
             options=Options(limits=Limits(), is_interleaved=interleaved),
+            on_team=on_team and (lambda team: calls.append((team, "scored"))),
         )
         return {team: str(error) for team, error in failed}, calls
 
@@ -119,3 +128,52 @@ def test_one_team_does_not_end_the_measurement_of_others(
 def test_whoever_wants_it_to_end_is_obeyed(run, error):
     with pytest.raises(type(error)):
         run({("a", "c1"): error})
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run, interleaved):
+    """Closed before, and not at all if it is not measured to the end."""
+    _, calls = run({}, interleaved, on_team=True)
+
+    for team in "ab":
+        own = [what for name, what in calls if name == team]
+        assert own[:6] == ["made", "open", "c1", "c2", "close", "scored"]
+    assert calls.index(("a", "scored")) < calls.index(("b", "c2"))
+
+    failed, calls = run({("a", "c2"): ValueError("odd")}, interleaved, on_team=True)
+    assert list(failed) == ["a"]
+    assert [team for team, what in calls if what == "scored"] == ["b"]
+
+
+def archive(team, *problems):
+    """What is known of an archive."""
+    path = Path(f"{team}.tar.gz")
+    found = tuple(ArchiveError(path.name, problem) for problem in problems)
+    return Archive(path=path, team=team, sha256="1" * 64, problems=found, doubts=())
+
+
+def test_what_was_refused_before_stays_in_the_list(tmp_path):
+    """Until the team sends an archive that can be run."""
+    results = tmp_path / "results"
+    write_refused([archive("good")], results)
+    assert not results.exists()
+
+    write_refused([archive("bad", "it is empty"), archive("good")], results)
+    write_refused([archive("also", "it has no /bin/bash")], results)
+    assert [(f.team, f.file) for f in read_refused(results)] == [
+        *(("also", "also.tar.gz"), ("bad", "bad.tar.gz")),
+    ]
+
+    write_refused([archive("bad")], results)
+    (left,) = read_refused(results)
+    assert left.reason.startswith("also.tar.gz: it has no /bin/bash. Write it with")
+
+
+def test_a_list_of_another_program_is_read(tmp_path):
+    (tmp_path / "refused.csv").write_text("team,reason\nx,no label map\n")
+
+    (found,) = read_refused(tmp_path)
+
+    assert (found.team, found.file, found.reason) == (
+        *("x", "what it has sent", "no label map"),
+    )
