@@ -37,8 +37,6 @@ from flare.evaluation import (
     source_commit,
 )
 
-PHASE_SETTINGS = Path(__file__).parents[1] / "phase-settings.json"
-
 COMMANDS = {
     "For participants": {
         "check": "Say what the evaluation would refuse.",
@@ -725,10 +723,10 @@ def _add_phase(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--phase-settings",
         type=Path,
-        default=PHASE_SETTINGS,
         metavar="FILE",
         help="Read them from this file (default: phase-settings.json beside"
-        " evaluate.py).",
+        " evaluate.py; rehearse takes those of the image's challenge if that is not"
+        " flare21).",
     )
 
 

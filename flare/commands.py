@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from flare.archive import Archive
     from flare.container import Limits
     from flare.gpu import NvmlSource
+    from flare.phases import Phase
+
+PHASE_SETTINGS = Path(__file__).parents[1] / "phase-settings.json"
 
 _log = logging.getLogger(__name__)
 
@@ -464,13 +467,12 @@ def run_validate_challenge(arguments: argparse.Namespace) -> None:
 
 def run_rehearse(arguments: argparse.Namespace) -> None:
     """Run the image as the platform would, and say what it would make of it."""
-    from flare.phases import read_phase
     from flare.rehearsal import TIME_LIMIT_S, judge, rehearse, verdict_text
 
     if not arguments.submission.exists():
         problem = f"{safe(arguments.submission)}: there is no such file or folder"
         raise InputError(problem)
-    phase = read_phase(arguments.phase_settings, arguments.phase)
+    phase = _rehearsed_phase(arguments)
     time_limit_s = arguments.time_limit or TIME_LIMIT_S
     _log.info("Rehearsing %s: %s", phase.title, arguments.submission)
     run = rehearse(
@@ -495,6 +497,25 @@ def run_rehearse(arguments: argparse.Namespace) -> None:
         (arguments.output / "metrics.json").write_bytes(run.metrics)
 
 
+def _rehearsed_phase(arguments: argparse.Namespace) -> Phase:
+    """The phase whose settings were given, or else are those of the image."""
+    from flare.phases import parse_phase, read_phase
+    from flare.rehearsal import image_settings
+
+    if arguments.phase_settings:
+        return read_phase(arguments.phase_settings, arguments.phase)
+    challenge, settings = image_settings(arguments.image, arguments.engine)
+    if not challenge:
+        return read_phase(PHASE_SETTINGS, arguments.phase)
+    _log.info(
+        "Phase settings: those that phase-settings prints for %s, the image's challenge"
+        " (--phase-settings takes others)",
+        safe(challenge),
+    )
+    source = f"phase-settings of {challenge}"
+    return parse_phase(settings, arguments.phase, source=source)
+
+
 def run_phase_settings(arguments: argparse.Namespace) -> None:
     """Print the settings of three phases."""
     from flare.phases import settings_for
@@ -514,7 +535,7 @@ def run_leaderboard(arguments: argparse.Namespace) -> None:
     )
     from flare.phases import read_phase
 
-    phase = read_phase(arguments.phase_settings, arguments.phase)
+    phase = read_phase(arguments.phase_settings or PHASE_SETTINGS, arguments.phase)
     results = [read_result(file) for file in arguments.files]
     difference = find_differences(results)
     if difference:

@@ -8,6 +8,7 @@ image tells which case its output is for.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ FILE_NAME = "predictions.json"
 FILE_BYTES = 2**25
 """More is not read: the platform writes a few KB for each job."""
 
+INPUTS_FILE_NAME = "inputs.json"
+"""The platform's list of what it has put into /input."""
+
+JOBS_SOCKET, ZIP_SOCKET = "predictions-json-file", "predictions-zip-file"
+"""What it lists in a phase for algorithms, and in one for predictions."""
+
 SUCCEEDED = "Succeeded"
 
 NAME_CHARACTERS = 255
@@ -40,6 +47,16 @@ ELSEWHERE = "the path of its output leads elsewhere"
 
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
+
+
+_DURATION = re.compile(
+    r"P(?:(\d{1,6})D)?T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6}(?:\.\d{1,9})?)S)?",
+    re.ASCII,
+)
+"""A time as the platform writes it, by ISO 8601: P0DT00H01M23.456000S."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which JSON can escape and no file name holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,7 @@ class _Job:
     status: str
     inputs: tuple[_Value, ...]
     outputs: tuple[_Value, ...]
+    durations_s: tuple[tuple[str, float], ...]
 
 
 def find_job_outputs(
@@ -84,13 +102,33 @@ def find_job_outputs(
     Raises
     ------
     JobsFileError
-        If predictions.json is not what the platform writes.
+        If predictions.json is not what the platform writes, or is in a zip.
     GroundTruthError
         If images have no reference.
     ChallengeError
         If the challenge does not say which of several images of a job counts.
     """
+    sockets = _sockets(folder / INPUTS_FILE_NAME)
+    if ZIP_SOCKET in sockets:
+        text = "it came in a zip, but the platform alone writes it"
+        raise JobsFileError(text)
     jobs = _read_jobs(folder / FILE_NAME)
+    try:
+        return _find_outputs(folder, jobs, references, challenge)
+    except (GroundTruthError, ChallengeError) as error:
+        # The organisers are to blame only for what the platform has written.
+        if JOBS_SOCKET in sockets or any(_has_folder(folder, job) for job in jobs):
+            raise
+        raise JobsFileError(error.problem) from error
+
+
+def _find_outputs(
+    folder: Path,
+    jobs: Sequence[_Job],
+    references: Sequence[LabelMapFile],
+    challenge: Challenge,
+) -> Folder:
+    """The label map of each case that has a job."""
     names = {reference.case: reference.name for reference in references}
     by_case: dict[str, list[_Job]] = {}
     strangers = 0
@@ -114,7 +152,26 @@ def find_job_outputs(
     return Folder(files=tuple(files), ignored=(), is_algorithm=True)
 
 
-# --- predictions.json -------------------------------------------------------------
+# --- What the platform has written ------------------------------------------------
+
+
+def _sockets(file: Path) -> set[str]:
+    """What the platform says that it has put into /input; empty if it does not say."""
+    try:
+        with file.open("rb") as content:
+            values = json.loads(content.read(FILE_BYTES))
+        sockets = [value.get("socket") or value.get("interface") for value in values]
+        return {_text(socket, "slug") for socket in sockets}
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        return set()
+
+
+def _has_folder(folder: Path, job: _Job) -> bool:
+    """Whether the outputs of a job are there, as on the platform."""
+    try:
+        return _below(folder, (job.pk, "output"), job.pk).is_dir()
+    except (JobError, OSError):
+        return False
 
 
 def _read_jobs(file: Path) -> tuple[_Job, ...]:
@@ -149,6 +206,7 @@ def _job(value: object, number: int) -> _Job:
             status=_text(value, "status"),
             inputs=_images(value, "inputs"),
             outputs=_images(value, "outputs"),
+            durations_s=_durations(value),
         )
         if not job.inputs:
             key = "image among its inputs"
@@ -182,11 +240,26 @@ def _images(job: object, key: str) -> tuple[_Value, ...]:
 
 
 def _text(value: object, key: str) -> str:
-    """A text of a JSON object."""
+    """A text of a JSON object, of characters that there are."""
     found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, str):
+    if not isinstance(found, str) or _SURROGATE.search(found):
         raise KeyError(key)
     return found
+
+
+def _durations(job: object) -> tuple[tuple[str, float], ...]:
+    """Running times in seconds; what is not as the platform writes it is left out."""
+    found = []
+    for key in ("exec_duration", "invoke_duration"):
+        value = job.get(key) if isinstance(job, dict) else None
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        if match and any(match.groups()):
+            days, hours, minutes, seconds = (
+                float(part or 0) for part in match.groups()
+            )
+            total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+            found.append((f"{key}_s", total))
+    return tuple(found)
 
 
 # --- From jobs to files -----------------------------------------------------------
@@ -236,7 +309,8 @@ def _output_file(
     except OSError:  # such as a name that no file can have
         problem = JobError(name, ELSEWHERE)
         return LabelMapFile(case=case, path=folder, name=name, problem=problem)
-    return LabelMapFile(case=case, path=path, name=name)
+    durations_s = jobs[0].durations_s
+    return LabelMapFile(case=case, path=path, name=name, durations_s=durations_s)
 
 
 def _output_path(

@@ -24,6 +24,7 @@ from flare.phases import (
     ResultDisplay,
     ScoringMethod,
     is_rankable,
+    rounded,
     value_at,
 )
 from flare.results import FILE_NAME
@@ -149,7 +150,7 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
 def _shown(metrics: object, paths: Sequence[str], places: int) -> str:
     """A value as the board shows it, and its error if it has one."""
     values = [value_at(metrics, path) for path in paths if path]
-    shown = [f"{v:.{places}f}" if is_rankable(v) else str(v or "-") for v in values]
+    shown = [rounded(v, places) if is_rankable(v) else str(v or "-") for v in values]
     return " ± ".join(shown)
 
 

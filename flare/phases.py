@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -187,21 +188,35 @@ def read_phase(file: Path, name: str) -> Phase:
         the field, the value and what is allowed.
     """
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = file.read_bytes()
     except OSError as error:
         reason = why(error)
         raise PhaseSettingsError(str(file), f"cannot be read ({reason})") from error
+    return parse_phase(content, name, source=str(file))
+
+
+def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
+    """The settings of one phase, from what such a file holds.
+
+    Raises
+    ------
+    PhaseSettingsError
+        As `read_phase`; `source` is the file in its message.
+    """
+    try:
+        text = content.decode("utf-8") if isinstance(content, bytes) else content
+        settings = json.loads(text)
     except (ValueError, RecursionError) as error:
         problem = f"is not JSON ({safe(str(error))})"
-        raise PhaseSettingsError(str(file), problem) from error
-    if not isinstance(content, dict) or name not in content:
-        found = listing(content) if isinstance(content, dict) else "no object"
+        raise PhaseSettingsError(source, problem) from error
+    if not isinstance(settings, dict) or name not in settings:
+        found = listing(settings) if isinstance(settings, dict) else "no object"
         problem = f"has no phase {safe(name)} (found {found})"
-        raise PhaseSettingsError(str(file), problem)
+        raise PhaseSettingsError(source, problem)
     try:
-        return build(Phase, content[name], where=f"{name}.")
+        return build(Phase, settings[name], where=f"{name}.")
     except (ValueError, OverflowError) as error:
-        raise PhaseSettingsError(str(file), str(error)) from error
+        raise PhaseSettingsError(source, str(error)) from error
 
 
 def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
@@ -322,3 +337,18 @@ def is_rankable(value: object) -> bool:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:  # a whole number of hundreds of digits
         return False
+
+
+def rounded(value: float, places: int) -> str:
+    """A number as the board shows it: its shortest decimals, halves rounded up.
+
+    Examples
+    --------
+    >>> rounded(0.12345, 4), f"{0.12345:.4f}"
+    ('0.1235', '0.1235')
+    >>> rounded(0.00015, 4), f"{0.00015:.4f}"
+    ('0.0002', '0.0001')
+    """
+    number = Decimal(repr(float(value)))
+    step = Decimal(1).scaleb(-places)
+    return f"{number.quantize(step, ROUND_HALF_UP, Context(prec=400)):f}"

@@ -7,43 +7,40 @@ app and rse-sagemaker-shim); each rule below says what it follows.
 from __future__ import annotations
 
 import json
-import re
+import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from flare.errors import EngineError, UploadError
-from flare.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.names import listing, safe
-from flare.phases import Phase, is_rankable, value_at
+from flare.phases import Phase, is_rankable, rounded, value_at
 from flare.results import FILE_NAME
-
-_JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
-"""The platform drops what has this anywhere in its path."""
+from flare.upload import prepare_input
 
 MESSAGE_CHARACTERS = 1024
 """The platform cuts a message there."""
 
 LINE_BYTES = 2**16
-"""The platform drops a longer line, and puts a warning on stderr instead."""
-
-LONG_LINE_WARNING = "WARNING: A log line was skipped as it was too long"
+"""The platform drops a longer line, which is never the message."""
 
 RESERVED_GB = 1
-"""Of the memory of a phase, the platform keeps this for itself."""
+"""Of the memory of an instance, the platform keeps this for itself."""
+
+INSTANCES = ((8, 2), (16, 2), (32, 4))
+"""Memory in GB and CPUs of what the platform rents; the first one that is large enough
+is taken, with all its memory."""
 
 TIME_LIMIT_S = 3600
 """The platform's default; its staff can change it."""
 
-CPUS = 2
-"""An instance with up to 16 GB of memory has so many."""
+STANDARD_CHALLENGE = "flare21"
+"""Whose settings phase-settings.json has."""
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
@@ -84,80 +81,6 @@ class Verdict:
     """How many cases were scored, by which rules, with which labels."""
 
 
-# --- What the platform does with an upload ----------------------------------------
-
-
-def prepare_input(source: Path, target: Path) -> None:
-    """Fill `target` with what would be in /input.
-
-    Parameters
-    ----------
-    source : Path
-        A zip file, a folder of what would be zipped, or an /input of an algorithm
-        phase, which has a predictions.json.
-    target : Path
-        A folder that is there and empty.
-
-    Raises
-    ------
-    UploadError
-        If the platform would refuse the upload itself.
-    """
-    if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
-        shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
-    elif source.is_dir():
-        files = {
-            path.relative_to(source).as_posix(): path
-            for path in sorted(source.rglob("*"))
-            if path.is_file()
-        }
-        for name, place in _places(files).items():
-            (target / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(files[name], target / place)
-    elif zipfile.is_zipfile(source):
-        _extract(source, target)
-    else:
-        problem = f"{safe(source)}: the platform takes a zip file, and this is none"
-        raise UploadError(problem)
-    # The platform writes this after the zip, and in the place of such a file.
-    inputs = target / "inputs.json"
-    if inputs.is_dir() and not inputs.is_symlink():
-        shutil.rmtree(inputs)
-    inputs.unlink(missing_ok=True)
-    inputs.write_text("[]", encoding="utf-8")
-
-
-def _extract(source: Path, target: Path) -> None:
-    """Extract a zip file, without links and without what leads elsewhere."""
-    try:
-        with zipfile.ZipFile(source) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-            for name, place in _places(entry.filename for entry in entries).items():
-                if ".." in PurePosixPath(place).parts or place.startswith("/"):
-                    problem = f"{safe(source)}: Zip file contains invalid paths"
-                    raise UploadError(problem)
-                (target / place).parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(name) as content, (target / place).open("wb") as file:
-                    shutil.copyfileobj(content, file)
-    except UploadError:
-        raise
-    except Exception as error:  # zipfile lets many kinds through, from zlib and others
-        problem = f"{safe(source)}: Input zip file could not be extracted"
-        raise UploadError(problem) from error
-
-
-def _places(names: Iterable[str]) -> dict[str, str]:
-    """Where each file of a zip lies in /input, by its name in the zip.
-
-    Junk is dropped, and the longest parent folder that all other files share.
-    """
-    kept = [name for name in names if not _JUNK.search(name)]
-    parents = [PurePosixPath(name).parts[:-1] for name in kept]
-    levels = zip(*parents, strict=False)  # as many as the shortest path has
-    shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
-    return {name: "/".join(PurePosixPath(name).parts[shared:]) or name for name in kept}
-
-
 # --- Running the image ------------------------------------------------------------
 
 
@@ -175,7 +98,7 @@ def rehearse(
     Parameters
     ----------
     source : Path
-        As in `prepare_input`.
+        As in `upload.prepare_input`.
     phase : Phase
         How much memory there is.
     image : str
@@ -208,7 +131,7 @@ def rehearse(
             _unpack(ground_truth, folders["ground_truth"])
         _open_up(folder)
         folders["output"].chmod(0o777)
-        gigabytes = phase.evaluation_requires_memory_gb
+        gigabytes, cpus = instance_of(phase)
         settings = {
             "command": [
                 *(configuration["Entrypoint"] or []),
@@ -230,7 +153,8 @@ def rehearse(
             [
                 *(engine, "run", "--rm", "--platform", "linux/amd64"),
                 *("--network", "none", "--user", "0"),
-                *("--cpus", str(CPUS), "--memory", f"{gigabytes}g"),
+                *("--cpus", str(min(cpus, os.cpu_count() or 1))),
+                *("--memory", f"{gigabytes}g"),
                 *("--tmpfs", "/tmp:exec,mode=1777"),
                 *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
                 *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
@@ -289,7 +213,7 @@ def _inspect(engine: str, image: str) -> dict[str, Any]:
         raise EngineError(problem)
     (found,) = json.loads(run.stdout)
     user = (found["Config"].get("User") or "").partition(":")[0]
-    if user in ("", "root", "0"):
+    if user.lower() in ("", "root", "0"):
         problem = f"{image}: its USER is root, which the platform refuses"
         raise EngineError(problem)
     if found["Architecture"] != "amd64":
@@ -298,7 +222,43 @@ def _inspect(engine: str, image: str) -> dict[str, Any]:
     return {key: found["Config"].get(key) for key in _CONFIGURATION}
 
 
-_CONFIGURATION = ("Entrypoint", "Cmd", "User", "WorkingDir")
+_CONFIGURATION = ("Entrypoint", "Cmd", "User", "WorkingDir", "Env")
+
+
+def instance_of(phase: Phase) -> tuple[int, int]:
+    """Memory in GB and CPUs of the instance on which a phase is evaluated."""
+    needed = phase.evaluation_requires_memory_gb
+    return next(instance for instance in INSTANCES if instance[0] >= needed)
+
+
+def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
+    """The challenge that an image is for, and its phases' settings as the image prints.
+
+    Both are empty for FLARE21, whose settings are those of phase-settings.json, and for
+    an image that names no challenge.
+
+    Raises
+    ------
+    EngineError
+        If the container engine, or the image, cannot be used.
+    """
+    variables = _inspect(engine, image)["Env"] or []
+    environment = dict(variable.partition("=")[::2] for variable in variables)
+    challenge = environment.get("FLARE_CHALLENGE") or STANDARD_CHALLENGE
+    if challenge == STANDARD_CHALLENGE:
+        return "", ""
+    command = [engine, "run", "--rm", "--network", "none", "--entrypoint", "python"]
+    run = subprocess.run(
+        [*command, image, "-m", "flare", "phase-settings"],
+        capture_output=True,
+        check=False,
+    )
+    if run.returncode:
+        problem = (
+            f"{image}: it does not tell the settings of {safe(challenge)}'s phases"
+        )
+        raise EngineError(problem, "Build it anew, or give --phase-settings.")
+    return challenge, run.stdout.decode("utf-8", "replace")
 
 
 def _open_up(folder: Path) -> None:
@@ -344,8 +304,8 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         longest = max(map(len, content.split(b"\n")))
         if longest > LINE_BYTES:
             warnings.append(
-                f"A line of {longest} bytes on {stream} would be dropped, and leave a"
-                " warning on stderr: at most 65,536."
+                f"A line of {longest} bytes on {stream} would be dropped, and may leave"
+                " a warning on stderr: at most 65,536."
             )
     warnings += _near_limits(run, phase, time_limit_s)
     others = [name for name in run.outputs if name != FILE_NAME]
@@ -383,10 +343,11 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
 
 
 def participant_message(stderr: bytes) -> str:
-    """What the platform shows of stderr: its last line that is not empty."""
+    """What the platform shows of stderr: its last line that is not empty or dropped."""
     lines = [
-        LONG_LINE_WARNING if len(line) > LINE_BYTES else line.decode("utf-8", "replace")
+        line.decode("utf-8", "replace")
         for line in stderr.split(b"\n")
+        if len(line) <= LINE_BYTES
     ]
     lines = [line.strip() for line in lines if line.strip()]
     if not lines:
@@ -432,7 +393,7 @@ def _failure(run: Run) -> str:
 
 def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
     """Warn of what took more than half of what there is."""
-    limit = (phase.evaluation_requires_memory_gb - RESERVED_GB) << 30
+    limit = (instance_of(phase)[0] - RESERVED_GB) << 30
     if run.process_bytes * 2 > limit:
         yield (
             f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
@@ -451,8 +412,9 @@ def _row(metrics: object, phase: Phase) -> tuple[tuple[str, str], ...]:
 
     def cell(path: str, error_path: str) -> str:
         values = [value_at(metrics, p) for p in (path, error_path) if p]
-        shown = [f"{v:.{places}f}" if is_rankable(v) else str(v or "-") for v in values]
-        return " ± ".join(shown)
+        return " ± ".join(
+            rounded(v, places) if is_rankable(v) else str(v or "-") for v in values
+        )
 
     return (
         (phase.score_title, cell(phase.score_jsonpath, phase.score_error_jsonpath)),

@@ -38,6 +38,7 @@ MODULES = (
     "synthetic",
     "phases",
     "leaderboard",
+    "upload",
     "rehearsal",
     "shim",
     "layers",

@@ -15,6 +15,7 @@ from flare.phases import (
     Phase,
     is_rankable,
     read_phase,
+    rounded,
     settings_for,
     value_at,
 )
@@ -277,3 +278,21 @@ def test_a_file_that_is_no_settings(tmp_path, content, problem):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(PhaseSettingsError, match=r"cannot be read \(no such file"):
         read_phase(tmp_path / "none.json", "mine")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.00015, "0.0002"),  # its double is below, and prints as 0.0001
+        (0.00025, "0.0003"),  # its double is above
+        (0.12345, "0.1235"),
+        (0.123449999, "0.1234"),
+        (1, "1.0000"),
+        (True, "1.0000"),
+        (-0.00015, "-0.0002"),
+        (1e300, "1" + "0" * 300 + ".0000"),
+    ],
+)
+def test_the_board_rounds_the_shortest_decimals_half_up(value, shown):
+    """As Django's floatformat does: 0.00015 is 0.0002, whatever its double is."""
+    assert rounded(value, 4) == shown

@@ -1,4 +1,4 @@
-"""What the platform does with an upload, and what it makes of a run."""
+"""What the platform makes of a run."""
 
 import json
 import shutil
@@ -9,186 +9,22 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import EngineError, UploadError
+from flare.errors import EngineError
 from flare.phases import Phase, read_phase
-from flare.rehearsal import Run, judge, participant_message, prepare_input, rehearse
+from flare.rehearsal import (
+    Run,
+    image_settings,
+    instance_of,
+    judge,
+    participant_message,
+    rehearse,
+)
 from tests.builders import ROOT, read_metrics, run_evaluate
-from tests.engine import call
+from tests.engine import built, call
 from tests.test_jobs import job, write_jobs
 
 PREDICTIONS = ROOT / "examples" / "predictions"
 VALIDATION = read_phase(ROOT / "phase-settings.json", "validation")
-
-
-def write_zip(file, names, content=b"x"):
-    with zipfile.ZipFile(file, "w") as archive:
-        for name in names:
-            archive.writestr(name, content)
-    return file
-
-
-def write_folder(folder, names):
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"x")
-    return folder
-
-
-# --- Uploads ----------------------------------------------------------------------
-
-
-UPLOADS = {
-    "flat": (["a.nii.gz", "b.nii.gz"], ["a.nii.gz", "b.nii.gz"]),
-    "one folder around all is removed": (["s/a", "s/b"], ["a", "b"]),
-    "so are several": (["s/t/a", "s/t/b"], ["a", "b"]),
-    "what is not shared stays": (["s/t/a", "s/u/b"], ["t/a", "u/b"]),
-    "a stray file keeps the nesting": (["s/a", "s/b", "x"], ["s/a", "s/b", "x"]),
-    "a folder whose name only begins alike": (["st/a", "s/b"], ["s/b", "st/a"]),
-    "a single file loses all its folders": (["s/t/a.nii.gz"], ["a.nii.gz"]),
-    "junk is dropped before": (
-        ["__MACOSX/s/._a", "s/.DS_Store", "s/a", "s/b", "desktop.ini"],
-        ["a", "b"],
-    ),
-    "junk is anything with such a name in it": (
-        ["s/old__MACOSX/x", "s/a.DS_Store", "s/desktop_ini", "s/a", "s/b"],
-        ["a", "b"],
-    ),
-    "other junk is not": (["s/._a", "s/Thumbs.db", "s/a"], ["._a", "Thumbs.db", "a"]),
-}
-
-
-@pytest.mark.parametrize("kind", ["zip", "folder"])
-@pytest.mark.parametrize(("names", "expected"), UPLOADS.values(), ids=list(UPLOADS))
-def test_an_upload_is_unpacked_as_the_platform_does(tmp_path, kind, names, expected):
-    if kind == "zip":
-        source = write_zip(tmp_path / "upload.zip", names)
-    else:
-        source = write_folder(tmp_path / "upload", names)
-    (tmp_path / "input").mkdir()
-
-    prepare_input(source, tmp_path / "input")
-
-    found = [p for p in (tmp_path / "input").rglob("*") if p.is_file()]
-    names = sorted(p.relative_to(tmp_path / "input").as_posix() for p in found)
-    assert names == sorted([*expected, "inputs.json"])
-
-
-def test_the_platforms_inputs_json_wins(tmp_path):
-    source = write_zip(tmp_path / "upload.zip", ["inputs.json", "a.nii.gz"])
-    (tmp_path / "input").mkdir()
-
-    prepare_input(source, tmp_path / "input")
-
-    assert json.loads((tmp_path / "input" / "inputs.json").read_text()) == []
-
-
-def test_a_jobs_folder_is_taken_as_it_is(tmp_path):
-    source = write_jobs(tmp_path / "jobs", [job("pk", "a.mha")])
-    (tmp_path / "input").mkdir()
-
-    prepare_input(source, tmp_path / "input")
-
-    assert (tmp_path / "input" / "predictions.json").is_file()
-    assert (tmp_path / "input" / "pk" / "output" / "images" / "organs").is_dir()
-
-
-def test_a_link_in_a_zip_becomes_a_small_file(tmp_path):
-    entry = zipfile.ZipInfo("link.nii.gz")
-    entry.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "upload.zip", "w") as archive:
-        archive.writestr(entry, "/etc/passwd")
-    (tmp_path / "input").mkdir()
-
-    prepare_input(tmp_path / "upload.zip", tmp_path / "input")
-
-    file = tmp_path / "input" / "link.nii.gz"
-    assert not file.is_symlink()
-    assert file.read_text() == "/etc/passwd"
-
-
-@pytest.mark.parametrize("name", ["../a", "s/../../a", "/etc/a"])
-def test_a_path_that_leads_elsewhere_is_refused(tmp_path, name):
-    source = write_zip(tmp_path / "upload.zip", [name, "b"])
-    (tmp_path / "input").mkdir()
-
-    with pytest.raises(UploadError, match="Zip file contains invalid paths"):
-        prepare_input(source, tmp_path / "input")
-    assert not (tmp_path / "a").exists()
-
-
-def test_a_damaged_zip_is_refused(tmp_path):
-    source = write_zip(tmp_path / "upload.zip", ["a"], b"some content")
-    source.write_bytes(source.read_bytes().replace(b"some content", b"none content"))
-    (tmp_path / "input").mkdir()
-
-    with pytest.raises(UploadError, match="Input zip file could not be extracted"):
-        prepare_input(source, tmp_path / "input")
-
-
-def damaged(kind, tmp_path):
-    """A zip that zipfile fails on in one of its many ways."""
-    file = tmp_path / "upload.zip"
-    names = {
-        "a file and a folder of one name": ["a", "a/b", "c"],
-        "a folder of the platform's name": ["inputs.json/x", "a/b"],
-        "a name that no file can have": ["n" * 300, "a"],
-    }
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names.get(kind, ["a", "b"]):
-            archive.writestr(name, "some content " * 100)
-    content = bytearray(file.read_bytes())
-    if kind == "bad deflate data":
-        content[35:45] = b"\xff" * 10
-    elif kind == "a bad directory":
-        content = content.replace(b"PK\x01\x02", b"PK\x01\x03")
-    file.write_bytes(content)
-    return file
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "bad deflate data",
-        "a bad directory",
-        "a file and a folder of one name",
-        "a name that no file can have",
-    ],
-)
-def test_a_zip_that_cannot_be_extracted(tmp_path, kind):
-    (tmp_path / "input").mkdir()
-
-    with pytest.raises(UploadError, match="zip"):
-        prepare_input(damaged(kind, tmp_path), tmp_path / "input")
-
-
-def test_a_folder_of_the_platforms_name_gives_way(tmp_path):
-    (tmp_path / "input").mkdir()
-
-    prepare_input(
-        damaged("a folder of the platform's name", tmp_path), tmp_path / "input"
-    )
-
-    assert (tmp_path / "input" / "inputs.json").read_text() == "[]"
-
-
-def test_a_link_of_the_platforms_name_is_not_followed(tmp_path):
-    source = write_jobs(tmp_path / "jobs", [job("pk", "a.mha")])
-    (tmp_path / "mine").write_text("precious")
-    (source / "inputs.json").unlink()
-    (source / "inputs.json").symlink_to(tmp_path / "mine")
-    (tmp_path / "input").mkdir()
-
-    prepare_input(source, tmp_path / "input")
-
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
-def test_a_file_that_is_no_zip_is_refused(tmp_path):
-    (tmp_path / "a.nii.gz").write_bytes(b"x")
-    (tmp_path / "input").mkdir()
-
-    with pytest.raises(UploadError, match="the platform takes a zip file"):
-        prepare_input(tmp_path / "a.nii.gz", tmp_path / "input")
 
 
 # --- The participant's message ----------------------------------------------------
@@ -203,7 +39,8 @@ def test_a_file_that_is_no_zip_is_refused(tmp_path):
         (b"  last  \n\n \n", "last"),
         (b"Traceback\n  File\nValueError: no\n", "ValueError: no"),
         (b"x" * 2000, "x" * 1024),
-        (b"the reason\n" + b"y" * (2**16 + 1) + b"\n", "WARNING: A log line was"),
+        (b"the reason\n" + b"y" * (2**16 + 1) + b"\n", "the reason"),
+        (b"y" * (2**16 + 1), "No errors were reported in the logs."),
         (b"y" * 2**16, "y" * 1024),
         (b"caf\xc3\xa9", "café"),
     ],
@@ -313,6 +150,31 @@ def test_what_an_organiser_is_warned_of(changes, warning):
     assert verdict.message == ""
     assert verdict.warnings[0].startswith(warning)
     assert verdict.is_ranked == ("would not be on the" not in warning)
+
+
+@pytest.mark.parametrize(
+    ("asked", "instance"),
+    [
+        (4, (8, 2)),
+        (8, (8, 2)),
+        (9, (16, 2)),
+        (16, (16, 2)),
+        (17, (32, 4)),
+        (32, (32, 4)),
+    ],
+)
+def test_a_phase_has_a_whole_instance(asked, instance):
+    phase = replace(PHASE, evaluation_requires_memory_gb=asked)
+
+    assert instance_of(phase) == instance
+    warnings = judge(run_of(process_bytes=(instance[0] - 1) << 30), phase).warnings
+    assert f" of the {instance[0] - 1} GiB that it may: set " in warnings[0]
+
+
+def test_halves_are_rounded_up_as_on_the_board():
+    run = run_of(metrics=metrics_with(dsc_mean=0.125, dsc_std=0.015))
+
+    assert judge(run, PHASE).row == (("DSC", "0.13 ± 0.02"),)
 
 
 def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
@@ -547,7 +409,10 @@ def test_the_time_limit_ends_it(image, tmp_path):
 @pytest.mark.docker
 @pytest.mark.parametrize(
     ("lines", "problem"),
-    [("USER root\n", "its USER is root, which the platform refuses")],
+    [
+        ("USER root\n", "its USER is root, which the platform refuses"),
+        ("USER Root:flare\n", "its USER is root, which the platform refuses"),
+    ],
 )
 def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, problem):
     name = "flare-eval-test-root"
@@ -556,6 +421,43 @@ def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, probl
     try:
         with pytest.raises(EngineError, match=problem):
             rehearse(PREDICTIONS, VALIDATION, image=name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+
+@pytest.mark.docker
+def test_a_challenge_of_ones_own_has_its_own_settings(image, tmp_path):
+    """The image knows its challenge, which is nowhere else on this computer."""
+    with built(
+        "flare-eval-test-own", "--challenge", "examples/two-organs.toml"
+    ) as name:
+        run = rehearsal(PREDICTIONS, name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    text = run.stdout.decode()
+    assert text.startswith(
+        "Phase settings: those that phase-settings prints for two-organs, the image's"
+        " challenge (--phase-settings takes others)\n"
+    )
+    assert "Spleen DSC" in text
+    assert "Kidney" not in text
+    assert "would show none" not in text
+
+
+@pytest.mark.docker
+def test_flare21_has_the_settings_of_the_bundled_file(image):
+    assert image_settings(image) == ("", "")
+
+
+@pytest.mark.docker
+def test_an_image_that_tells_no_settings(image, tmp_path):
+    name = "flare-eval-test-old"
+    dockerfile = f"FROM {image}\nENV FLARE_CHALLENGE=unheard-of\n"
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        with pytest.raises(EngineError, match="or give --phase-settings"):
+            image_settings(name)
     finally:
         call("docker", "image", "rm", "--force", name)
 
