@@ -188,6 +188,7 @@ def evaluate(
             given, _reference_source(Path(ground_truth)), references, options
         ),
         decimals=decimals,
+        jobs=_durations(references, submitted),
     )
 
 
@@ -204,6 +205,18 @@ def _check_count(name: str, value: object, *, least: int) -> None:
         return
     text = f"{name} must be None or a whole number (int) from {least} on: {value!r}"
     raise ValueError(text)
+
+
+def _durations(
+    references: Sequence[LabelMapFile], submitted: Folder
+) -> dict[str, dict[str, float]]:
+    """What the platform says of its jobs' running times, by the number of the case."""
+    files = {file.case: file.durations_s for file in submitted.files}
+    found: dict[str, dict[str, float]] = {}
+    for number, reference in enumerate(references):
+        for key, seconds in files.get(reference.case, ()):
+            found.setdefault(key, {})[str(number)] = seconds
+    return found
 
 
 def _with_options(
@@ -331,7 +344,8 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     count = len(references)
     hidden = []
     for number, file in enumerate(references, start=1):
-        hidden.append(replace(file, name=f"case {number} of {count}"))
+        name = f"case {number} of {count}"
+        hidden.append(replace(file, name=name, is_hidden=True))
         _log.info("%s is %s", hidden[-1].name, safe(file.name))
     return tuple(hidden)
 

@@ -31,6 +31,8 @@ class Misplacement:
     """How a grid differs from what was expected."""
 
     text: str
+    hidden_text: str
+    """The same without numbers, where the images are secret."""
     remedy: str = ""
     """What to do in this case; empty for the usual advice."""
 
@@ -40,17 +42,24 @@ def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
     if found.shape == expected.shape:
         return None
     text = f"size is {found.size_text} voxels, expected {expected.size_text}"
+    more, hidden_more, remedy = "", "", ""
     if _same_place(found, expected):
+        remedy = RESAMPLE
         if found.axes != expected.axes:
-            text += f"; axes point to {found.axes}, expected {expected.axes}"
-            return Misplacement(text=text, remedy=TURN_BACK)
-        return Misplacement(text=text, remedy=RESAMPLE)
-    if found.shape == expected.shape[::-1]:
-        return Misplacement(text=f"{text}: its axes are reversed", remedy=TRANSPOSE)
-    is_smaller = all(a <= b for a, b in zip(found.shape, expected.shape, strict=True))
-    if is_smaller and _equal_sizes(found, expected):
-        return Misplacement(text=text, remedy=PAD)
-    return Misplacement(text=text)
+            more = f"; axes point to {found.axes}, expected {expected.axes}"
+            hidden_more, remedy = "; its axes point elsewhere", TURN_BACK
+    elif found.shape == expected.shape[::-1]:
+        more = hidden_more = ": its axes are reversed"
+        remedy = TRANSPOSE
+    elif _equal_sizes(found, expected) and all(
+        a <= b for a, b in zip(found.shape, expected.shape, strict=True)
+    ):
+        remedy = PAD
+    return Misplacement(
+        text=text + more,
+        hidden_text=f"its size is not that of the CT{hidden_more}",
+        remedy=remedy,
+    )
 
 
 def compare_positions(
@@ -60,20 +69,24 @@ def compare_positions(
     shift = found.corner_shift(expected)
     if shift <= tolerance_mm:
         return None
-    difference, remedy = _difference(found, expected)
-    text = f"it lies up to {shift:.4g} mm off: {difference}"
-    return Misplacement(text=text, remedy=remedy)
+    difference, hidden, remedy = _difference(found, expected)
+    return Misplacement(
+        text=f"it lies up to {shift:.4g} mm off: {difference}",
+        hidden_text=f"it lies elsewhere than the CT: {hidden}",
+        remedy=remedy,
+    )
 
 
-def _difference(found: Grid, expected: Grid) -> tuple[str, str]:
-    """What makes two grids of one size different, in words, and what helps."""
+def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:
+    """What makes two grids of one size different, also without numbers; a remedy."""
     if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
-        return "its header was lost (voxel size 1, origin 0)", COPY_HEADER
+        text = "its header was lost (voxel size 1, origin 0)"
+        return text, text, COPY_HEADER
     if found.axes != expected.axes:
         text = f"axes point to {found.axes}, expected {expected.axes}"
         if _same_place(found, expected):
-            return f"it was reoriented, {text}", TURN_BACK
-        return text, ""
+            return f"it was reoriented, {text}", "it was reoriented", TURN_BACK
+        return text, "its axes point elsewhere", ""
     # What moves the corners most is told.
     shift = found.corner_shift(expected)
     steps = np.array(found.shape[::-1]) - 1
@@ -81,11 +94,13 @@ def _difference(found: Grid, expected: Grid) -> tuple[str, str]:
     by_origin = math.hypot(*(found.origin - expected.origin))
     if by_size >= max(by_origin, shift / 3):
         sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
-        return f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm", ""
+        text = f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm"
+        return text, "its voxel size is another one", ""
     if by_origin >= shift / 3:
         origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
-        return f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm", ""
-    return "it is rotated", ""
+        text = f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm"
+        return text, "its origin is another one", ""
+    return "it is rotated", "it is rotated", ""
 
 
 def _equal_sizes(found: Grid, expected: Grid) -> bool:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ from flare.scoring import CaseScore
 
 FILE_NAME = "metrics.json"
 _PART_NAME = f".{FILE_NAME}.part"
+
+JOBS_NOTE = (
+    "As the platform says: on its own, shared hardware, with the start of the container"
+    " and the loading of the model. Not to be ranked by."
+)
+"""What stands beside the running times of an algorithm's jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,8 @@ class Results:
     """Decimals in metrics.json; None for full precision."""
     efficiency: dict[str, float] | None = None
     """Means of what was measured; None if nothing was."""
+    jobs: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Running times of an algorithm's jobs on the platform, in s, by key and case."""
 
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
@@ -141,6 +149,8 @@ def metrics_json(results: Results) -> str:
     }
     if results.efficiency is not None:
         content["efficiency"] = results.efficiency
+    if results.jobs:
+        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 

@@ -23,6 +23,7 @@ from flare.challenge import (
 from flare.errors import (
     DamagedFileError,
     FileError,
+    FileFormatError,
     GridPositionError,
     GridSizeError,
     GroundTruthError,
@@ -36,7 +37,7 @@ from flare.labelmaps import (
 )
 from flare.metrics import Agreement, compare_labels
 from flare.names import listing, safe
-from flare.placement import compare_positions, compare_sizes
+from flare.placement import Misplacement, compare_positions, compare_sizes
 from flare.submission import CasePair, LabelMapFile
 
 _log = logging.getLogger(__name__)
@@ -190,18 +191,33 @@ def check_headers(pair: CasePair, challenge: Challenge) -> CheckedHeaders:
     if min(expected.spacing) <= 0:
         text = f"{safe(file.name)}: its header has a voxel size of 0"
         raise GroundTruthError(text)
-    found = read_grid(pair.prediction.path, name)
+    try:
+        found = read_grid(pair.prediction.path, name)
+    except FileFormatError as error:
+        if not file.is_hidden:
+            raise
+        _log.info("%s", error.finding)
+        text, _, _ = error.problem.partition(" (")  # of sizes, in brackets
+        raise FileFormatError(name, text, error.remedy) from error
     wrong = compare_sizes(found, expected)
     if wrong:
-        raise GridSizeError(name, wrong.text, wrong.remedy)
+        raise GridSizeError(name, _grid_text(file, wrong), wrong.remedy)
     voxels = math.prod(found.shape)
     wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
     if not wrong:
         return CheckedHeaders(voxels=voxels, warning=None)
-    problem = GridPositionError(name, wrong.text, wrong.remedy)
+    problem = GridPositionError(name, _grid_text(file, wrong), wrong.remedy)
     if challenge.grid.compare is GridComparison.SIZE:
         return CheckedHeaders(voxels=voxels, warning=problem.finding)
     raise problem
+
+
+def _grid_text(reference: LabelMapFile, wrong: Misplacement) -> str:
+    """How a grid differs; of a secret image, only the log gets the numbers."""
+    if not reference.is_hidden:
+        return wrong.text
+    _log.info("%s: %s", safe(reference.name), wrong.text)
+    return wrong.hidden_text
 
 
 def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:

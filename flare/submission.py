@@ -73,6 +73,10 @@ class LabelMapFile:
     """Whether it is an archive, which could hold label maps."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
+    is_hidden: bool = False
+    """Of a reference: whether its image is secret, so that no message describes it."""
+    durations_s: tuple[tuple[str, float], ...] = ()
+    """Of an algorithm's output: what the platform says of the job's running time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

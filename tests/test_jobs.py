@@ -1,8 +1,10 @@
 """Algorithm submissions: predictions.json as the platform writes it, and otherwise."""
 
 import json
+import logging
 import os
 import random
+import re
 import shutil
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import flare
 from flare.challenge import AlgorithmRules
 from flare.errors import ChallengeError, GroundTruthError, JobsFileError
+from flare.results import metrics_json
 from tests.builders import (
     ROOT,
     case_names,
@@ -379,8 +382,283 @@ def test_faults_of_voxels_and_headers_name_hidden_cases_by_number(
     message = refusal(folder, ground_truth, hide_cases=True)
 
     assert "case 1 of 3: unknown label 9" in message
-    assert "case 3 of 3: size is" in message
+    assert "case 3 of 3: its size is not that of the CT." in message
     assert "validation" not in message
+
+
+def offset(x, y, z):
+    return {"Offset": f"{x} {y} {z}"}
+
+
+HIDDEN = {
+    "cropped": (organ_boxes()[:-1], {}, "its size is not that of the CT", "F07"),
+    "resampled": (
+        organ_boxes()[:, ::2],
+        {"ElementSpacing": "0.8 1.6 2.5", **offset(-90, -109.6, -300)},
+        "its size is not that of the CT",
+        "F07",
+    ),
+    "axes reversed": (
+        np.ascontiguousarray(organ_boxes().transpose(2, 1, 0)),
+        {},
+        "its size is not that of the CT: its axes are reversed",
+        "F07",
+    ),
+    "reoriented and resized": (
+        organ_boxes()[:, :, ::2],
+        {
+            "TransformMatrix": "-1 0 0 0 1 0 0 0 1",
+            "ElementSpacing": "1.6 0.8 2.5",
+            **offset(-75.2, -110, -300),
+        },
+        "its size is not that of the CT; its axes point elsewhere",
+        "F07",
+    ),
+    "header lost": (
+        organ_boxes(),
+        {"ElementSpacing": "1 1 1", **offset(0, 0, 0)},
+        "it lies elsewhere than the CT: its header was lost (voxel size 1, origin 0)",
+        "F08",
+    ),
+    "voxel size": (
+        organ_boxes(),
+        {"ElementSpacing": "0.8 0.8 5"},
+        "it lies elsewhere than the CT: its voxel size is another one",
+        "F08",
+    ),
+    "origin": (
+        organ_boxes(),
+        offset(-90, -110, -200),
+        "it lies elsewhere than the CT: its origin is another one",
+        "F08",
+    ),
+    "reoriented": (
+        organ_boxes(),
+        {"TransformMatrix": "-1 0 0 0 1 0 0 0 1", **offset(-74.8, -110, -300)},
+        "it lies elsewhere than the CT: it was reoriented",
+        "F08",
+    ),
+    "flipped": (
+        organ_boxes(),
+        {"TransformMatrix": "-1 0 0 0 1 0 0 0 1"},
+        "it lies elsewhere than the CT: its axes point elsewhere",
+        "F08",
+    ),
+    "rotated": (
+        organ_boxes(),
+        {"TransformMatrix": "0.9994 0.0349 0 -0.0349 0.9994 0 0 0 1"},
+        "it lies elsewhere than the CT: it is rotated",
+        "F08",
+    ),
+    "four dimensions": (
+        organ_boxes(),
+        {
+            "NDims": 4,
+            "DimSize": "20 16 5 2",
+            "TransformMatrix": "1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1",
+            "Offset": "-90 -110 -300 0",
+            "ElementSpacing": "0.8 0.8 2.5 1",
+        },
+        "it has 4 dimensions",
+        "F06",
+    ),
+}
+"""Outputs whose header is wrong: what the participant reads, who has no such CT."""
+
+
+@pytest.mark.parametrize(
+    ("labels", "header", "text", "code"), HIDDEN.values(), ids=HIDDEN
+)
+@pytest.mark.parametrize("how", ["refuse", "worst"])
+def test_no_message_describes_a_hidden_image(
+    tmp_path, ground_truth, jobs, labels, header, text, code, how, caplog
+):
+    """The log, which organisers see, has the numbers."""
+    caplog.set_level(logging.INFO)
+    outputs = {"pk1": metaimage_bytes(labels, **header)}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    if how == "refuse":
+        message = refusal(folder, ground_truth, hide_cases=True)
+        assert message.startswith(f"case 2 of 3: {text}. ")
+        assert message.endswith(f" [{code}]")
+        assert "expected" not in message
+    else:
+        results = flare.evaluate(folder, ground_truth, on_bad_case="worst")
+        assert results.cases[1].failure == f"case 2 of 3: {text}"
+    numbers = re.compile(r"case 2 of 3: .*( x \d|mm off| axes point to \w+,)")
+    assert any(numbers.search(record.getMessage()) for record in caplog.records)
+
+
+def test_a_warning_does_not_describe_a_hidden_image_either(
+    tmp_path, ground_truth, jobs
+):
+    outputs = {"pk1": metaimage_bytes(organ_boxes(), **offset(-90, -110, -200))}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    results = flare.evaluate(folder, ground_truth, grid="size")
+
+    assert results.warnings == (
+        "case 2 of 3: it lies elsewhere than the CT: its origin is another one",
+    )
+
+
+def test_images_that_are_not_hidden_are_described(tmp_path, ground_truth, jobs):
+    outputs = {"pk1": metaimage_bytes(organ_boxes()[:-1])}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    assert refusal(folder, ground_truth).startswith(
+        "validation_002.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10. "
+    )
+
+
+# --- Whose predictions.json it is -------------------------------------------------
+
+
+def listed(*slugs, key="socket"):
+    """What the platform writes into inputs.json."""
+    return json.dumps([{"pk": 1, key: {"slug": slug}} for slug in slugs])
+
+
+STRANGERS = (
+    "predictions.json: 1 of 1 images that the algorithm was run on have none of that"
+    " name. If it is a file of yours, remove it from the zip: the name is the"
+    " platform's. [F14]"
+)
+IN_A_ZIP = (
+    "predictions.json: it came in a zip, but the platform alone writes it. If it is a"
+    " file of yours, remove it from the zip: the name is the platform's. [F14]"
+)
+
+
+@pytest.mark.parametrize("key", ["socket", "interface"])
+@pytest.mark.parametrize("has_outputs", [False, True])
+def test_in_a_phase_for_predictions_it_is_the_participants(
+    tmp_path, ground_truth, key, has_outputs
+):
+    folder = write_cases(tmp_path / "input", case_names(3))
+    if has_outputs:
+        write_jobs(folder, [job("pk", "validation_001")])
+    (folder / "predictions.json").write_text(json.dumps([job("pk", "zzz")]))
+    (folder / "inputs.json").write_text(listed("predictions-zip-file", key=key))
+
+    assert refusal(folder, ground_truth) == IN_A_ZIP
+
+
+INPUTS = [
+    None,
+    "[]",
+    "{}",
+    "no JSON",
+    "[1]",
+    '[{"socket": null}]',
+    '[{"socket": {"slug": 7}}]',
+    listed("something-else"),
+]
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("change", ["strangers", "two inputs"])
+def test_without_a_word_of_the_platform_organisers_are_not_blamed(
+    tmp_path, ground_truth, inputs, change
+):
+    """Only the file itself says that an algorithm was run: no output is there."""
+    folder = write_cases(tmp_path / "input", case_names(3))
+    item = job("pk", "zzz")
+    if change == "two inputs":
+        item["inputs"].append(value("mask", "images/mask", "zzz"))
+    (folder / "predictions.json").write_text(json.dumps([item]))
+    if inputs is not None:
+        (folder / "inputs.json").write_text(inputs)
+
+    message = refusal(folder, ground_truth)
+
+    if change == "strangers":
+        assert message == STRANGERS
+    else:
+        assert message.startswith("predictions.json: algorithm.input is missing, but")
+        assert message.endswith("[F14]")
+
+
+def test_in_a_phase_for_algorithms_it_is_the_platforms(tmp_path, ground_truth):
+    """Though none of the outputs is there."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    (folder / "predictions.json").write_text(json.dumps([job("pk", "zzz")]))
+    (folder / "inputs.json").write_text(listed("age", "predictions-json-file"))
+
+    assert refusal(folder, ground_truth).endswith("[G02]")
+
+
+@pytest.mark.parametrize("key", ["pk", "status", "slug", "relative_path", "name"])
+def test_half_a_character_is_no_text(tmp_path, ground_truth, jobs, key):
+    r"""JSON can hold a lone \ud800, and no name of a file can."""
+    item = jobs[1]
+    if key in item:
+        item[key] = "x\ud800"
+    elif key == "name":
+        item["inputs"][1]["image"]["name"] = "x\ud800"
+    else:
+        item["outputs"][0]["interface"][key] = "x\ud800"
+    folder = write_cases(tmp_path / "input", case_names(3))
+    (folder / "predictions.json").write_text(json.dumps(jobs))
+
+    assert refusal(folder, ground_truth) == (
+        f"predictions.json: job 2 has no usable {key}. If it is a file of yours, remove"
+        " it from the zip: the name is the platform's. [F14]"
+    )
+
+
+# --- Running times on the platform ------------------------------------------------
+
+
+DURATIONS = [
+    ("P0DT00H01M23.456000S", 83.456),
+    ("P1DT02H00M00S", 93600.0),
+    ("PT2.5S", 2.5),
+    ("P0DT00H00M00S", 0.0),
+    *((odd, None) for odd in (None, 83.456, "", "P", "PT", "P1D", "83 s", "-PT1S")),
+    *((odd, None) for odd in ("PT1e3S", "PT٣S", "PT9999999S", "PT1S\n", [], {}, True)),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds"), DURATIONS)
+def test_running_times_of_jobs_are_kept(tmp_path, ground_truth, jobs, text, seconds):
+    """And what is none is left out, as if it were not there."""
+    jobs[0]["exec_duration"] = None
+    jobs[1]["exec_duration"], jobs[1]["invoke_duration"] = None, text
+    del jobs[2]["exec_duration"], jobs[2]["invoke_duration"]
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    content = json.loads(metrics_json(flare.evaluate(folder, ground_truth)))
+
+    if seconds is None:
+        assert "jobs" not in content
+    else:
+        assert content["jobs"] == {
+            "note": (
+                "As the platform says: on its own, shared hardware, with the start of"
+                " the container and the loading of the model. Not to be ranked by."
+            ),
+            "invoke_duration_s": {"1": seconds},
+        }
+
+
+def test_running_times_have_the_numbers_of_their_cases(tmp_path, ground_truth, jobs):
+    for number, item in enumerate(jobs):
+        item["exec_duration"] = f"PT{number}.5S"
+    folder = write_jobs(tmp_path / "input", list(reversed(jobs)))
+
+    content = json.loads(metrics_json(flare.evaluate(folder, ground_truth)))
+
+    times = content["jobs"]["exec_duration_s"]
+    assert times == {"0": 0.5, "1": 1.5, "2": 2.5}
+
+
+def test_a_submission_without_jobs_has_no_running_times(tmp_path, ground_truth):
+    folder = write_cases(tmp_path / "input", case_names(3))
+
+    assert flare.evaluate(folder, ground_truth).jobs == {}
 
 
 def test_images_without_a_reference_are_for_the_organisers(
