@@ -22,11 +22,13 @@ COPY evaluate.py .
 COPY flare flare
 COPY ground-truth ground-truth
 
-# A challenge's name, and the commit of the sources; build.sh sets both. The folders are
-# the platform's.
+# A challenge's name, decimals for the board, and the commit of the sources; build.sh
+# sets them. The folders are the platform's.
 ARG CHALLENGE=flare21
+ARG DECIMALS=
 ARG COMMIT=unknown
 ENV FLARE_CHALLENGE=${CHALLENGE} \
+    FLARE_DECIMALS=${DECIMALS} \
     FLARE_COMMIT=${COMMIT} \
     FLARE_INPUT=/input \
     FLARE_OUTPUT=/output

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Builds the evaluation image, with the reference labels inside.
 #
-# Usage: ./build.sh [--ground-truth FOLDER] [--challenge NAME|FILE.toml] [--base IMAGE]
-#                   [--no-pull]
+# Usage: ./build.sh [--ground-truth FOLDER] [--challenge NAME|FILE.toml] [--decimals N]
+#                   [--base IMAGE] [--no-pull]
 #
 #   --ground-truth  folder of your reference labels (default: ground-truth/)
 #   --challenge     whose rules apply (default: flare21)
+#   --decimals      of all numbers in metrics.json, for a phase that is public
+#                   (default: those of [board] in the challenge file, else all)
 #   --base          base image (default: the one in base-image.txt, pinned by its digest;
 #                   scripts/renew-base.sh renews it)
 #   --no-pull       take the base image that the engine has, and ask no registry for it
@@ -30,21 +32,24 @@ path_of() {
 
 challenge=flare21
 ground_truth=$PWD/ground-truth
+decimals=
 base=
 pull=(--pull)
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --challenge | --ground-truth | --base) [[ $# -ge 2 ]] || fail "$1 needs a value; see ./build.sh --help" ;;
+    --challenge | --ground-truth | --decimals | --base) [[ $# -ge 2 ]] || fail "$1 needs a value; see ./build.sh --help" ;;
   esac
   case $1 in
     --challenge) challenge=$2 ;;
     --ground-truth) ground_truth=$(path_of "$2") ;;
+    --decimals) decimals=$2 ;;
     --base) base=$2 ;;
     --no-pull) pull=(); shift; continue ;;
     *) fail "unknown argument $1; see ./build.sh --help" ;;
   esac
   shift 2
 done
+[[ $decimals =~ ^([0-9]|1[0-5])?$ ]] || fail "--decimals is $decimals, expected 0 to 15"
 [[ -d $ground_truth ]] || fail "there is no folder $ground_truth"
 source scripts/engine.sh
 if [[ -z $base ]]; then
@@ -76,7 +81,8 @@ if [[ -n $(git status --porcelain --untracked-files=no 2>/dev/null) ]]; then
 fi
 if ! "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   ${pull[@]+"${pull[@]}"} --build-arg "BASE=$base" \
-  --build-arg "CHALLENGE=$challenge" --build-arg "COMMIT=$commit" "$context"; then
+  --build-arg "CHALLENGE=$challenge" --build-arg "DECIMALS=$decimals" \
+  --build-arg "COMMIT=$commit" "$context"; then
   echo "build.sh: $IMAGE was not built, and what was built before is unchanged. The reason is above, in the last step's output." >&2
   exit 1
 fi

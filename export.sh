@@ -75,4 +75,17 @@ mv "$image_file.part" "$image_file"
 
 echo "Wrote $labels_file ($(du -h "$labels_file" | cut -f1))."
 echo "Wrote $image_file ($(du -h "$image_file" | cut -f1))."
+variable() {
+  "$ENGINE" image inspect --format '{{range .Config.Env}}{{println .}}{{end}}' "$image" | sed -n "s/^$1=//p"
+}
+decimals=$(variable FLARE_DECIMALS)
+if [[ -z $decimals ]]; then
+  decimals=$("$ENGINE" run --rm --network none --entrypoint python "$image" -c \
+    'import sys, flare; print(flare.read_challenge(sys.argv[1]).board.decimals)' "$(variable FLARE_CHALLENGE)")
+fi
+if [[ $decimals == None ]]; then
+  echo "Its numbers have all their digits, which give away volumes of the references where a phase is public: build with --decimals 4 for such a one (docs/phase-settings.md)."
+else
+  echo "Its numbers are rounded to $decimals decimals."
+fi
 echo "Next: upload the image on your challenge's page, under Admin - Evaluation Methods - Add."

@@ -13,6 +13,7 @@
 #   rehearse          Run the built image on a submission as the platform would.
 #   phase-settings    Print the settings of three phases of the platform.
 #   leaderboard       Rank several metrics.json as the platform would.
+#   download          Get the metrics.json of a phase's teams off the platform.
 #   measure           Run teams' images, and measure time and GPU memory.
 #   rescore           Score kept predictions anew, when rules or references changed.
 #   rank              Rank teams by FLARE's rule, on each case and metric.

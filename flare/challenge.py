@@ -212,6 +212,20 @@ class AlgorithmRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoardRules:
+    """What a public leaderboard may tell."""
+
+    decimals: int | None = None
+    """Decimals of all numbers in the metrics.json of ``evaluate``, if it is not told
+    others: full precision gives away volumes of references."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
     """The rules of one challenge."""
 
@@ -231,6 +245,7 @@ class Challenge:
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
     grid: GridRules = GridRules()
     algorithm: AlgorithmRules = AlgorithmRules()
+    board: BoardRules = BoardRules()
     ranking: tuple[RankedMetric, ...] = ()
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """What counts as the maximum of GPU memory when a container is measured."""
@@ -326,6 +341,9 @@ def challenge_summary(challenge: Challenge) -> str:
         lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
     if challenge.decimals is not None:
         lines.append(f"Values are rounded to {challenge.decimals} decimals.")
+    if challenge.board.decimals is not None:
+        decimals = challenge.board.decimals
+        lines.append(f"For the board, numbers are rounded to {decimals} decimals.")
     if challenge.ranking:
         rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
         lines.append(f"Ranked by {', '.join(rules)}.")

@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 import sys
+import uuid
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from flare.commands import (
     run_check,
     run_check_references,
     run_demonstration,
+    run_download,
     run_evaluate,
     run_leaderboard,
     run_list_challenges,
@@ -48,6 +50,7 @@ COMMANDS = {
         "rehearse": "Run the built image on a submission as the platform would.",
         "phase-settings": "Print the settings of three phases of the platform.",
         "leaderboard": "Rank several metrics.json as the platform would.",
+        "download": "Get the metrics.json of a phase's teams off the platform.",
         "measure": "Run teams' images, and measure time and GPU memory.",
         "rescore": "Score kept predictions anew, when rules or references changed.",
         "rank": "Rank teams by FLARE's rule, on each case and metric.",
@@ -348,8 +351,10 @@ def _add_evaluate_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--decimals",
         type=_decimals,
+        default=os.environ.get("FLARE_DECIMALS") or None,
         metavar="N",
-        help="Round the numbers in metrics.json to N decimals (default: not at all).",
+        help="Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
+        " else the challenge's for the board, else not at all).",
     )
 
 
@@ -651,7 +656,7 @@ def _add_challenge_commands(commands: argparse._SubParsersAction[_Parser]) -> No
 
 
 def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
-    """``rehearse``, ``phase-settings`` and ``leaderboard``."""
+    """What has to do with grand-challenge.org."""
     command = _add_command(commands, "rehearse")
     command.set_defaults(command=run_rehearse)
     command.add_argument(
@@ -710,6 +715,50 @@ def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> Non
         help="Write the leaderboard as a table, too.",
     )
     _add_phase(command)
+    command = _add_command(commands, "download")
+    command.epilog = (
+        "FLARE_GC_TOKEN holds an API token of an admin of the challenge, or"
+        " FLARE_GC_TOKEN_FILE names the file that holds it."
+    )
+    command.set_defaults(
+        command=run_download,
+        token=os.environ.get("FLARE_GC_TOKEN", ""),
+        token_file=os.environ.get("FLARE_GC_TOKEN_FILE", ""),
+    )
+    command.add_argument(
+        "--phase",
+        type=_uuid,
+        required=True,
+        metavar="UUID",
+        help="The phase's key, which stands in the address below Export on its board.",
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="RESULTS",
+        help="Folder that gets a folder for each team.",
+    )
+    command.add_argument(
+        "--predictions",
+        action="store_true",
+        help="Get what was submitted, too, as RESULTS/TEAM/predictions.zip.",
+    )
+    command.add_argument(
+        "--api",
+        default="https://grand-challenge.org/api/v1/",
+        metavar="URL",
+        help="Address of the platform's API (default: %(default)s).",
+    )
+
+
+def _uuid(text: str) -> str:
+    """A key of the platform."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        message = f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _add_phase(command: argparse.ArgumentParser) -> None:

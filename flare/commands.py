@@ -32,7 +32,13 @@ from flare.console import (
     show_progress,
     stopping_with,
 )
-from flare.errors import ChallengeError, FlareError, InputError, StoppedError
+from flare.errors import (
+    ChallengeError,
+    FlareError,
+    InputError,
+    PlatformError,
+    StoppedError,
+)
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -68,14 +74,16 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         arguments.challenge,
         ground_truth,
     )
+    challenge = read_challenge(arguments.challenge)
+    decimals = arguments.decimals
     results = evaluate(
         arguments.input,
         ground_truth,
-        challenge=arguments.challenge,
+        challenge=challenge,
         on_bad_case=arguments.on_bad_case,
         grid=arguments.grid,
         unknown_labels=arguments.unknown_labels,
-        decimals=arguments.decimals,
+        decimals=challenge.board.decimals if decimals is None else decimals,
         workers=arguments.workers,
         on_case=show_progress,
     )
@@ -520,8 +528,13 @@ def run_phase_settings(arguments: argparse.Namespace) -> None:
     """Print the settings of three phases."""
     from flare.phases import settings_for
 
-    settings = settings_for(read_challenge(arguments.challenge))
-    _log.info("%s", json.dumps(settings, indent=2), extra=VERBATIM)
+    challenge = read_challenge(arguments.challenge)
+    _log.info("%s", json.dumps(settings_for(challenge), indent=2), extra=VERBATIM)
+    if challenge.board.decimals is None and sys.stdout.isatty():  # no part of a file
+        _log.info(
+            "\nThese phases are public: build their image with --decimals 4, or set"
+            " [board] decimals; docs/phase-settings.md tells why."
+        )
 
 
 def run_leaderboard(arguments: argparse.Namespace) -> None:
@@ -544,6 +557,26 @@ def run_leaderboard(arguments: argparse.Namespace) -> None:
     if arguments.output:
         write_leaderboard(board, arguments.output)
     _log.info("%s", leaderboard_table(board, phase))
+
+
+def run_download(arguments: argparse.Namespace) -> None:
+    """Get the results of a phase off the platform."""
+    from flare.download import download, read_token
+
+    if not arguments.api.startswith("https://"):
+        problem = f"{safe(arguments.api)}: the token is sent to no http address"
+        raise PlatformError(problem, "Give the address with https:// as --api.")
+    count = download(
+        arguments.phase,
+        arguments.output,
+        token=read_token(arguments.token, arguments.token_file),
+        api=arguments.api,
+        has_predictions=arguments.predictions,
+        on_team=lambda number, count, team, what: _log.info(
+            "[%d/%d] %s: %s", number, count, team, what
+        ),
+    )
+    _log.info("%d teams are in %s", count, arguments.output)
 
 
 def run_demonstration(arguments: argparse.Namespace) -> None:

@@ -36,7 +36,8 @@
         ├── EngineError            H05
         ├── UploadError            H06
         ├── MeasurementError       H07
-        └── DeviceError            H08
+        ├── DeviceError            H08
+        └── PlatformError          H09
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
@@ -543,3 +544,10 @@ class DeviceError(HostError):
 
     code = "H08"
     remedy = "Try nvidia-smi; --gpu none measures without a GPU."
+
+
+class PlatformError(HostError):
+    """The platform refuses what is asked of it, or does not answer."""
+
+    code = "H09"
+    remedy = "docs/phase-settings.md tells how results are got off the platform."

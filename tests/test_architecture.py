@@ -38,6 +38,7 @@ MODULES = (
     "synthetic",
     "phases",
     "leaderboard",
+    "download",
     "upload",
     "rehearsal",
     "shim",

@@ -9,6 +9,7 @@ from flare.challenge import (
     AbsentOrgans,
     AlgorithmRules,
     Better,
+    BoardRules,
     GridComparison,
     GridRules,
     Organ,
@@ -18,6 +19,7 @@ from flare.challenge import (
     UnknownLabels,
     ZRange,
     challenge_names,
+    challenge_summary,
     read_challenge,
 )
 from flare.errors import ChallengeError
@@ -217,6 +219,11 @@ def test_every_key_is_read(read):
         ),
         ("decimals = 4", "decimals = 16", "decimals is 16, expected 0 to 15"),
         (
+            "[z_range]",
+            "[board]\ndecimals = 16\n[z_range]",
+            "board.decimals is 16, expected 0 to 15",
+        ),
+        (
             "decimals = 4",
             "decimals = true",
             "decimals is True, expected a whole number",
@@ -387,6 +394,7 @@ def test_every_key_of_the_schema_is_documented():
         "unknown_labels.": UnknownLabelRules,
         "grid.": GridRules,
         "algorithm.": AlgorithmRules,
+        "board.": BoardRules,
         "ranking.": RankedMetric,
     }
     for table, kind in tables.items():
@@ -492,6 +500,16 @@ def test_the_program_says_which_actions_there_are():
         "flare challenge: the following arguments are required: COMMAND;"
         " see flare challenge --help\n"
     )
+
+
+def test_the_board_may_have_decimals_of_its_own(read):
+    challenge = read(SMALL + "[board]\ndecimals = 4\n")
+
+    assert (challenge.board.decimals, challenge.decimals) == (4, None)
+    assert challenge_summary(challenge).splitlines()[-1] == (
+        "For the board, numbers are rounded to 4 decimals."
+    )
+    assert read(SMALL).board.decimals is None
 
 
 # --- validate ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ EXAMPLES = (
     errors.ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
     errors.MeasurementError("results/team_a", "another measurement is running"),
     errors.DeviceError("there is no GPU 1, but 1, counted from 0"),
+    errors.PlatformError("https://a.org/api/v1/: it does not accept the token"),
     errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
     errors.MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),

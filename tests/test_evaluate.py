@@ -14,6 +14,7 @@ import pytest
 import SimpleITK as sitk
 
 import flare
+from flare.challenge import challenge_text
 from flare.cli import version_text
 from flare.errors import DemonstrationSetError, GroundTruthError, InputError
 from flare.evaluation import check_references, references_table, source_commit
@@ -802,12 +803,87 @@ def test_impossible_arguments_are_refused_before_anything_is_read(arguments, tex
     assert str(caught.value) == text
 
 
+@pytest.mark.parametrize(
+    ("option", "variable", "board", "decimals"),
+    [
+        ([], None, None, ""),
+        ([], None, 2, "2"),
+        ([], "", 0, "0"),
+        ([], "3", 2, "3"),
+        ([], "0", None, "0"),
+        (["--decimals", "4"], "3", 2, "4"),
+        (["--decimals", "0"], "3", 2, "0"),
+    ],
+)
+def test_the_nearest_decimals_count(
+    predictions, ground_truth, output, tmp_path, option, variable, board, decimals
+):
+    """The option, else the variable, which the image has, else the challenge file."""
+    text = challenge_text("flare21")
+    if board is not None:
+        text += f"\n[board]\ndecimals = {board}\n"
+    (tmp_path / "mine.toml").write_text(text)
+    environment = {k: v for k, v in os.environ.items() if k != "FLARE_DECIMALS"}
+    if variable is not None:
+        environment["FLARE_DECIMALS"] = variable
+
+    run = run_evaluate(
+        predictions,
+        ground_truth,
+        output,
+        *("--challenge", tmp_path / "mine.toml", *option),
+        env=environment,
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(output)
+    assert content["evaluation"]["options"].get("decimals", "") == decimals
+    whole = flare.evaluate(
+        predictions, ground_truth, challenge=str(tmp_path / "mine.toml")
+    )
+    dsc = whole.metrics["dsc_liver"][0]
+    assert dsc == pytest.approx(6 / 7, abs=1e-12), "in Python, nothing is rounded"
+    rounded = round(dsc, int(decimals)) if decimals else dsc
+    assert content["case"]["dsc_liver"]["0"] == rounded
+
+
+def test_how_a_single_voxel_gives_a_volume_away(output, tmp_path):
+    """docs/phase-settings.md tells this attack; its numbers are those of the test.
+
+    One voxel in the spleen of the first case, of V voxels: its DSC is 2 / (V + 1). The
+    second case has no spleen, which scores 1; the other 18 of 20 values are 0.
+    """
+    for file in sorted((ROOT / "ground-truth").glob("*.nii.gz")):
+        image = nib.load(file)
+        labels = np.asarray(image.dataobj).astype(np.uint8)
+        volume = int((labels == 3).sum())
+        mine = np.zeros_like(labels)
+        if file.name == "demo_001.nii.gz":
+            mine[tuple(np.argwhere(labels == 3)[0])] = 3
+            secret = volume
+        nib.save(nib.Nifti1Image(mine, image.affine), tmp_path / file.name)
+
+    means = []
+    for number, option in enumerate(([], ["--decimals", "4"])):
+        where = output / str(number)
+        assert run_evaluate(tmp_path, None, where, *option).returncode == 0
+        means.append(read_metrics(where)["aggregates"]["dsc_mean"])
+
+    assert means == [0.050018145527127564, 0.05]
+    assert round(2 / (20 * means[0] - 1) - 1, 3) == secret == 5510
+
+
 @pytest.mark.parametrize("value", ["-1", "16", "two"])
-def test_impossible_decimals_are_a_usage_error(value):
-    run = run_program("--decimals", value)
+@pytest.mark.parametrize("kind", ["option", "variable"])
+def test_impossible_decimals_are_a_usage_error(value, kind):
+    if kind == "option":
+        run = run_program("--decimals", value)
+    else:
+        run = run_program(env={**os.environ, "FLARE_DECIMALS": value})
 
     assert run.returncode == 2
     assert run.stderr.count(b"\n") == 1
+    assert b"--decimals" in run.stderr
 
 
 # --- The organisers' and the operator's mistakes ----------------------------------

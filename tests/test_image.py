@@ -263,6 +263,38 @@ def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, me
     assert message in (run.stdout + run.stderr).decode()
 
 
+ALL_DIGITS = "Its numbers have all their digits, which give away volumes of the"
+
+
+@pytest.mark.parametrize("how", ["option", "challenge file"])
+def test_decimals_for_the_board_are_baked_in(image, tmp_path, how):
+    """And the export says that numbers are rounded."""
+    option = ("--decimals", "3")
+    if how == "challenge file":
+        text = text_of("./flare.sh", "challenge", "show", "flare21")
+        (tmp_path / "mine.toml").write_text(f"{text}\n[board]\ndecimals = 3\n")
+        option = ("--challenge", tmp_path / "mine.toml")
+    with built(f"{IMAGE}-decimals", *option) as name:
+        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
+        export = call("./export.sh", "--demonstration", tmp_path, image=name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    assert content["aggregates"]["dsc_mean"] == 0.859
+    assert content["evaluation"]["options"] == {"decimals": "3"}
+    assert (export.returncode, export.stderr) == (0, b"")
+    assert "Its numbers are rounded to 3 decimals.\n" in export.stdout.decode()
+
+
+@pytest.mark.parametrize("value", ["16", "-1", "four", "4 "])
+def test_decimals_that_cannot_be_are_a_usage_error(value):
+    run = build(f"{IMAGE}-decimals", "--decimals", value)
+
+    assert run.returncode == 2
+    expected = f"build.sh: --decimals is {value}, expected 0 to 15\n"
+    assert run.stderr.decode() == expected
+
+
 def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
     run = call("./export.sh", tmp_path)
 
@@ -280,6 +312,7 @@ def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
 
     call("docker", "image", "rm", other)
     assert run.returncode == 0, run.stderr.decode()
+    assert ALL_DIGITS in run.stdout.decode()
     names = [f"{IMAGE}-ground-truth.tar.gz", f"{IMAGE}.tar.gz"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     with tarfile.open(tmp_path / names[0]) as archive:

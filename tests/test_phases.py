@@ -1,13 +1,18 @@
 """The settings of the platform's phases, and its rule for paths."""
 
+import contextlib
 import json
 import math
+import os
+import pty
 import re
+import subprocess
+import sys
 
 import pytest
 
 import flare
-from flare.challenge import challenge_names
+from flare.challenge import challenge_names, challenge_text
 from flare.errors import PhaseSettingsError
 from flare.names import safe
 from flare.phases import (
@@ -278,6 +283,29 @@ def test_a_file_that_is_no_settings(tmp_path, content, problem):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(PhaseSettingsError, match=r"cannot be read \(no such file"):
         read_phase(tmp_path / "none.json", "mine")
+
+
+@pytest.mark.parametrize("has_decimals", [False, True])
+def test_a_terminal_is_told_of_decimals_and_a_file_is_not(tmp_path, has_decimals):
+    """What is printed to a file is JSON and nothing else."""
+    text = challenge_text("flare21")
+    (tmp_path / "mine.toml").write_text(
+        f"{text}\n[board]\ndecimals = 4\n" if has_decimals else text
+    )
+    command = [sys.executable, "-m", "flare", "phase-settings", "--challenge"]
+    command.append(str(tmp_path / "mine.toml"))
+    piped = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    outer, inner = pty.openpty()
+    shown = b""
+    with subprocess.Popen(command, cwd=ROOT, stdout=inner):
+        os.close(inner)
+        with contextlib.suppress(OSError):  # so does its end show on Linux
+            while part := os.read(outer, 2**16):
+                shown += part
+    os.close(outer)
+
+    assert json.loads(piped)
+    assert (b"--decimals 4" in shown) == (not has_decimals)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,574 @@
+"""Results off the platform, whose API a server on this computer stands in for."""
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from flare.download import Evaluation, _folders, choose, read_token
+from flare.errors import PlatformError
+from tests.builders import run_flare
+
+pytestmark = pytest.mark.slow
+
+PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
+TOKEN = "df41b403eac8ca19"
+METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
+
+
+def evaluation(number, username, *, rank=0, day=1, status="Succeeded", **changes):
+    """An entry of /api/v1/evaluations/, as its serializer writes it."""
+    created = f"2026-09-{day:02}T10:00:00.123456Z"
+    return {
+        "pk": f"00000000-0000-0000-0000-{number:012}",
+        "method": None,
+        "submission": {
+            "pk": f"10000000-0000-0000-0000-{number:012}",
+            "phase": {"title": "Test", "slug": "test"},
+            "created": created,
+            "creator": {"username": username},
+            "comment": "",
+            "predictions_file": changes.pop("file", None),
+            "supplementary_file": None,
+            "supplementary_url": "",
+            "algorithm_image": None,
+        },
+        "created": created,
+        "published": True,
+        "outputs": [
+            {
+                "pk": number,
+                "value": changes.pop("metrics", {**METRICS, "number": number}),
+                "file": None,
+                "image": None,
+                changes.pop("key", "socket"): {"slug": "metrics-json-file"},
+            }
+        ],
+        "rank": rank,
+        "rank_score": float(rank),
+        "rank_per_metric": {},
+        "status": status,
+        "title": f"#{number} {username}",
+        "exec_duration": None,
+        "invoke_duration": None,
+        **changes,
+    }
+
+
+class Platform(BaseHTTPRequestHandler):
+    """What of the platform's API is needed, with its status codes."""
+
+    def do_GET(self):
+        server = self.server
+        url = urlsplit(self.path)
+        token = self.headers.get("Authorization", "")
+        server.requests.append((url.path, token))
+        if url.path == "/api/v1/gcapi/":
+            versions = {"latest_version": "0.0.1", "lowest_supported_version": "0.0.1"}
+            self.answer(200, {**versions, **server.versions})
+        elif url.path.startswith("/elsewhere/"):  # a signed address: no token
+            self.answer(200 if not token else 400, server.files[url.path])
+        elif token != f"BEARER {TOKEN}" and token != f"Bearer {TOKEN}":
+            self.answer(401, {"detail": f"Invalid token {token}."})
+        elif url.path == "/api/v1/evaluations/":
+            query = {key: value[0] for key, value in parse_qs(url.query).items()}
+            self.page(query)
+        elif isinstance(server.files.get(url.path), str):
+            self.send_response(302)
+            self.send_header("Location", server.files[url.path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif url.path in server.files:
+            content = server.files[url.path]
+            self.answer(content if isinstance(content, int) else 200, content)
+        else:
+            self.answer(404, {"detail": "Not found."})
+
+    def page(self, query):
+        server = self.server
+        if server.status:
+            self.answer(server.status, {"detail": "No."})
+            return
+        if query["submission__phase"] != PHASE:
+            self.answer(400, {"submission__phase": ["Select a valid choice."]})
+            return
+        start = int(query["offset"])
+        limit = min(int(query["limit"]), server.limit)
+        self.answer(
+            200,
+            {
+                "count": len(server.evaluations),
+                "next": None,
+                "previous": None,
+                "results": server.evaluations[start : start + limit],
+            },
+        )
+
+    def answer(self, status, content):
+        is_file = isinstance(content, bytes)
+        data = content if is_file else json.dumps(content).encode()
+        self.send_response(status)
+        kind = "application/zip" if is_file else "application/json"
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data) + self.server.too_short))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """A certificate of localhost, and its key."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not here, which makes the server's certificate")
+    file = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *(
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            ),
+            *("-keyout", file, "-out", file.with_suffix(".crt")),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
+@pytest.fixture
+def platform(certificate):
+    """The server, which tests give its evaluations."""
+    pytest.importorskip("gcapi", reason="gcapi is not installed")
+    server = ThreadingHTTPServer(("localhost", 0), Platform)
+    server.evaluations, server.files, server.requests = [], {}, []
+    server.versions, server.status, server.limit, server.too_short = {}, 0, 1000, 0
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.url = f"https://localhost:{server.server_port}"
+    server.certificate = certificate.with_suffix(".crt")
+    with running(server):
+        yield server
+
+
+@contextmanager
+def running(server):
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def fetch(platform, output, *arguments, token=TOKEN, phase=PHASE, api=None):
+    """`flare download`, which never tells the token."""
+    environment = {k: v for k, v in os.environ.items() if "PROXY" not in k.upper()}
+    environment |= {
+        "FLARE_GC_TOKEN": token,
+        "SSL_CERT_FILE": str(platform.certificate),
+    }
+    run = run_flare(
+        *("download", "--phase", phase, "--output", output),
+        *("--api", api or f"{platform.url}/api/v1/", *arguments),
+        env=environment,
+    )
+    assert not token or token not in run.stdout + run.stderr
+    return run
+
+
+def error_of(run):
+    """The only line on stderr of a run that failed."""
+    assert run.returncode == 1, run.stdout
+    (line,) = run.stderr.splitlines()
+    return line
+
+
+def numbers(output):
+    """Which evaluation each team has."""
+    files = sorted(output.glob("*/metrics.json"))
+    return {file.parent.name: json.loads(file.read_text())["number"] for file in files}
+
+
+# --- Which evaluation counts ------------------------------------------------------
+
+
+def result(number, username, rank, day):
+    return Evaluation(
+        pk=str(number),
+        username=username,
+        created=datetime(2026, 9, day, tzinfo=UTC),
+        rank=rank,
+        metrics={},
+        predictions_url="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranks_and_days", "expected"),
+    [
+        pytest.param([(0, 1), (2, 2), (0, 3)], 1, id="best: only that one has a rank"),
+        pytest.param([(0, 1), (0, 2), (3, 3)], 2, id="most recent: likewise"),
+        pytest.param([(2, 1), (1, 2), (3, 3)], 1, id="all: the first of them"),
+        pytest.param([(2, 1), (2, 2)], 1, id="equal ranks: the newest"),
+        pytest.param([(0, 1), (0, 3), (0, 2)], 1, id="not published: the newest"),
+    ],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
+    found = [result(n, "a", *pair) for n, pair in enumerate(ranks_and_days)]
+
+    (chosen,) = choose(reversed(found) if backwards else found)
+
+    assert chosen.pk == str(expected)
+
+
+def test_folders_are_called_like_users_where_that_is_safe():
+    odd = ["a.b-c_1", "x@y.org", "..", "../up", "a/b", "Über", "", "refused.csv", "."]
+
+    folders = _folders([*odd, "Bob", "bob"])
+
+    assert folders["a.b-c_1"] == "a.b-c_1"
+    assert folders["x@y.org"].startswith("user-x_y_org-")
+    assert folders["../up"].startswith("user-___up-")
+    assert folders["refused.csv"].startswith("user-refused_csv-")
+    assert folders["Bob"].casefold() != folders["bob"].casefold()
+    assert len({name.casefold() for name in folders.values()}) == len(odd) + 2
+    assert all(
+        Path(name).name == name and name[0].isalnum() for name in folders.values()
+    )
+
+
+# --- Downloads --------------------------------------------------------------------
+
+
+def test_results_are_as_rank_reads_them(platform, tmp_path):
+    platform.evaluations = [
+        evaluation(1, "alice", rank=2, day=1),
+        evaluation(2, "alice", rank=0, day=2),
+        evaluation(3, "bob", rank=0, day=1, key="interface"),
+        evaluation(4, "bob", rank=1, day=2, key="interface"),
+        evaluation(5, "carl", status="Failed"),
+        evaluation(6, "dora", outputs=[]),
+    ]
+
+    run = fetch(platform, tmp_path / "results")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == (
+        "[1/2] alice: rank 2, of 2026-09-01 10:00\n"
+        "[2/2] bob: rank 1, of 2026-09-02 10:00\n"
+        f"2 teams are in {tmp_path / 'results'}\n"
+    )
+    assert numbers(tmp_path / "results") == {"alice": 1, "bob": 4}
+    text = (tmp_path / "results" / "alice" / "metrics.json").read_text()
+    assert text == json.dumps({**METRICS, "number": 1}, indent=2) + "\n"
+    ranked = json.loads((tmp_path / "results" / "bob" / "platform.json").read_text())
+    assert ranked["evaluation"] == "00000000-0000-0000-0000-000000000004"
+
+
+def test_all_pages_are_read(platform, tmp_path):
+    platform.limit = 3
+    platform.evaluations = [evaluation(n, f"user{n}", rank=n) for n in range(1, 9)]
+
+    run = fetch(platform, tmp_path)
+
+    assert run.returncode == 0
+    assert numbers(tmp_path) == {f"user{n}": n for n in range(1, 9)}
+    pages = [path for path, _ in platform.requests if path.endswith("/evaluations/")]
+    assert len(pages) == 3
+
+
+def test_a_second_download_goes_on_where_the_first_was(platform, tmp_path):
+    """What is there stays, what is not is fetched, and what is newer replaces it."""
+    platform.files["/media/1.zip"] = b"PK one"
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [
+        evaluation(1, "alice", rank=1, file=url),
+        evaluation(2, "bob", rank=2),
+        evaluation(3, "carl", rank=3),
+    ]
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+    (tmp_path / "bob" / "metrics.json").unlink()  # as if it had been ended before
+    before = (tmp_path / "alice" / "metrics.json").stat().st_mtime_ns
+    platform.evaluations += [evaluation(4, "carl", rank=1, day=2)]
+    platform.requests.clear()
+
+    run = fetch(platform, tmp_path, "--predictions")
+
+    assert run.returncode == 0
+    assert "[1/3] alice: rank 1, of 2026-09-01 10:00, is there already\n" in run.stdout
+    assert numbers(tmp_path) == {"alice": 1, "bob": 2, "carl": 4}
+    assert (tmp_path / "alice" / "metrics.json").stat().st_mtime_ns == before
+    assert "/media/1.zip" not in [path for path, _ in platform.requests]
+
+
+def test_results_that_are_not_from_the_platform_are_left_alone(platform, tmp_path):
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice" / "metrics.json").write_text("mine")
+    platform.evaluations = [evaluation(1, "alice", rank=1)]
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert line == (
+        f"{tmp_path}/alice/metrics.json: it is there, and not from the platform. Choose"
+        " another folder with --output. [H09]"
+    )
+    assert (tmp_path / "alice" / "metrics.json").read_text() == "mine"
+
+
+# --- What was submitted -----------------------------------------------------------
+
+
+def test_submissions_are_fetched_only_if_asked_for(platform, tmp_path):
+    platform.files["/media/1.zip"] = b"PK\x03\x04" * 100_000
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url), evaluation(2, "bob")]
+
+    assert fetch(platform, tmp_path).returncode == 0
+    assert not (tmp_path / "alice" / "predictions.zip").exists()
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+
+    content = (tmp_path / "alice" / "predictions.zip").read_bytes()
+    assert content == platform.files["/media/1.zip"]
+    assert not (tmp_path / "bob" / "predictions.zip").exists()
+
+
+@pytest.mark.parametrize("how", ["address", "redirection"])
+def test_the_token_goes_to_the_platform_alone(platform, tmp_path, how):
+    """A signed address at another host needs none, and would tell it to others."""
+    platform.files["/elsewhere/1.zip"] = b"PK"
+    other = f"https://127.0.0.1:{platform.server_port}/elsewhere/1.zip?Signature=s"
+    platform.files["/media/1.zip"] = other
+    url = other if how == "address" else f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+
+    assert (tmp_path / "alice" / "predictions.zip").read_bytes() == b"PK"
+    assert ("/elsewhere/1.zip", "") in platform.requests
+    record = (tmp_path / "alice" / "platform.json").read_text()
+    assert "Signature" not in record
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_uploads_that_a_token_does_not_get_are_named(platform, tmp_path, status):
+    """As in the platform's edition of December 2025; the results are written."""
+    platform.files["/media/1.zip"] = status
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url), evaluation(2, "bob")]
+
+    line = error_of(fetch(platform, tmp_path, "--predictions"))
+
+    assert line == (
+        "alice: the platform gives no token what was uploaded. Sign in with a browser:"
+        " its address is in platform.json of each team. [H09]"
+    )
+    assert numbers(tmp_path) == {"alice": 1, "bob": 2}
+    assert url in (tmp_path / "alice" / "platform.json").read_text()
+
+
+def test_a_download_that_breaks_off_leaves_no_file(platform, tmp_path):
+    platform.files["/media/1.zip"] = b"PK" * 1000
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+    assert fetch(platform, tmp_path).returncode == 0
+    page = Platform.page
+
+    def break_off(self, query):
+        page(self, query)
+        self.server.too_short = 10
+
+    Platform.page = break_off
+    try:
+        line = error_of(fetch(platform, tmp_path, "--predictions"))
+    finally:
+        Platform.page = page
+
+    assert "it cannot be reached (RemoteProtocolError: " in line
+    names = sorted(path.name for path in (tmp_path / "alice").iterdir())
+    assert names == ["metrics.json", "platform.json"]
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+def test_a_token_that_is_not_accepted(platform, tmp_path):
+    """The platform's answer repeats it, and is not printed."""
+    line = error_of(fetch(platform, tmp_path, token="another-token"))
+
+    assert line.startswith(f"{platform.url}/api/v1/: it does not accept the token. ")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (403, "this token may not see that"),
+        (404, "there is no such page: is --api right?"),
+        (500, "it answers with status 500"),
+    ],
+)
+def test_what_the_platform_refuses_is_one_line(platform, tmp_path, status, text):
+    platform.status = status
+
+    assert error_of(fetch(platform, tmp_path)) == (
+        f"{platform.url}/api/v1/: {text}. docs/phase-settings.md tells how results are"
+        " got off the platform. [H09]"
+    )
+    assert not tmp_path.joinpath("alice").exists()
+
+
+def test_a_phase_that_is_none(platform, tmp_path):
+    other = "00000000-0000-0000-0000-000000000000"
+
+    line = error_of(fetch(platform, tmp_path, phase=other))
+
+    assert ": it knows no such phase. " in line
+
+
+def test_an_address_without_an_api(platform, tmp_path):
+    line = error_of(fetch(platform, tmp_path, api=f"{platform.url}/wrong/"))
+
+    assert "/wrong/: " in line
+
+
+def test_answers_of_another_form(platform, tmp_path):
+    platform.evaluations = [{"status": "Succeeded"}]
+
+    assert error_of(fetch(platform, tmp_path)) == (
+        f"{platform.url}/api/v1/: it does not answer as grand-challenge.org does. Is"
+        " --api right? [H09]"
+    )
+
+
+def test_a_phase_without_results(platform, tmp_path):
+    line = error_of(fetch(platform, tmp_path))
+
+    assert "the phase has no result that this token may see" in line
+
+
+def test_whoever_is_no_admin_gets_ranked_values_alone(platform, tmp_path):
+    part = {"aggregates": {"dsc_mean": 0.1}}
+    platform.evaluations = [evaluation(1, "alice", metrics=part)]
+
+    assert error_of(fetch(platform, tmp_path)) == (
+        "alice: the platform gives only the ranked values. The token has to be of an"
+        " admin. [H09]"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_is_there(platform, tmp_path):
+    api = "https://localhost:1/api/v1/"
+
+    line = error_of(fetch(platform, tmp_path, api=api))
+
+    assert line.startswith(f"{api}: it cannot be reached (ConnectError: ")
+
+
+def test_a_gcapi_that_is_too_old(platform, tmp_path):
+    platform.versions = {"lowest_supported_version": "99"}
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert "gcapi is too old for it: pip install --upgrade gcapi." in line
+
+
+def test_results_that_cannot_be_written(platform, tmp_path):
+    (tmp_path / "results").write_text("a file")
+    platform.evaluations = [evaluation(1, "alice")]
+
+    line = error_of(fetch(platform, tmp_path / "results"))
+
+    assert "it cannot be written" in line
+    assert line.endswith("[H02]")
+
+
+# --- Without the platform ---------------------------------------------------------
+
+
+def test_without_gcapi_the_extra_is_named(tmp_path):
+    """A module of that name that cannot be imported stands in for none."""
+    (tmp_path / "gcapi.py").write_text("raise ImportError")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+
+    run = run_flare(
+        *("download", "--phase", PHASE, "--output", tmp_path),
+        env={**os.environ, "PYTHONPATH": path, "FLARE_GC_TOKEN": TOKEN},
+    )
+
+    assert error_of(run) == (
+        "flare download: gcapi is not installed. Install it: pip install '.[platform]'."
+        " [H09]"
+    )
+
+
+def test_a_token_comes_from_the_environment_or_a_file(tmp_path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+
+    assert read_token(f" {TOKEN}\n", "") == TOKEN
+    assert read_token("", str(tmp_path / "token")) == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "There is no API token"),
+        (b"", "There is no API token"),
+        (b"two words", "The token is no word"),
+        (b"a\nb", "The token is no word"),
+        (b"\xff", "token: the token cannot be read (it is no text)"),
+    ],
+)
+def test_a_token_that_is_none(tmp_path, monkeypatch, content, problem):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("token").write_bytes(content)
+
+    with pytest.raises(PlatformError) as caught:
+        read_token("", "token" if content is not None else "")
+
+    assert str(caught.value) == (
+        f"{problem}. Make one under Your Profile, Manage API Tokens, and put it into"
+        " FLARE_GC_TOKEN, or its file's name into FLARE_GC_TOKEN_FILE. [H09]"
+    )
+
+
+def test_a_token_file_that_is_not_there(tmp_path):
+    with pytest.raises(PlatformError, match="no such file or directory"):
+        read_token("", str(tmp_path / "none"))
+
+
+def test_the_token_is_sent_to_no_http_address(tmp_path):
+    run = run_flare(
+        *("download", "--phase", PHASE, "--output", tmp_path),
+        *("--api", "http://localhost/api/v1/"),
+        env={**os.environ, "FLARE_GC_TOKEN": TOKEN},
+    )
+
+    assert error_of(run).startswith("http://localhost/api/v1/: the token is sent to no")
+
+
+@pytest.mark.parametrize("phase", ["validation", "../x", ""])
+def test_a_phase_is_named_by_its_key(tmp_path, phase):
+    run = run_flare("download", "--phase", phase, "--output", tmp_path)
+
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
