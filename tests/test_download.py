@@ -327,9 +327,9 @@ def test_results_that_are_not_from_the_platform_are_left_alone(platform, tmp_pat
 
     line = error_of(fetch(platform, tmp_path))
 
-    assert line == (
-        f"{tmp_path}/alice/metrics.json: it is there, and not from the platform. Choose"
-        " another folder with --output. [H09]"
+    assert line.endswith(
+        "/alice/metrics.json: it is there, and not from the platform. Choose another"
+        " folder with --output. [H09]"
     )
     assert (tmp_path / "alice" / "metrics.json").read_text() == "mine"
 
