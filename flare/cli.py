@@ -353,8 +353,8 @@ def _add_evaluate_arguments(command: argparse.ArgumentParser) -> None:
         type=_decimals,
         default=os.environ.get("FLARE_DECIMALS") or None,
         metavar="N",
-        help="Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
-        " else the challenge's for the board, else not at all).",
+        help="Round the numbers in metrics.json to N decimals (default:"
+        " $FLARE_DECIMALS, else the challenge's for the board, else not at all).",
     )
 
 

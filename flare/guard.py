@@ -193,6 +193,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder of ours, if that is possible."""
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
     if os.path.lexists(folder):  # deeper than Python can go, or a link
         subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
