@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO, cast
 from unicodedata import east_asian_width
 
 from flare.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
@@ -69,7 +69,12 @@ def run_command(command: Callable[[], None]) -> int:
         exactly one line, of at most 1,024 characters; else it has none.
     """
     _open_closed_streams()
-    with _stderr_to_stdout() as stderr, _log_to_stdout(), _sigterm_raises():
+    with (
+        _stdout_never_fails(),
+        _stderr_to_stdout() as stderr,
+        _log_to_stdout(),
+        _sigterm_raises(),
+    ):
         status, line = _outcome(command)
         if line and sys.stdout.isatty():
             sys.stdout.write("\n")  # leave the line of an unfinished progress bar
@@ -143,6 +148,54 @@ def _open_closed_streams() -> None:
             os.dup2(null, number)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+class _Log:
+    """A stdout that is no reason to fail: what cannot be written there is lost.
+
+    Not only the log is written there. Before a worker process is forked, and when one
+    ends, `multiprocessing` flushes stdout, and a reader who has left would end the
+    evaluation there. Whatever else a stream has is that of the real one.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, if that can be."""
+        with self._losing():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waits to be written, if that can be."""
+        with self._losing():
+            self._stream.flush()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Go on after an error, without what waits: it would fail again at the end."""
+        try:
+            yield
+        except BlockingIOError:  # a slow reader, who may be back
+            pass
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+
+@contextmanager
+def _stdout_never_fails() -> Iterator[None]:
+    """Let nothing that is written to stdout raise for a while."""
+    real = sys.stdout
+    sys.stdout = cast("TextIO", _Log(real))
+    try:
+        yield
+    finally:
+        sys.stdout = real
 
 
 @contextmanager

@@ -104,7 +104,9 @@ def normalized_surface_dice(
     Notes
     -----
     Surfels of a 2 x 2 x 2 neighbourhood, weighted by area [1]_, as in FLARE's official
-    scripts. Libraries that count border voxels give lower values on the same masks.
+    scripts. Libraries that count border voxels mostly give lower values on the same
+    masks, but higher ones where the sides of thick slices are wrong: a surfel there is
+    large, and a voxel counts as one wherever it is.
     The time grows with the number of grid rows in a ball of the tolerance's radius.
 
     References

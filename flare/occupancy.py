@@ -21,6 +21,10 @@ PIECE_BYTES = 2**19
 BATCH = 2**12
 """How many groups of eight voxels with a run's end are taken together at least."""
 
+DENSE = 4
+"""If a run ends in more than one of so many groups of eight voxels, whole rows are
+looked at for each label: that has a bound, whatever a file holds."""
+
 _BACKGROUND, _UNKNOWN = -1, -2
 """What stands for label 0, and for one that is not wanted, where others are counted."""
 
@@ -136,10 +140,42 @@ class LabelFinder:
             self._labels[first - 1 : stop - 1],
             out=differs[first - start :],
         )
-        eights = np.flatnonzero(differs.view(np.uint64) != 0) + start // 8
+        is_end = differs.view(np.uint64) != 0
+        if np.count_nonzero(is_end) * DENSE > is_end.size:
+            self._look_at_all(start, stop)
+            return
+        eights = np.flatnonzero(is_end) + start // 8
         self._eights.append(eights)
         if sum(map(len, self._eights)) >= BATCH:
             self._look_closer()
+
+    def _look_at_all(self, start: int, stop: int) -> None:
+        """Note the labels of all voxels from `start` to `stop`."""
+        depth, height, width = self._shape
+        first, last = -(-start // width), stop // width  # whole rows
+        for begin, end in (
+            (max(start - 1, 0), min(first * width, stop)),  # a run may end before them
+            (max(last * width, start), stop),
+        ):
+            self._note(np.arange(begin, end), self._labels[begin:end])
+        if first >= last:
+            return
+        rows = self._labels[first * width : last * width].reshape(-1, width)
+        counts = np.bincount(rows.reshape(-1), minlength=256)
+        found = np.flatnonzero(counts)
+        index = self._order.take(found)
+        self.unwanted.update(found[index == _UNKNOWN].tolist())
+        starts = np.arange(-(-first // height) * height, last, height) - first
+        starts = np.unique(np.append(0, starts))  # of slices, among these rows
+        for label, number in zip(found, index, strict=True):
+            if number < 0:
+                continue
+            here = np.equal(rows, label)
+            in_rows = self._rows[number].reshape(-1)
+            in_rows[first:last] |= here.any(axis=1)
+            columns = np.logical_or.reduceat(here, starts, axis=0)
+            for row, column in zip(starts, columns, strict=True):
+                self._columns[number, (first + row) // height] |= column
 
     def _look_closer(self) -> None:
         """Note the voxels that differ from the last, and those last ones."""

@@ -26,6 +26,11 @@ when it ends, which would make thousands of tiny ones slow."""
 FRAME_BYTES = 2**14
 """The same for zstd, which copies what is behind a frame whenever one ends."""
 
+PADDING_BYTES = 2**20
+"""More zeros than these behind a gzip file are no padding: a tape's block is smaller.
+Without a limit, gigabytes of them, which take no place on a disk or in a zip, would
+keep a worker busy for minutes."""
+
 MEMBERS = 2**16
 """More than these are no label map: bgzip has a member for each 64 KiB of content."""
 
@@ -154,8 +159,8 @@ class GzipStream(_InflatingStream):
     """A gzip file.
 
     Several members behind one another, as bgzip and parallel compressors write them,
-    are one content; zeros behind the last are padding. More than `members` of them are
-    refused.
+    are one content; up to a MiB of zeros behind one is padding. More than `members` of
+    them are refused.
     """
 
     _window = _GZIP_ONLY
@@ -163,14 +168,20 @@ class GzipStream(_InflatingStream):
     def __init__(self, file: Readable, *, members: int = MEMBERS) -> None:
         super().__init__(file)
         self._members, self._most_members = 1, members
+        self._padding = 0
 
     def _goes_on(self) -> bool:
         while not self._compressed or self._compressed[0] == 0:
             rest = bytes(self._compressed).lstrip(b"\0")
-            rest = rest or self._file.read(COMPRESSED_PIECE_BYTES)
-            if not rest:
+            self._padding += len(self._compressed) - len(rest)
+            if self._padding > PADDING_BYTES:
+                text = "there are more than a MiB of zeros behind its compressed data"
+                raise DamagedStreamError(text)
+            self._compressed = memoryview(
+                rest or self._file.read(COMPRESSED_PIECE_BYTES)
+            )
+            if not self._compressed:
                 return False
-            self._compressed = memoryview(rest)
         if len(self._compressed) < len(GZIP_MAGIC):
             more = self._file.read(COMPRESSED_PIECE_BYTES)
             self._compressed = memoryview(bytes(self._compressed) + more)

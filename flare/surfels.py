@@ -36,6 +36,10 @@ CHUNK_BYTES = 2**20
 DENSE = 16
 """If more than one of so many corners is a surfel, all are looked at, and not those."""
 
+COUNTED_BYTES = 2**18
+"""How many codes are counted at once: as pairs, in NumPy's integers, they fit into the
+CPU's cache."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -54,8 +58,8 @@ def ball_runs(
 
     No offset needs to be longer than the `extent` of the surfaces. Squares are added
     in the order x, y, z, as SciPy's distance transform adds them for the official
-    scripts' (x, y, z) arrays, so that a distance of exactly the tolerance is decided
-    alike.
+    scripts' (x, y, z) arrays, and are products, as there: a power is another function,
+    whose last bit may differ. So a distance of exactly the tolerance is decided alike.
     """
     reach = [
         min(math.floor(tolerance / size) + 1, longest)
@@ -64,8 +68,8 @@ def ball_runs(
     z, y = np.ogrid[-reach[0] : reach[0] + 1, -reach[1] : reach[1] + 1]
     widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
     for x in range(reach[2] + 1):
-        in_plane = (x * spacing[2]) ** 2 + (y * spacing[1]) ** 2
-        widths += np.sqrt(in_plane + (z * spacing[0]) ** 2) <= tolerance
+        in_plane = np.square(x * spacing[2]) + np.square(y * spacing[1])
+        widths += np.sqrt(in_plane + np.square(z * spacing[0])) <= tolerance
     runs = [
         Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(widths[z, y]) - 1)
         for z, y in np.argwhere(widths)
@@ -172,10 +176,16 @@ def tally(
             for code, name in zip(codes, ("first border", "second border"), strict=True)
         ]
         for code, border, other in zip(codes, borders, reversed(borders), strict=True):
-            where = _find_surfels(border, window)
-            surfels += np.bincount(code[where], minlength=256)
-            where = _beyond(where, other, probes, window, buffers)
-            beyond += np.bincount(code[where], minlength=256)
+            number = np.count_nonzero(border[window.inner].view(np.bool_))
+            if number * DENSE > border.size:
+                surfels += _count_all(code[window.inner])
+                _erase_covered(code, other, number, probes, window, buffers)
+                beyond += _count_all(code[window.inner])
+            elif number:
+                where = _find_surfels(border, window)
+                surfels += np.bincount(code[where], minlength=256)
+                where = _beyond(where, other, probes, window, buffers)
+                beyond += np.bincount(code[where], minlength=256)
     first_total, second_total, shared = (int(count) for count in voxels)
     return Tally(
         reference_voxels=first_total,
@@ -227,9 +237,9 @@ def _border(codes: _Bytes, buffer: _Bytes) -> _Bytes:
 
 
 def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
-    """Indices of the surfels that are counted in this window.
+    """Indices of the surfels that are counted in this window, if they are few.
 
-    They are few, so eight corners at a time are looked at first.
+    So eight corners at a time are looked at first.
     """
     eights = border[window.inner].view(np.uint64)
     occupied = np.flatnonzero(eights != 0)
@@ -259,18 +269,50 @@ def _beyond(
     window: _Window,
     buffers: _Buffers,
 ) -> _Indices:
-    """Which of the corners `where` have no surfel of `border` within the tolerance."""
+    """Which of the few corners `where` have no surfel of `border` near enough."""
     widened = _widened(border, probes[0][0], buffers)
-    if where.size * DENSE > border.size:
-        covered, inner = buffers["scratch"], window.inner
-        covered[:] = 0
-        for level, shift in probes:
-            moved = slice(inner.start + shift, inner.stop + shift)
-            covered[inner] |= widened[level][moved]
-        return where.compress(covered[where] == 0)
     for level, shift in probes:
         where = where.compress(widened[level][where + shift] == 0)
     return where
+
+
+def _count_all(codes: _Bytes) -> npt.NDArray[np.int64]:
+    """How many corners have each code but 0 and 255, if most have another.
+
+    Two corners are counted at once, as a number of two bytes.
+    """
+    pairs = codes.view(np.uint16)
+    counts = np.zeros(2**16, dtype=np.int64)
+    for start in range(0, pairs.size, COUNTED_BYTES // 2):
+        piece = pairs[start : start + COUNTED_BYTES // 2]
+        counts += np.bincount(piece, minlength=2**16)
+    square = counts.reshape(256, 256)
+    found: npt.NDArray[np.int64] = square.sum(axis=0) + square.sum(axis=1)
+    found[[0, 255]] = 0
+    return found
+
+
+def _erase_covered(
+    codes: _Bytes,
+    border: _Bytes,
+    number: int,
+    probes: Sequence[tuple[int, int]],
+    window: _Window,
+    buffers: _Buffers,
+) -> None:
+    """Make 0 the codes of corners that have a surfel of `border` near enough.
+
+    Only slices and rows that are within reach of such a surfel are looked at.
+    """
+    widened = _widened(border, probes[0][0], buffers)
+    covered, inner = buffers["scratch"], window.inner
+    covered[:] = 0
+    for level, shift in probes:
+        moved = slice(inner.start + shift, inner.stop + shift)
+        covered[inner] |= widened[level][moved]
+    # From 0 and 1 to 255 and 0: the bits that are left.
+    np.subtract(covered, 1, out=covered)
+    codes &= covered
 
 
 def _widened(border: _Bytes, levels: int, buffers: _Buffers) -> list[_Bytes]:

@@ -13,6 +13,7 @@ import pytest
 
 import flare
 from flare.challenge import challenge_names
+from flare.errors import GroundTruthError
 from flare.results import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
 
@@ -148,29 +149,36 @@ def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
 
 
 def test_flare24_lesion_scores_a_label_above_the_lesions_zero(tmp_path, switched):
-    """In 0003 of the official check only the prediction has one; here either has."""
+    """In a prediction, as the official script does for case 0003 of its check.
+
+    In a reference the script adds up labels as numbers; that is a mistake to repair.
+    """
     plain = np.zeros((3, 4, 5), dtype=np.uint8)
     plain[1, 1:3, 1:3] = 1
     other = plain.copy()
     other[2, 3, 4] = 2
-    names = {"clean": (plain, plain), "in_reference": (other, plain)}
-    names["in_prediction"] = plain, other
-    for name, pair in names.items():
-        for kind, labels in zip(("reference", "predictions"), pair, strict=True):
-            write_nifti(tmp_path / kind / f"{name}.nii.gz", labels)
+    folders = tmp_path / "predictions", tmp_path / "reference"
+    for name, labels in {"clean": plain, "other": other}.items():
+        write_nifti(folders[0] / f"{name}.nii.gz", labels)
+        write_nifti(folders[1] / f"{name}.nii.gz", plain)
 
     def dsc(challenge):
-        folders = tmp_path / "predictions", tmp_path / "reference"
-        return {
-            case.case: case.dsc
-            for case in flare.evaluate(*folders, challenge=challenge).cases
-        }
+        cases = flare.evaluate(*folders, challenge=challenge).cases
+        return {case.case: case.dsc for case in cases}
 
-    assert dsc("flare24-lesion") == {"clean": 1, "in_reference": 0, "in_prediction": 0}
-    one = switched("flare24-lesion", 'reference = "zero"', 'reference = "ignore"')
-    assert dsc(one) == {"clean": 1, "in_reference": 1, "in_prediction": 0}
-    two = switched("flare24-lesion", 'prediction = "zero"', 'prediction = "ignore"')
-    assert dsc(two) == {"clean": 1, "in_reference": 0, "in_prediction": 1}
+    assert dsc("flare24-lesion") == {"clean": 1, "other": 0}
+    ignore = switched("flare24-lesion", 'prediction = "zero"', 'prediction = "ignore"')
+    assert dsc(ignore) == {"clean": 1, "other": 1}
+
+    write_nifti(folders[1] / "other.nii.gz", other)
+    with pytest.raises(GroundTruthError) as error:
+        dsc("flare24-lesion")
+    assert str(error.value) == (
+        "Reference labels: other.nii.gz: it has labels that the challenge does not know."
+        " The organisers have to repair this; the submission is not at fault. [G02]"
+    )
+    zero = switched("flare24-lesion", 'reference = "refuse"', 'reference = "zero"')
+    assert dsc(zero) == {"clean": 1, "other": 0}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "flare").glob("*.py")), ids=str)

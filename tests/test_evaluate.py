@@ -1198,18 +1198,31 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
     )
 
 
+@pytest.fixture(params=["unbuffered", "buffered"])
+def environment(request):
+    """With and without PYTHONUNBUFFERED: who has it sees other failures than users."""
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    return variables | ({"PYTHONUNBUFFERED": "1"} if request.param[0] == "u" else {})
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
 @pytest.mark.parametrize("is_good", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_closed_and_full_streams_do_no_harm(
-    predictions, ground_truth, output, closed, is_good
+    predictions, ground_truth, output, closed, is_good, workers, environment
 ):
     if not is_good:
         (predictions / "validation_002.nii.gz").unlink()
-    command = f"{sys.executable} evaluate.py --input {predictions} --workers 2"
+    command = f"{sys.executable} evaluate.py --input {predictions}"
+    command += f" --workers {workers}"
     command += f" --ground-truth {ground_truth} --output {output} {closed}"
 
     run = subprocess.run(
-        ["sh", "-c", command], cwd=ROOT, capture_output=True, check=False
+        ["sh", "-c", command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        check=False,
     )
 
     assert run.returncode == (0 if is_good else 1)
@@ -1297,12 +1310,20 @@ def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
     ]
 
 
-def test_a_reader_who_leaves_early_does_no_harm(predictions, ground_truth, output):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_reader_who_leaves_early_does_no_harm(
+    predictions, ground_truth, output, workers, environment
+):
     """As with `evaluate.py | head -1`."""
     command = [sys.executable, "evaluate.py", "--input", predictions]
     command += ["--ground-truth", ground_truth, "--output", output]
+    command += ["--workers", str(workers)]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as run:
         run.stdout.close()
         assert run.stderr.read() == b""

@@ -528,13 +528,23 @@ def test_a_submission_cannot_bring_files_along(predictions, ground_truth, output
     assert b"taken over" not in run.stdout
 
 
-def test_noise_in_every_voxel_does_not_stall(tmp_path, output):
-    """A surfel on every corner, of every organ: the most work that there can be."""
-    random = np.random.default_rng(1)
-    noise = random.integers(0, 5, size=(40, 256, 256)).astype(np.uint8)
-    other = random.integers(0, 5, size=(40, 256, 256)).astype(np.uint8)
-    write_nifti(tmp_path / "reference" / "case_1.nii.gz", noise)
-    write_nifti(tmp_path / "predictions" / "case_1.nii.gz", other)
+def noise(kind):
+    """A surfel of some organ on nearly every corner."""
+    shape = (40, 256, 256)
+    if kind == "diagonal":
+        return (1 + np.indices(shape).sum(axis=0) % 4).astype(np.uint8)
+    random = np.random.default_rng({"noise": 1, "other noise": 2}[kind])
+    return random.integers(0, 5, size=shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("prediction", ["noise", "diagonal"])
+@pytest.mark.parametrize("reference", ["other noise", "diagonal"])
+def test_noise_in_every_voxel_does_not_stall(
+    tmp_path, output, reference, prediction
+):
+    """Of every organ, in both files; the diagonal one packs to next to nothing."""
+    write_nifti(tmp_path / "reference" / "case_1.nii.gz", noise(reference))
+    write_nifti(tmp_path / "predictions" / "case_1.nii.gz", noise(prediction))
 
     run = run_limited(tmp_path / "predictions", tmp_path / "reference", output)
 

@@ -5,6 +5,7 @@ import math
 import nibabel as nib
 import numpy as np
 import pytest
+import scipy.ndimage
 import SimpleITK as sitk
 import surface_distance
 from hypothesis import given, settings
@@ -232,6 +233,54 @@ def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
         nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.35), tolerance)
 
         assert nsd == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
+    """Tolerances that equal a distance: SciPy's, of the official (x, y, z) arrays."""
+    random = np.random.default_rng(seed)
+    kind = (np.float32, np.float64)[seed % 2]
+    spacing = tuple(float(kind(size)) for size in random.uniform(0.3, 5, size=3))
+    is_away = np.ones((9, 7, 5), dtype=bool)
+    is_away[4, 3, 2] = False
+    distances = scipy.ndimage.distance_transform_edt(is_away, sampling=spacing[::-1])
+
+    for tolerance in np.unique(distances)[1:]:
+        runs = surfels.ball_runs(spacing, float(tolerance), (2, 3, 4))
+        ball = {
+            (run.z, run.y, x)
+            for run in runs
+            for x in range(-run.half_width, run.half_width + 1)
+        }
+        inside = {
+            (int(z) - 2, int(y) - 3, int(x) - 4)
+            for x, y, z in np.argwhere(distances <= tolerance)
+        }
+        inner = {
+            (z, y, x) for z, y, x in ball if abs(z) <= 2 and abs(y) <= 3 and abs(x) <= 4
+        }
+        assert inner == inside
+
+
+def test_border_voxels_can_give_a_higher_value():
+    """README's sentence: a box three voxels too wide along y and x, 5 mm slices.
+
+    Its surfels farther than 1 mm are those between the slices, of 4 mm2; top and
+    bottom, where both boxes agree, have surfels of 0.64 mm2. Border voxels count alike.
+    """
+    reference = box((5, 9), (12, 28), (12, 28), shape=(14, 40, 40))
+    prediction = box((5, 9), (9, 31), (9, 31), shape=(14, 40, 40))
+    spacing = (5.0, 0.8, 0.8)
+
+    nsd = flare.normalized_surface_dice(reference, prediction, spacing, 1.0)
+
+    inside = [scipy.ndimage.binary_erosion(mask) for mask in (reference, prediction)]
+    borders = [reference & ~inside[0], prediction & ~inside[1]]
+    within = total = 0
+    for border, other in (borders, borders[::-1]):
+        far = scipy.ndimage.distance_transform_edt(~other, sampling=spacing)[border]
+        within, total = within + (far <= 1).sum(), total + far.size
+    assert nsd < within / total
 
 
 def test_memory_that_is_used_again_changes_nothing():

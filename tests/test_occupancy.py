@@ -47,9 +47,12 @@ def test_every_label_is_found_where_it_is(shape, labels, sparse):
 
 @pytest.mark.parametrize("piece", [8, 16, 64])
 @pytest.mark.parametrize("batch", [1, 3, 100])
-def test_pieces_and_batches_of_any_size_find_the_same(monkeypatch, piece, batch):
+@pytest.mark.parametrize("dense", [0, 2, 4, 10**9])
+def test_pieces_and_batches_of_any_size_find_the_same(monkeypatch, piece, batch, dense):
+    """However many runs end in a piece, and whatever is called many of them."""
     monkeypatch.setattr(occupancy, "PIECE_BYTES", piece)
     monkeypatch.setattr(occupancy, "BATCH", batch)
+    monkeypatch.setattr(occupancy, "DENSE", dense)
     random = np.random.default_rng(piece + batch)
     for _ in range(20):
         labels = random.integers(0, 3, size=(3, 5, 7)).astype(np.uint8)
@@ -72,6 +75,24 @@ def test_stripes_as_wide_as_what_is_compared_at_once_are_found():
     labels = np.zeros((3, 4, 16), dtype=np.uint8)
     labels[:, :, ::8] = 1
     assert_found(labels, (1,))
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_run_that_ends_where_noise_begins_is_found(monkeypatch, first):
+    """Pieces of 16: the first is looked at by its runs, the second voxel by voxel."""
+    monkeypatch.setattr(occupancy, "PIECE_BYTES", 16)
+    labels = np.zeros((1, 4, 8), dtype=np.uint8)
+    labels.reshape(-1)[10:16] = first
+    labels.reshape(-1)[16:] = np.arange(16) % 2
+    assert_found(labels, (1, 2))
+
+
+def test_noise_has_labels_that_are_not_wanted():
+    labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
+    finder = occupancy.LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
+    finder.add(0, labels.size)
+    finder.finish()
+    assert finder.unwanted == {2, 4, 5, 6}
 
 
 def test_a_part_of_a_larger_array_is_searched_alone():

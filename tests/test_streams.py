@@ -51,6 +51,7 @@ def bgzip(content):
         pytest.param(PACKED + PACKED, CONTENT * 2, id="two members"),
         pytest.param(bgzip(CONTENT), CONTENT, id="bgzip"),
         pytest.param(PACKED + bytes(100_000), CONTENT, id="zeros behind"),
+        pytest.param(PACKED + bytes(2**20), CONTENT, id="a MiB of zeros behind"),
         pytest.param(PACKED + bytes(7) + PACKED, CONTENT * 2, id="zeros between"),
         pytest.param(gzip.compress(b"") + PACKED, CONTENT, id="an empty member"),
     ],
@@ -144,3 +145,34 @@ def test_skipping_more_than_a_piece_stops_where_it_should():
 
 def test_skipping_beyond_the_end_says_how_much_there_was():
     assert GzipStream(io.BytesIO(gzip.compress(b"12345"))).skip(9) == 5
+
+
+class Zeros(io.RawIOBase):
+    """A gzip file with terabytes of zeros behind it; counts what is read of them."""
+
+    def __init__(self):
+        self.file, self.read_bytes = io.BytesIO(PACKED), 0
+
+    def read(self, size=-1):
+        self.read_bytes += size
+        return self.file.read(size) or bytes(size)
+
+
+@pytest.mark.parametrize("between", [b"", PACKED], ids=["behind", "between"])
+def test_more_than_a_mib_of_zeros_is_refused(between):
+    packed = PACKED + bytes(2**20 + 1) + between
+
+    with pytest.raises(DamagedStreamError) as error:
+        read_all(packed)
+
+    text = "there are more than a MiB of zeros behind its compressed data"
+    assert str(error.value) == text
+
+
+def test_zeros_without_end_are_not_read():
+    file = Zeros()
+
+    with pytest.raises(DamagedStreamError):
+        GzipStream(file).skip(10**9)
+
+    assert file.read_bytes < len(PACKED) + 2**20 + 3 * COMPRESSED_PIECE_BYTES
