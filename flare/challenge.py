@@ -275,10 +275,15 @@ class Challenge:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
 
     @property
+    def labels_by_name(self) -> dict[str, int]:
+        """The label of each organ, in the order of the labels."""
+        organs = sorted(self.organs, key=lambda organ: organ.label)
+        return {organ.name: organ.label for organ in organs}
+
+    @property
     def labels_text(self) -> str:
         """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
-        organs = sorted(self.organs, key=lambda organ: organ.label)
-        names = [f"{organ.label} {organ.name}" for organ in organs]
+        names = [f"{label} {name}" for name, label in self.labels_by_name.items()]
         return ", ".join(["0 background", *names])
 
 

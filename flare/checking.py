@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from flare.errors import (
 )
 from flare.evaluation import OnCase, Prepared, find_files, find_submission, prepare
 from flare.jobs import CHANNEL
-from flare.labelmaps import SUFFIX, read_grid
+from flare.labelmaps import SUFFIX, read_grid, read_label_map
 from flare.names import listing, safe
 from flare.resources import default_workers
+from flare.scoring import ignored_labels_text
 from flare.submission import (
     LabelMapFile,
     find_label_maps,
@@ -95,7 +96,9 @@ def check_submission(
     try:
         if ground_truth:
             references, submitted = find_files(predictions, ground_truth, challenge)
-            prepared = prepare(match_cases(submitted, references), challenge)
+            prepared = prepare(
+                match_cases(submitted, references, challenge.labels_by_name), challenge
+            )
             note = "Scores depend on the labels: only an evaluation tells them."
         elif images:
             prepared = _prepare_with_images(
@@ -112,6 +115,7 @@ def check_submission(
         return Report(lines=(str(error),), problems=(error,))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
+    unknown: list[tuple[int, ...]] = []
     attempts = score_cases(
         prepared.pairs,
         challenge,
@@ -121,6 +125,7 @@ def check_submission(
     count = len(prepared.pairs)
     for number, attempt in enumerate(attempts, start=1):
         organs.update(attempt.organs)
+        unknown.append(attempt.unknown_labels)
         if attempt.problem:
             problems.append(attempt.problem)
         if on_case:
@@ -139,7 +144,7 @@ def check_submission(
     return Report(
         lines=problem_lines(problems),
         problems=tuple(problems),
-        summary="" if problems else _summary(challenge, count, organs),
+        summary="" if problems else summary(challenge, count, organs, unknown),
         note=note,
         hint=hint,
     )
@@ -160,7 +165,9 @@ def _prepare_with_images(
         if are_jobs_read
         else find_label_maps(predictions)
     )
-    return prepare(match_cases(submitted, references), challenge)
+    return prepare(
+        match_cases(submitted, references, challenge.labels_by_name), challenge
+    )
 
 
 def find_images(images: Path) -> tuple[LabelMapFile, ...]:
@@ -186,7 +193,8 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
 def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
     """Check the headers of label maps that there is nothing to compare with."""
     _check_folder(predictions)
-    matching = match_alone(find_submission(predictions, (), challenge))
+    submitted = find_submission(predictions, (), challenge)
+    matching = match_alone(submitted, challenge.labels_by_name)
     problems = list(matching.problems)
     pairs, voxels = [], [0]
     for pair in matching.pairs:
@@ -216,14 +224,41 @@ def _check_folder(folder: Path) -> None:
     raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
 
 
-def _summary(challenge: Challenge, count: int, organs: Mapping[str, int]) -> str:
+def organs_in(files: Sequence[Path], challenge: Challenge) -> str:
+    """What would be scored of label maps that a container has written.
+
+    Raises
+    ------
+    SubmissionError
+        If one cannot be read.
+    """
+    known = [organ.label for organ in challenge.organs]
+    organs: Counter[str] = Counter()
+    unknown = []
+    for file in files:
+        labels = read_label_map(file, file.name, known)
+        organs.update(o.name for o in challenge.organs if o.label in labels.present)
+        unknown.append(labels.unknown)
+    return summary(challenge, len(files), organs, unknown)
+
+
+def summary(
+    challenge: Challenge,
+    count: int,
+    organs: Mapping[str, int],
+    unknown: Sequence[tuple[int, ...]],
+) -> str:
     """What would be scored, in a few lines."""
     names = [organ.name for organ in challenge.organs]
     width = max(map(len, names))
-    lines = [f"Checked {count} label maps by the rules of {challenge.name}. They have:"]
+    maps, have = ("label map", "It has") if count == 1 else ("label maps", "They have")
+    lines = [f"Checked {count} {maps} by the rules of {challenge.name}. {have}:"]
     lines += [f"  {name.ljust(width)}  in {organs[name]} of {count}" for name in names]
     absent = [name for name in names if not organs[name]]
     if absent:
         challenge_is = f"is --challenge {challenge.key} the right one?"
         lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+    ignored = ignored_labels_text(unknown, challenge)
+    if ignored:
+        lines.append(f"{ignored[0].upper()}{ignored[1:]}.")
     return "\n".join(lines)

@@ -38,6 +38,7 @@ from flare.errors import (
     InputError,
     PlatformError,
     StoppedError,
+    UploadError,
 )
 from flare.evaluation import (
     BUNDLED_GROUND_TRUTH,
@@ -47,7 +48,7 @@ from flare.evaluation import (
     has_label_maps,
     references_table,
 )
-from flare.names import nearest, printable, safe
+from flare.names import listing, nearest, printable, safe, why
 from flare.results import prepare_output, results_table, write_metrics
 
 if TYPE_CHECKING:
@@ -96,18 +97,61 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
+    file = arguments.predictions
+    if file.is_file():
+        check_file(arguments)
+        return
+    if arguments.run:
+        problem = "--run: only an image can be run, TEAMNAME.tar.gz"
+        raise InputError(problem, "Give it in the place of the predictions.")
+    check_folder(arguments, file)
+
+
+def check_file(arguments: argparse.Namespace) -> None:
+    """Check what is no folder: a zip of predictions, or an image."""
+    import tempfile
+
     from flare.archive import SUFFIX
-    from flare.checking import check_submission
+    from flare.unpacking import find_label_maps_in_tar, is_zip, unpack_zip
 
     file = arguments.predictions
-    if file.name.lower().endswith(SUFFIX) and not file.is_dir():
+    try:
+        is_zipped = is_zip(file)
+    except OSError as error:
+        problem = f"{safe(file)}: it cannot be read ({why(error)})"
+        raise InputError(problem) from error
+    if is_zipped and not arguments.run:
+        with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
+            try:
+                _log.info("%s", unpack_zip(file, Path(folder)))
+            except UploadError as error:
+                _log.info("%s", error)
+                nothing_more = ""
+                raise OutcomeError(nothing_more) from error
+            check_folder(arguments, Path(folder))
+        return
+    found = find_label_maps_in_tar(file)
+    if found:
+        problem = f"{safe(file)}: these are label maps, not an image ({listing(found)})"
+        remedy = "To submit them, zip them; to check them, give the zip or the folder."
+        raise InputError(problem, remedy)
+    if file.name.lower().endswith(SUFFIX):
         check_archive(arguments)
         return
     if arguments.run:
         problem = "--run: only an image can be run, TEAMNAME.tar.gz"
         raise InputError(problem, "Give it in the place of the predictions.")
+    problem = f"{safe(file)}: it is neither a folder, nor a zip, nor an image"
+    remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
+    raise InputError(problem, remedy)
+
+
+def check_folder(arguments: argparse.Namespace, folder: Path) -> None:
+    """Say what the evaluation would refuse of a folder of predictions."""
+    from flare.checking import check_submission
+
     report = check_submission(
-        arguments.predictions,
+        folder,
         read_challenge(arguments.challenge),
         ground_truth=arguments.ground_truth,
         images=arguments.images,
@@ -178,6 +222,7 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
     import tempfile
 
     from flare.cases import case_of
+    from flare.checking import organs_in
     from flare.efficiency import RunStatus
     from flare.engine import Engine
     from flare.runner import Runner
@@ -208,6 +253,7 @@ def _try_archive(archive: Archive, arguments: argparse.Namespace) -> None:
             nothing_more = ""
             raise OutcomeError(nothing_more)
         _log.info("%s: ok, %.2f s.", safe(case.name), outcome.run.runtime_s)
+        _log.info("%s", organs_in(outcome.files, challenge))
 
 
 def run_measure(arguments: argparse.Namespace) -> None:

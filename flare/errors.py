@@ -8,6 +8,7 @@
     │   ├── DuplicateCasesError    F02
     │   ├── MisnamedCasesError     F03
     │   ├── UnexpectedCasesError   F04
+    │   │   └── OrganFilesError    F04
     │   ├── MissingCasesError      F05
     │   ├── FileError                  one file; the case is known
     │   │   ├── FileFormatError    F06
@@ -17,6 +18,7 @@
     │   │   ├── FractionError      F10
     │   │   ├── LabelError         F11
     │   │   └── JobError           F13
+    │   ├── FolderError            F06
     │   ├── EmptyError             F12
     │   ├── JobsFileError          F14
     │   ├── ArchiveError           F15
@@ -165,6 +167,33 @@ class UnexpectedCasesError(SubmissionError):
         else:
             self.finding = f"{listing(files)}: no case has this name"
             self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
+
+
+class OrganFilesError(UnexpectedCasesError):
+    """There is a file for each organ of a case instead of one label map."""
+
+    def __init__(
+        self, files: Sequence[str], example: str, labels: Sequence[tuple[str, int]]
+    ) -> None:
+        super().__init__(files, example)
+        self.labels = tuple(labels)
+        self.finding = f"{listing(files)}: each is one organ of a case"
+        known = listing((f"{number} {name}" for name, number in labels), last=" and ")
+        self.remedy = (
+            "Merge the organs of each case into one label map, such as"
+            f" {safe(example)}, with the labels 0 background, {known}."
+        )
+
+
+class FolderError(SubmissionError):
+    """A submission has folders in folders, or files, without an end."""
+
+    code = "F06"
+    remedy = "Zip the label maps alone, one for each case."
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = problem
 
 
 class MissingCasesError(SubmissionError):

@@ -29,9 +29,11 @@ from flare.errors import (
     DuplicateCasesError,
     EmptyError,
     FileError,
+    FolderError,
     GroundTruthError,
     InputError,
     MisnamedCasesError,
+    NothingToScoreError,
     SubmissionError,
     UnexpectedCasesError,
     raise_problems,
@@ -44,7 +46,13 @@ from flare.names import aligned, listing, safe
 from flare.resources import default_workers
 from flare.results import Provenance, Results
 from flare.rulebook import rules_digest, scoring_rules
-from flare.scoring import CaseScore, check_headers, read_reference, worst_score
+from flare.scoring import (
+    CaseScore,
+    check_headers,
+    ignored_labels_text,
+    read_reference,
+    worst_score,
+)
 from flare.submission import (
     CasePair,
     Folder,
@@ -64,6 +72,12 @@ BUNDLED_GROUND_TRUTH = Path(__file__).resolve().parents[1] / "ground-truth"
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """What a result rests on."""
+
+NO_FILE = "", "no file was submitted"
+"""The files, and why a case cannot be scored, where there is none."""
+
+REASONS = 5
+"""So many reasons of zeros are told apart, those of most cases first."""
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +156,9 @@ def evaluate(
         is_measured=on_bad_case == "worst",
     )
     _log_folder(submitted)
-    prepared = prepare(match_cases(submitted, references), challenge)
+    prepared = prepare(
+        match_cases(submitted, references, challenge.labels_by_name), challenge
+    )
     problems = list(prepared.problems)
 
     scores: dict[str, CaseScore] = {}
@@ -165,8 +181,10 @@ def evaluate(
         raise_problems(problems)
 
     reasons = _reasons(problems, submitted)
-    warnings = list(prepared.warnings)
-    warnings += [p.finding for p in problems if isinstance(p, UnexpectedCasesError)]
+    notes = _notes(scores, reasons, references, problems, challenge)
+    for note in notes:
+        _log.info("%s", note)
+    warnings = [*prepared.warnings, *notes]
     options = {
         "on_bad_case": on_bad_case if on_bad_case != "refuse" else "",
         "grid": grid or "",
@@ -179,7 +197,7 @@ def evaluate(
             or worst_score(
                 reference,
                 challenge,
-                reasons.get(reference.case, "no file was submitted"),
+                ": ".join(filter(None, reasons.get(reference.case, NO_FILE))),
             )
             for reference in references
         ),
@@ -356,26 +374,63 @@ def _reference_source(ground_truth: Path) -> str:
     return sources.get(ground_truth.resolve(), "given")
 
 
-def _reasons(problems: Sequence[SubmissionError], submitted: Folder) -> dict[str, str]:
-    """Why the prediction of a case cannot be used, by case."""
+def _reasons(
+    problems: Sequence[SubmissionError], submitted: Folder
+) -> dict[str, tuple[str, str]]:
+    """Why the prediction of a case cannot be used, by case: the files, and the reason.
+
+    The reason alone is equal for all cases of which the same is wrong.
+    """
     cases = {file.name: file.case for file in submitted.files}
-    reasons: dict[str, str] = {}
+    reasons: dict[str, tuple[str, str]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
-            reasons[cases[problem.file]] = problem.finding
+            reasons[cases[problem.file]] = safe(problem.file), problem.problem
         elif isinstance(problem, DuplicateCasesError):
             for case, files in problem.duplicates:
-                reasons[case] = f"{listing(files)}: {len(files)} files for one case"
+                reasons[case] = listing(files), f"{len(files)} files for one case"
         elif isinstance(problem, MisnamedCasesError):
             for file, expected in problem.renames:
                 case = case_name(Path(expected)) or expected
-                reasons[case] = f"{safe(file)}: no case has this name"
+                reasons[case] = safe(file), "no case has this name"
     return reasons
+
+
+def _notes(
+    scores: Mapping[str, CaseScore],
+    reasons: Mapping[str, tuple[str, str]],
+    references: Sequence[LabelMapFile],
+    problems: Sequence[SubmissionError],
+    challenge: Challenge,
+) -> list[str]:
+    """What was let pass, and may be why scores are low: a line for each kind."""
+    groups: dict[str, list[str]] = {}
+    for reference in references:
+        if reference.case not in scores:
+            files, reason = reasons.get(reference.case, NO_FILE)
+            groups.setdefault(reason, []).append(files or safe(reference.name))
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    rest = [file for _, files in ordered[REASONS:] for file in files]
+    notes = []
+    for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
+        if names:
+            verb = "scores" if len(names) == 1 else "score"
+            count = f"{len(names)} of {len(references)} cases {verb} 0"
+            notes.append(f"{count}: {reason} ({listing(names)})")
+    kinds = (UnexpectedCasesError, NothingToScoreError)
+    notes += [problem.finding for problem in problems if isinstance(problem, kinds)]
+    unknown = [score.unknown_labels for score in scores.values()]
+    ignored = ignored_labels_text(unknown, challenge)
+    return [*notes, ignored] if ignored else notes
 
 
 def has_label_maps(folder: Path) -> bool:
     """Whether there is any label map in a folder, which need not exist."""
-    return folder.is_dir() and bool(find_label_maps(folder, follow_links=True).files)
+    try:
+        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+    except FolderError:
+        return True  # and they are the organisers': reading them will say it
+    return bool(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,7 @@ class LabelFinder:
 
     def _look_at_all(self, start: int, stop: int) -> None:
         """Note the labels of all voxels from `start` to `stop`."""
-        depth, height, width = self._shape
+        _, height, width = self._shape
         first, last = -(-start // width), stop // width  # whole rows
         for begin, end in (
             (max(start - 1, 0), min(first * width, stop)),  # a run may end before them

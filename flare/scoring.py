@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -74,6 +75,8 @@ class CaseScore:
     """Mean over the organs that count in it."""
     is_empty: bool = False
     """Whether the prediction has no organ at all."""
+    unknown_labels: tuple[int, ...] = ()
+    """Labels of the prediction that are no organs; the first few of many."""
     failure: str = ""
     """Why the case was not scored, and got the worst value instead."""
 
@@ -247,6 +250,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         reference_file=pair.reference.path.name,
         prediction_file=pair.prediction.path.name,
         is_empty=not prediction.has_organs,
+        unknown_labels=prediction.unknown,
         organs=organs,
         dsc=math.fsum(score.dsc for score in counted) / len(counted),
         nsd=math.fsum(score.nsd for score in counted) / len(counted),
@@ -340,6 +344,31 @@ def _other_edition(labels: LabelMap, challenge: Challenge) -> str:
             if other.key != challenge.key and known.issuperset(labels.unknown):
                 return f", as in {other.name}"
     return ""
+
+
+def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
+    """What became of labels that are no organs; empty if there are none.
+
+    `files` are the unknown labels of each prediction.
+    """
+    having = [labels for labels in files if labels]
+    if not having:
+        return ""
+    found = sorted(set().union(*having))
+    effect = "count as background"
+    if challenge.unknown_labels.prediction is UnknownLabels.ZERO:
+        effect = "make their case score 0"
+    where = f"in {len(having)} of {len(files)} files"
+    if len(found) >= UNKNOWN_LABELS_LIMIT:
+        count = f"{len(found)} or more labels, such as {found[0]},"
+        return f"{count} are no organs and {effect}, {where}"
+    if len(found) == 1:
+        effect = effect.replace("count ", "counts ").replace("make their", "makes its")
+        return f"label {found[0]} is no organ and {effect}, {where}"
+    names = listing(map(str, found), last=" and ")
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        names = f"{found[0]} to {found[-1]}"
+    return f"labels {names} are no organs and {effect}, {where}"
 
 
 def _unknown_text(labels: LabelMap) -> str:

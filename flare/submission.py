@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -16,11 +16,13 @@ from flare.errors import (
     DuplicateCasesError,
     FileError,
     FileFormatError,
+    FolderError,
     GroundTruthError,
     InputError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
+    OrganFilesError,
     SubmissionError,
     UnexpectedCasesError,
 )
@@ -31,6 +33,7 @@ from flare.labelmaps import (
     case_name,
 )
 from flare.names import listing, safe, why
+from flare.organfiles import find_organ_files
 
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
@@ -50,7 +53,10 @@ MOST_ENTRIES = 1_000_000
 """Of a folder that is searched, with all that is in it,"""
 
 DEEPEST = 200
-"""and its folders within folders."""
+"""and its folders within folders,"""
+
+PATH_BYTES = 4000
+"""and the longest path: no system can open one of 4,096 bytes."""
 
 _COPY = re.compile(r"[ _-]*(\(\d+\)|copy|_0000)$")
 """What people and their computers add to a name: " (1)", " - Copy", "_0000"."""
@@ -117,6 +123,8 @@ def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
 
     Raises
     ------
+    FolderError
+        If there is no end of files or folders.
     InputError
         If the folder, or one in it, cannot be read.
     """
@@ -145,7 +153,10 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
         If there is none, a case has two, one has a format that is not accepted, or the
         demonstration set lies beside others.
     """
-    files = find_label_maps(folder, follow_links=True).files
+    try:
+        files = find_label_maps(folder, follow_links=True).files
+    except FolderError as error:
+        raise GroundTruthError(error.problem) from error
     if not files:
         problem = "there is no label map in their folder"
         raise GroundTruthError(problem)
@@ -170,12 +181,17 @@ def is_demonstration(case: str) -> bool:
     return re.fullmatch(r"demo_\d{3}", case) is not None
 
 
-def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
+def match_cases(
+    folder: Folder,
+    references: Sequence[LabelMapFile],
+    organs: Mapping[str, int] | None = None,
+) -> Matching:
     """Pair predictions with references by the names of their cases.
 
     A case is the file name without its extension, wherever the file lies. A file
     whose name nearly is that of a missing case is reported as misnamed, and that case
-    is not reported as missing too.
+    is not reported as missing too. Nor is one whose `organs`, here with their labels,
+    have files of their own.
     """
     expected = {reference.case: reference for reference in references}
     file_names = {case: PurePath(file.name).name for case, file in expected.items()}
@@ -184,8 +200,12 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
         problem = _nothing_to_score(folder, example)
         return Matching(pairs=(), problems=(problem,))
 
-    submitted = _submitted(folder.files, expected)
-    missing = [case for case in expected if case not in submitted]
+    files, organ_problem = _without_organs(folder.files, organs or {}, expected)
+    submitted = _submitted(files, expected)
+    organ_cases = set(organ_problem[1]) if organ_problem else set()
+    missing = [
+        case for case in expected if case not in submitted and case not in organ_cases
+    ]
     unexpected = [case for case in submitted if case not in expected]
     renames = _nearest_cases(unexpected, missing)
     duplicates = [
@@ -202,6 +222,8 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     is_only_file = len(submitted) == len(names) == 1 < len(expected)
 
     problems: list[SubmissionError] = []
+    if organ_problem:
+        problems.append(organ_problem[0])
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
     if renames:
@@ -236,7 +258,7 @@ def match_cases(folder: Folder, references: Sequence[LabelMapFile]) -> Matching:
     )
 
 
-def match_alone(folder: Folder) -> Matching:
+def match_alone(folder: Folder, organs: Mapping[str, int] | None = None) -> Matching:
     """Take every label map for one of a case; there is nothing to compare it with.
 
     In each pair, the prediction stands for the reference as well.
@@ -244,9 +266,11 @@ def match_alone(folder: Folder) -> Matching:
     if all(file.is_foreign for file in folder.files):
         problem = _nothing_to_score(folder, EXAMPLE)
         return Matching(pairs=(), problems=(problem,))
-    submitted = _submitted(folder.files, ())
+    files, organ_problem = _without_organs(folder.files, organs or {}, None)
+    submitted = _submitted(files, ())
     alone = {case: same[0] for case, same in submitted.items() if len(same) == 1}
-    problems: list[SubmissionError] = [f.problem for f in alone.values() if f.problem]
+    problems: list[SubmissionError] = [organ_problem[0]] if organ_problem else []
+    problems += [file.problem for file in alone.values() if file.problem]
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
@@ -262,6 +286,26 @@ def match_alone(folder: Folder) -> Matching:
         ),
         problems=tuple(problems),
     )
+
+
+def _without_organs(
+    files: Sequence[LabelMapFile],
+    organs: Mapping[str, int],
+    expected: Mapping[str, LabelMapFile] | None,
+) -> tuple[Sequence[LabelMapFile], tuple[OrganFilesError, tuple[str, ...]] | None]:
+    """The files that are not of one organ alone; and what is wrong with the others.
+
+    With it come the cases that they are of.
+    """
+    cases = None if expected is None else expected.keys()
+    found = find_organ_files([file.name for file in files], organs, cases)
+    if not found:
+        return files, None
+    first = next(iter(found.values()))
+    example = PurePath(expected[first].name).name if expected else f"{first}.nii.gz"
+    left = [file for file in files if file.name not in found]
+    problem = OrganFilesError(tuple(found), example, tuple(organs.items()))
+    return left, (problem, tuple(found.values()))
 
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
@@ -309,8 +353,10 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
 
     Raises
     ------
+    FolderError
+        If there is no end of them.
     InputError
-        If a folder cannot be read, or there is no end of them.
+        If a folder cannot be read.
     """
     waiting, entries = [(folder, 0)], 0
     while waiting:
@@ -323,10 +369,15 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
             problem = f"{safe(current)}: the folder cannot be read ({reason})"
             raise InputError(problem) from error
         entries += len(here)
+        longest = max((len(os.fsencode(entry.path)) for entry in here), default=0)
+        if longest > PATH_BYTES:
+            most = f"paths longer than {PATH_BYTES} bytes"
+            problem = f"{safe(folder.name)}/: it holds {most}"
+            raise FolderError(problem)
         if entries >= MOST_ENTRIES or depth > DEEPEST:
             most = f"{MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
-            problem = f"{safe(folder)}: it holds more than {most}"
-            raise InputError(problem, "Give a folder of label maps alone.")
+            problem = f"{safe(folder.name)}/: it holds more than {most}"
+            raise FolderError(problem)
         folders = [e for e in here if e.is_dir(follow_symlinks=follow_links)]
         inside = {entry.name for entry in folders}
         yield from (current / entry.name for entry in here if entry.name not in inside)

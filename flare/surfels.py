@@ -179,7 +179,7 @@ def tally(
             number = np.count_nonzero(border[window.inner].view(np.bool_))
             if number * DENSE > border.size:
                 surfels += _count_all(code[window.inner])
-                _erase_covered(code, other, number, probes, window, buffers)
+                _erase_covered(code, other, probes, window, buffers)
                 beyond += _count_all(code[window.inner])
             elif number:
                 where = _find_surfels(border, window)
@@ -295,15 +295,11 @@ def _count_all(codes: _Bytes) -> npt.NDArray[np.int64]:
 def _erase_covered(
     codes: _Bytes,
     border: _Bytes,
-    number: int,
     probes: Sequence[tuple[int, int]],
     window: _Window,
     buffers: _Buffers,
 ) -> None:
-    """Make 0 the codes of corners that have a surfel of `border` near enough.
-
-    Only slices and rows that are within reach of such a surfel are looked at.
-    """
+    """Make 0 the codes of corners that have a surfel of `border` near enough."""
     widened = _widened(border, probes[0][0], buffers)
     covered, inner = buffers["scratch"], window.inner
     covered[:] = 0

@@ -38,6 +38,8 @@ class Attempt:
     seconds: float
     organs: tuple[str, ...] = ()
     """Of a prediction that was only checked: the organs that it has."""
+    unknown_labels: tuple[int, ...] = ()
+    """Of one that was only checked: its labels that are no organs."""
 
 
 def score_cases(
@@ -180,9 +182,11 @@ def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attem
     start = time.perf_counter()
     score, problem = None, None
     organs: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
     try:
         if check_only:
-            present = check_prediction(pair, challenge).present
+            prediction = check_prediction(pair, challenge)
+            present, unknown = prediction.present, prediction.unknown
             organs = tuple(o.name for o in challenge.organs if o.label in present)
         else:
             score = score_case(pair, challenge)
@@ -193,6 +197,7 @@ def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attem
         score=score,
         problem=problem,
         organs=organs,
+        unknown_labels=unknown,
         seconds=time.perf_counter() - start,
     )
 

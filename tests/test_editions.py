@@ -174,8 +174,9 @@ def test_flare24_lesion_scores_a_label_above_the_lesions_zero(tmp_path, switched
     with pytest.raises(GroundTruthError) as error:
         dsc("flare24-lesion")
     assert str(error.value) == (
-        "Reference labels: other.nii.gz: it has labels that the challenge does not know."
-        " The organisers have to repair this; the submission is not at fault. [G02]"
+        "Reference labels: other.nii.gz: it has labels that the challenge does not"
+        " know. The organisers have to repair this; the submission is not at fault."
+        " [G02]"
     )
     zero = switched("flare24-lesion", 'reference = "refuse"', 'reference = "zero"')
     assert dsc(zero) == {"clean": 1, "other": 0}

@@ -539,9 +539,7 @@ def noise(kind):
 
 @pytest.mark.parametrize("prediction", ["noise", "diagonal"])
 @pytest.mark.parametrize("reference", ["other noise", "diagonal"])
-def test_noise_in_every_voxel_does_not_stall(
-    tmp_path, output, reference, prediction
-):
+def test_noise_in_every_voxel_does_not_stall(tmp_path, output, reference, prediction):
     """Of every organ, in both files; the diagonal one packs to next to nothing."""
     write_nifti(tmp_path / "reference" / "case_1.nii.gz", noise(reference))
     write_nifti(tmp_path / "predictions" / "case_1.nii.gz", noise(prediction))
