@@ -18,10 +18,10 @@
     │   │   ├── FractionError      F10
     │   │   ├── LabelError         F11
     │   │   └── JobError           F13
-    │   ├── FolderError            F06
     │   ├── EmptyError             F12
     │   ├── JobsFileError          F14
     │   ├── ArchiveError           F15
+    │   ├── FolderError            F16
     │   └── SeveralProblemsError       any of the above together
     ├── OrganiserError                 the organisers of the challenge
     │   ├── ChallengeError         G01
@@ -188,7 +188,7 @@ class OrganFilesError(UnexpectedCasesError):
 class FolderError(SubmissionError):
     """A submission has folders in folders, or files, without an end."""
 
-    code = "F06"
+    code = "F16"
     remedy = "Zip the label maps alone, one for each case."
 
     def __init__(self, problem: str) -> None:

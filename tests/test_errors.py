@@ -33,6 +33,7 @@ EXAMPLES = (
     errors.FractionError("case_1.nii.gz", "voxels are not whole numbers (found 0.5)"),
     errors.LabelError("case_1.nii.gz", "unknown label 5", "0 background, 1 liver"),
     errors.EmptyError(5),
+    errors.FolderError("input/: it holds more than 1000000 files"),
     errors.ChallengeError("my.toml", "name is missing"),
     errors.GroundTruthError("case_1.nii.gz: its compressed data end early"),
     errors.DemonstrationSetError(),
@@ -172,7 +173,7 @@ def test_a_line_that_grows_too_long_keeps_every_code(letter):
     assert len(text.encode()) < errors.MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
-    assert text.endswith(("... [F15]", ". [F15]"))
+    assert text.endswith(("... [F16]", ". [F16]"))
 
 
 def test_nothing_wrong_raises_nothing():

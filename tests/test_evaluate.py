@@ -703,8 +703,59 @@ def test_on_bad_case_worst_scores_what_there_is(tmp_path, output):
         "validation_009": "validation_009.mhd: it is half of an image, whose header and"
         " voxels are two files",
     }
-    assert content["warnings"] == ["liver.nii.gz: no case has this name"]
+    zero = "1 of 9 cases scores 0: "
+    assert content["warnings"] == [
+        f"{zero}no file was submitted (validation_002.nii.gz)",
+        f"{zero}no case has this name (Validation-3.nii.gz)",
+        f"{zero}2 files for one case (b/validation_004.nii.gz, validation_004.nii.gz)",
+        f"{zero}size is 20 x 16 x 9 voxels, expected 20 x 16 x 10"
+        " (validation_005.nii.gz)",
+        f"{zero}it lies up to 100 mm off: RAS origin is (190, 110, -300) mm, expected"
+        " (90, 110, -300) mm (validation_006.nii.gz)",
+        "3 of 9 cases score 0: other reasons (validation_007.nii.gz,"
+        " validation_008.nii.gz, validation_009.mhd)",
+        "liver.nii.gz: no case has this name",
+    ]
+    assert all(warning in run.stdout.decode() for warning in content["warnings"])
     assert content["evaluation"]["options"] == {"on_bad_case": "worst"}
+
+
+def test_zeros_of_one_reason_are_one_line(tmp_path, output):
+    names = case_names(4)
+    write_cases(tmp_path / "labels", names)
+    folder = write_cases(tmp_path / "input", [f"{name}_pred" for name in names])
+
+    run = run_evaluate(folder, tmp_path / "labels", output, "--on-bad-case", "worst")
+
+    line = (
+        "4 of 4 cases score 0: no case has this name (validation_001_pred.nii.gz,"
+        " validation_002_pred.nii.gz, validation_003_pred.nii.gz,"
+        " validation_004_pred.nii.gz)"
+    )
+    assert read_metrics(output)["warnings"] == [line]
+    assert line in run.stdout.decode()
+
+
+def test_ignored_labels_are_told(predictions, ground_truth, output):
+    """As of a team that counts organs from 1 where the labels are others."""
+    for case in case_names(2):
+        write_nifti(predictions / f"{case}.nii.gz", organ_boxes() * 5)
+
+    run = run_evaluate(predictions, ground_truth, output, "--unknown-labels", "ignore")
+
+    line = (
+        "labels 5, 10, 15 and 20 are no organs and count as background, in 2 of 3 files"
+    )
+    assert read_metrics(output)["warnings"] == [line]
+    assert line in run.stdout.decode()
+
+
+def test_a_clean_submission_has_no_warning(predictions, ground_truth, output):
+    options = ("--on-bad-case", "worst", "--unknown-labels", "ignore")
+
+    run_evaluate(predictions, ground_truth, output, *options)
+
+    assert read_metrics(output)["warnings"] == []
 
 
 def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth, output):

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+from tests import fuzz_folders
 from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes, organ_boxes
 from tests.fuzz import check, fuzz
 
@@ -54,3 +55,11 @@ def test_the_fuzzer_knows_a_good_file(tmp_path, content):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check(tmp_path / "case.nii.gz") == "read"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_changed_folders_are_scored_or_refused(seed):
+    outcomes, findings = fuzz_folders.fuzz(seed, runs=60)
+
+    assert findings == {}, outcomes
+    assert outcomes.total() == 60

@@ -25,7 +25,12 @@ from flare.errors import (
 from flare.header import Grid
 from flare.labelmaps import LabelMap
 from flare.occupancy import find_labels
-from flare.scoring import check_headers, score_case, score_labels
+from flare.scoring import (
+    check_headers,
+    ignored_labels_text,
+    score_case,
+    score_labels,
+)
 from flare.submission import CasePair, LabelMapFile
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
@@ -362,3 +367,34 @@ def test_a_reference_that_is_no_nifti_file_is_the_organisers_fault(make_pair):
         check_headers(pair, FLARE21)
     with pytest.raises(GroundTruthError, match="the file is empty"):
         score_case(pair, FLARE21)
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ([(), ()], ""),
+        (
+            [(1, 2, 3, 4, 5)] * 12,
+            "labels 1 to 5 are no organs and count as background, in 12 of 12 files",
+        ),
+        ([(9,), ()], "label 9 is no organ and counts as background, in 1 of 2 files"),
+        (
+            [(7,), (9,)],
+            "labels 7 and 9 are no organs and count as background, in 2 of 2 files",
+        ),
+        (
+            [tuple(range(-9, 11))],
+            "20 or more labels, such as -9, are no organs and count"
+            " as background, in 1 of 1 files",
+        ),
+    ],
+    ids=["none", "several", "one", "two", "many"],
+)
+def test_ignored_labels_are_named(files, text):
+    assert ignored_labels_text(files, flare.read_challenge("flare22")) == text
+
+
+def test_labels_that_make_a_case_0_are_named():
+    text = ignored_labels_text([(2,), ()], flare.read_challenge("flare24-lesion"))
+
+    assert text == "label 2 is no organ and makes its case score 0, in 1 of 2 files"

@@ -1,12 +1,14 @@
 """Finding and matching files: any nesting, no guessing, everything reported."""
 
 import os
+import subprocess
 
 import pytest
 
 from flare.errors import (
     DuplicateCasesError,
     FileFormatError,
+    FolderError,
     GroundTruthError,
     InputError,
     MisnamedCasesError,
@@ -442,3 +444,28 @@ def test_bad_references_are_the_organisers_fault(make_folder, names, problem):
     assert str(caught.value).endswith(
         ". The organisers have to repair this; the submission is not at fault. [G02]"
     )
+
+
+@pytest.mark.parametrize(
+    ("depth", "name", "text"),
+    [
+        (210, "d", "it holds more than 1000000 files, or folders deeper than 200"),
+        (2100, "d", "it holds more than 1000000 files, or folders deeper than 200"),
+        (60, "d" * 100, "it holds paths longer than 4000 bytes"),
+    ],
+)
+def test_folders_without_end_are_the_submissions_fault(tmp_path, depth, name, text):
+    """Deeper than Python goes, and than a path can tell."""
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=place)
+        inner = os.open(name, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+
+    with pytest.raises(FolderError) as error:
+        find_label_maps(tmp_path)
+
+    assert error.value.problem == f"{tmp_path.name[:80]}/: {text}"
+    subprocess.run(["rm", "-rf", tmp_path / name], check=True)
