@@ -53,6 +53,7 @@ a worker process.
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -146,11 +147,25 @@ class MisnamedCasesError(SubmissionError):
                 " each takes the name of its CT."
             )
             return
-        (file, expected), *others = renames
-        self.finding = f"{listing(file for file, _ in renames)}: no case has this name"
+        (_, expected), *others = renames
+        names = [_distinct(file, expected) for file, expected in renames]
+        self.finding = f"{listing(names)}: no case has this name"
         self.remedy = f"Rename: did you mean {safe(expected)}?"
         if others:
-            self.remedy = f"Rename, such as {safe(file)} to {safe(expected)}."
+            self.remedy = f"Rename, such as {safe(names[0])} to {safe(expected)}."
+
+
+def _distinct(name: str, expected: str) -> str:
+    """A name, in which letters of other scripts are seen if the expected has none."""
+    if not expected.isascii():
+        return name
+    return name.encode("ascii", "backslashreplace").decode() if _looks(name) else name
+
+
+def _looks(name: str) -> bool:
+    """Whether a name has Greek or Cyrillic letters, which may look like Latin ones."""
+    scripts = (unicodedata.name(char, "").split(" ")[0] for char in name)
+    return not {"GREEK", "CYRILLIC"}.isdisjoint(scripts)
 
 
 class UnexpectedCasesError(SubmissionError):

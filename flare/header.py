@@ -20,6 +20,14 @@ ONE_VOLUME = (
 )
 
 
+ONE_LAYER = (
+    "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
+    " labels of the challenge."
+)
+
+FEW_LAYERS = 4
+"""Segments of 3D Slicer that overlap are spread over a few layers."""
+
 LARGEST_MM = 1e9
 """No spacing and no position is farther than this; sums of what is could overflow."""
 
@@ -117,6 +125,9 @@ def check_sizes(sizes: Sequence[int], name: str) -> tuple[int, int, int]:
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
+        if sizes[0] <= FEW_LAYERS < min(sizes[1:]) and name.lower().endswith(".nrrd"):
+            problem += ": the first are layers of 3D Slicer"
+            raise FileFormatError(name, problem, ONE_LAYER)
         raise FileFormatError(name, problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
     return depth, height, width

@@ -96,6 +96,8 @@ class LabelMap:
     """Where each known label is."""
     unknown: tuple[int, ...]
     """Labels in the file that are not known, smallest first; the first few of many."""
+    intercept: float = 0.0
+    """What its header adds to each voxel."""
 
     @property
     def has_organs(self) -> bool:
@@ -201,6 +203,7 @@ def read_label_map(
         labels=labels.reshape(header.grid.shape),
         places=places,
         unknown=tuple(sorted(unknown[:UNKNOWN_LABELS_LIMIT])),
+        intercept=header.intercept,
     )
 
 

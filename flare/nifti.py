@@ -26,6 +26,14 @@ _KINDS: dict[int, tuple[type[Any], bytes]] = {
 """Kind of header and magic number of a single-file NIfTI, by the header's size."""
 
 
+_UNUSUAL = {
+    0: "of no type (datatype 0)",
+    1: "single bits (datatype 1)",
+    1536: "numbers of 128 bits (datatype 1536)",
+}
+"""Types that are numbers, and that hardly any program reads."""
+
+
 def is_nifti(start: bytes) -> bool:
     """Whether a file that begins like this can be a NIfTI file."""
     return _header_size(start) is not None
@@ -90,6 +98,9 @@ def _dtype(header: Any, name: str) -> np.dtype[Any]:
     except (HeaderDataError, KeyError) as error:
         text = f"its voxels have the unknown type {int(header['datatype'])}"
         raise FileFormatError(name, text) from error
+    kind = _UNUSUAL.get(int(header["datatype"]))
+    if kind:
+        raise FileFormatError(name, f"its voxels are {kind}, expected uint8")
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         text = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
         raise FileFormatError(name, text)

@@ -46,6 +46,9 @@ _log = logging.getLogger(__name__)
 LOWEST_LABEL = -100
 """Lower values are not labels that were mixed up, but those of an image."""
 
+FEW_LABELS = 16
+"""A label map under the header of a CT has fewer values, and a CT has more."""
+
 _of_thread = threading.local()
 
 
@@ -336,6 +339,11 @@ def _read(
 def _other_edition(labels: LabelMap, challenge: Challenge) -> str:
     """A hint, if unknown labels are those of another challenge, or of an image."""
     if labels.unknown and labels.unknown[0] < LOWEST_LABEL:
+        if labels.intercept and len(labels.unknown) < FEW_LABELS:
+            return (
+                f": scl_inter {labels.intercept:.6g} of its header is added to each"
+                " voxel, as in the header of a CT; set it to 0"
+            )
         return ": it looks like a CT instead of a label map"
     if len(labels.unknown) > 1:
         for name in challenge_names():

@@ -58,8 +58,11 @@ DEEPEST = 200
 PATH_BYTES = 4000
 """and the longest path: no system can open one of 4,096 bytes."""
 
-_COPY = re.compile(r"[ _-]*(\(\d+\)|copy|_0000)$")
-"""What people and their computers add to a name: " (1)", " - Copy", "_0000"."""
+_COPY = re.compile(
+    r"[ _-]*(\(\d+\)|copy|(?<=_0000)_seg|_0000|\.seg|\.nii( ?\(\d+\))?)$"
+)
+"""What people and their programs add to a name: " (1)", " - Copy", "_0000", which MONAI
+makes "_0000_seg" of, and 3D Slicer's ".seg"."""
 
 COMPARED_NAMES = 100
 """Only so many names are compared one by one: the time grows with their square."""
@@ -458,7 +461,10 @@ def _nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[st
 
 def _plain(name: str) -> str:
     """A name without what people tend to change in it."""
-    words = re.sub(r"[\W_]+", "_", _COPY.sub("", name.casefold()))
+    name = name.casefold()
+    while (shorter := _COPY.sub("", name)) not in ("", name):
+        name = shorter
+    words = re.sub(r"[\W_]+", "_", name)
     return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
 
 

@@ -469,3 +469,25 @@ def test_folders_without_end_are_the_submissions_fault(tmp_path, depth, name, te
 
     assert error.value.problem == f"{tmp_path.name[:80]}/: {text}"
     subprocess.run(["rm", "-rf", tmp_path / name], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("validation_001_0000_seg.nii.gz", "validation_001_0000_seg.nii.gz"),
+        ("validation_001.seg.nrrd", "validation_001.seg.nrrd"),
+        ("v\u0430lidation_001.nii.gz", "v\\u0430lidation_001.nii.gz"),
+    ],
+    ids=["MONAI", "3D Slicer", "Cyrillic"],
+)
+def test_names_that_programs_give_are_to_be_changed(make_folder, name, shown):
+    make_folder("validation_001.nii.gz", folder="references")
+    make_folder(name)
+
+    folder = find_label_maps(make_folder())
+    references = find_references(make_folder(folder="references"))
+
+    assert [str(problem) for problem in match_cases(folder, references).problems] == [
+        f"{shown}: no case has this name. Rename: did you mean validation_001.nii.gz?"
+        " [F03]"
+    ]
