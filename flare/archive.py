@@ -15,7 +15,7 @@ from flare.imagechecks import (
     content_problems,
     environment_overrides,
 )
-from flare.imagejson import Image, StoredLayer, find_image, manifest_of
+from flare.imagejson import Image, StoredLayer, find_image, manifest_of, without_volumes
 from flare.imagetar import BrokenError, read_contents
 from flare.names import safe, why
 
@@ -40,7 +40,7 @@ class Archive:
     sha256: str
     """Of the file."""
     configuration: bytes = b""
-    """Of the image, byte by byte."""
+    """Of the image, byte by byte, but without volumes."""
     layers: tuple[StoredLayer, ...] = ()
     """The first is the lowest."""
     image: str = ""
@@ -54,7 +54,7 @@ class Archive:
     working_directory: str = ""
     user: str = ""
     volumes: tuple[str, ...] = ()
-    """Paths for which an engine would make volumes."""
+    """Paths for which an engine would make volumes; they stay folders of the image."""
     unpacked_bytes: int = 0
     """Of all layers together."""
     problems: tuple[ArchiveError, ...]
@@ -113,11 +113,12 @@ def _describe(image: Image) -> dict[str, Any]:
     """What is known of an image that was found, by the names in `Archive`."""
     settings = image.configuration.get("config") or {}
     environment = tuple(map(str, settings.get("Env") or ()))
-    manifest = manifest_of(image.content, image.stored)
+    configuration = without_volumes(image)
+    manifest = manifest_of(configuration, image.stored)
     return {
-        "configuration": image.content,
+        "configuration": configuration,
         "layers": image.stored,
-        "image": hashlib.sha256(image.content).hexdigest(),
+        "image": hashlib.sha256(configuration).hexdigest(),
         "manifest": hashlib.sha256(manifest).hexdigest(),
         "environment": environment,
         "overrides": environment_overrides(environment),

@@ -104,6 +104,10 @@ def run_check(arguments: argparse.Namespace) -> None:
     if arguments.run:
         problem = "--run: only an image can be run, TEAMNAME.tar.gz"
         raise InputError(problem, "Give it in the place of the predictions.")
+    if not file.exists():
+        problem = f"{safe(file)}: there is no such file or folder"
+        remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
+        raise InputError(problem, remedy)
     check_folder(arguments, file)
 
 

@@ -28,7 +28,7 @@ from flare.disk import DiskWatch
 from flare.engine import ANSWER_S, LABEL, Engine
 from flare.errors import EngineError
 from flare.gpu import MemorySource
-from flare.hostload import busy_s
+from flare.hostload import busy_s, empty_caches
 from flare.sampling import Clock, ControlGroup, Probe, Sampler
 from flare.traces import Trace
 
@@ -173,6 +173,7 @@ def run_container(
     gpu: MemorySource | None = None,
     command: Sequence[str] = COMMAND,
     environment: Sequence[str] = (),
+    is_cold: bool = False,
     clock: Clock = time.perf_counter,
 ) -> ContainerRun:
     """Run an image on what is in a folder, and measure it.
@@ -199,6 +200,8 @@ def run_container(
         What is run.
     environment : sequence of str
         Variables that replace those of the image.
+    is_cold : bool
+        Whether the computer's caches are emptied before it is started.
     clock : callable
         Seconds that only go forward.
 
@@ -214,8 +217,14 @@ def run_container(
     make = create_command(
         engine.program, image, str(inputs), outputs, limits, key, environment
     )
-    identity = engine.call(*make[1:], *command)
     try:
+        identity = engine.call(*make[1:], *command)
+    except EngineError:
+        engine.remove_created(key)  # the engine may still be at it
+        raise
+    try:
+        if is_cold:
+            empty_caches()  # making it may have read the image
         run = _run(engine, identity, watch, limits, interval_s, gpu, clock)
     finally:
         engine.remove_container(identity)
@@ -343,4 +352,4 @@ def _engine_runtime_s(state: dict[str, Any]) -> float | None:
         )
     except (KeyError, ValueError):
         return None
-    return (end - start).total_seconds()
+    return max(0.0, (end - start).total_seconds())

@@ -27,7 +27,7 @@ ANSWER_S = 120.0
 LOAD_S = 300.0
 """Loading an image may take so long,"""
 
-LOAD_BYTES_PER_S = 5 * 2**20
+LOAD_BYTES_PER_S = 20 * 2**20
 """and a second more for each so many bytes."""
 
 LABEL = "flare.measure"
@@ -213,6 +213,7 @@ class Engine:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            preexec_fn=end_with_parent() if threading.active_count() < 2 else None,
         )
         problems: list[FlareError] = []
         writer = threading.Thread(
@@ -319,6 +320,16 @@ class Engine:
         if self.call("ps", "--all", "--quiet", "--filter", f"id={identity}"):
             problem = f"container {identity[:12]} cannot be removed"
             raise EngineError(problem, "Restart Docker, and go on.")
+
+    def remove_created(self, key: str) -> None:
+        """Remove containers of a measurement that were made and not started."""
+        found = self.call(
+            *("ps", "--all", "--quiet", "--filter", f"label={LABEL}={key}"),
+            *("--filter", "status=created"),
+            check=False,
+        )
+        for identity in found.split():
+            self.call("rm", "--force", "--volumes", identity, check=False)
 
     def remove_all(self, key: str) -> None:
         """Remove all containers and volumes of a measurement.

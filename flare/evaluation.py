@@ -9,7 +9,7 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -96,6 +96,7 @@ def evaluate(
     decimals: int | None = None,
     workers: int | None = 1,
     on_case: OnCase | None = None,
+    absent: Collection[str] = (),
 ) -> Results:
     """Score a folder of predictions against a folder of reference labels.
 
@@ -121,6 +122,8 @@ def evaluate(
         more than one, call this from a program that may fork: before it starts threads.
     on_case : callable, optional
         Told of every case as it is finished, in the order of the cases.
+    absent : collection of str
+        Cases that are known to have no prediction: no warning tells of them.
 
     Returns
     -------
@@ -181,7 +184,8 @@ def evaluate(
         raise_problems(problems)
 
     reasons = _reasons(problems, submitted)
-    notes = _notes(scores, reasons, references, problems, challenge)
+    told = [file for file in references if file.case not in absent]
+    notes = _notes(scores, reasons, told, len(references), problems, challenge)
     for note in notes:
         _log.info("%s", note)
     warnings = [*prepared.warnings, *notes]
@@ -400,6 +404,7 @@ def _notes(
     scores: Mapping[str, CaseScore],
     reasons: Mapping[str, tuple[str, str]],
     references: Sequence[LabelMapFile],
+    cases: int,
     problems: Sequence[SubmissionError],
     challenge: Challenge,
 ) -> list[str]:
@@ -415,7 +420,7 @@ def _notes(
     for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
         if names:
             verb = "scores" if len(names) == 1 else "score"
-            count = f"{len(names)} of {len(references)} cases {verb} 0"
+            count = f"{len(names)} of {cases} cases {verb} 0"
             notes.append(f"{count}: {reason} ({listing(names)})")
     kinds = (UnexpectedCasesError, NothingToScoreError)
     notes += [problem.finding for problem in problems if isinstance(problem, kinds)]

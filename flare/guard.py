@@ -8,8 +8,8 @@ import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -27,7 +27,9 @@ KEY_START = 8
 _SCRIPT = """
 engine=$1 label=$2 tags=$3 images=$4 work=$5
 read -r word && [ "$word" = done ] && exit 0
-quiet=0
+quiet=0 least=3
+# What an engine has begun to load, it may finish only in a while.
+[ ! -e "$work/loading" ] || least=40
 for _ in $(seq 100); do
     containers=$("$engine" ps --all --quiet --filter "$label")
     [ -z "$containers" ] || "$engine" rm --force --volumes $containers
@@ -36,17 +38,18 @@ for _ in $(seq 100); do
     for tag in $tags; do "$engine" image rm --force "$tag"; done
     for image in $images; do
         [ "$("$engine" image inspect --format '{{len .RepoTags}}' "$image")" = 0 ] &&
-            "$engine" image rm "$image"
+            "$engine" image rm "$image" && least=3
     done
     rm -rf "$work"
     quiet=$((quiet + 1))
     [ -z "$containers$volumes" ] || quiet=0
-    [ "$quiet" = 3 ] && exit 0
+    [ "$quiet" -ge "$least" ] && exit 0
     sleep 1
 done
 """
 """Waits for the end of the process that has started it. What it still had asked the
-engine to do may be done only then: so it looks until three times nothing was there."""
+engine to do may be done only then: so it looks until three times nothing was there, and
+forty times if an image was being loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,14 @@ class Guard:
             self.close()
             problem = f"{safe(self.work)}: it cannot be made ({why(error)})"
             raise OutputError(problem) from error
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Remember that the engine is loading an image."""
+        mark = self.work / "loading"
+        mark.touch()
+        yield
+        mark.unlink()
 
     def close(self) -> None:
         """Remove everything; nothing if that was done."""

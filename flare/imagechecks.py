@@ -71,6 +71,7 @@ def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str
         program = posixpath.basename(entrypoint[0])
         shown = safe(" ".join(entrypoint))
         is_shell = program in SHELLS and "-c" in entrypoint[1:]
+        is_shell &= "$@" not in shown  # it hands on what follows
         if is_shell or _SWALLOWERS.fullmatch(program):
             text = f"its entrypoint ({shown}) swallows the command that is run"
             problems.append((text, "Leave ENTRYPOINT out, or set it to []."))

@@ -14,7 +14,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from flare.imagetar import Blob, BrokenError, Contents
 from flare.layers import Layer
@@ -33,6 +33,9 @@ TAG_NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 _OCI = "application/vnd.oci.image"
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+
+MOST_LAYERS = 125
+"""Of an image, in Docker."""
 
 _SENSELESS = "its manifest, or its configuration, makes no sense"
 
@@ -256,6 +259,9 @@ def _find_layers(
 ) -> list[tuple[str, Blob]]:
     """The layers, each with the name under which it is stored."""
     rootfs = _fields(configuration.get("rootfs"), "diff_ids")
+    if len(names) > MOST_LAYERS:
+        text = f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
+        raise BrokenError(text)
     expected = [str(diff_id) for diff_id in rootfs.get("diff_ids") or []]
     if len(names) != len(expected):
         text = f"it has {len(names)} layers, but its configuration {len(expected)}"
@@ -285,9 +291,19 @@ def _find_layers(
 def _json(contents: Contents, name: str) -> Any:
     """What a small file of the archive holds; None if that is no JSON."""
     try:
-        return json.loads(contents.files.get(name, b""), object_pairs_hook=_table)
+        return json.loads(
+            contents.files.get(name, b""),
+            object_pairs_hook=_table,
+            parse_constant=_constant,
+        )
     except (ValueError, RecursionError):
         return None
+
+
+def _constant(name: str) -> NoReturn:
+    """Refuse NaN and its like, which Python reads and engines do not."""
+    text = f"its manifest, or its configuration, has {name} for a number"
+    raise BrokenError(text)
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -316,6 +332,19 @@ def _fields(value: Any, *names: str) -> dict[str, Any]:
 
 
 # --- Writing ----------------------------------------------------------------------
+
+
+def without_volumes(image: Image) -> bytes:
+    """The configuration of an image, in which no folder is a volume.
+
+    An engine would copy what such a folder holds before the container is started, and
+    nobody would see how long that takes, or what it takes of the disk.
+    """
+    settings = image.configuration.get("config") or {}
+    if not settings.get("Volumes"):
+        return image.content
+    left = {key: value for key, value in settings.items() if key != "Volumes"}
+    return json.dumps({**image.configuration, "config": left}).encode()
 
 
 def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:

@@ -35,8 +35,11 @@ SMALL_BYTES = 2**22
 UNPACKED_BYTES = 2**37
 """An archive that unpacks to more than this, 128 GiB, is not gone through."""
 
-MOST_ENTRIES = 5_000_000
+MOST_ENTRIES = 1_000_000
 """Nor one with more files."""
+
+PADDING_BYTES = 2**20
+"""So many zeros may follow the end of a tar file."""
 
 KEPT_BYTES = 2**26
 """So much of small files is kept at most."""
@@ -240,12 +243,16 @@ class _TarContent:
             if not self.read(min(position - self._position, PIECE_BYTES)):
                 break
 
-    def finish(self) -> bool:
-        """Let the rest go by; says whether it was nothing but zeros."""
-        others = 0
+    def finish(self, *, is_strict: bool = False) -> bool:
+        """Let the rest go by; says whether it was nothing but a few zeros."""
+        size = 0
+        is_zero = True
         while data := self.read(PIECE_BYTES):
-            others += len(data) - data.count(0)
-        return not others
+            size += len(data)
+            is_zero &= not data.strip(b"\0")
+            if is_strict and not (is_zero and size <= PADDING_BYTES):
+                return False
+        return True
 
 
 def _entries(
@@ -337,7 +344,7 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                 content=cast("io.BufferedReader", data or io.BytesIO()),
                 size=entry.size,
             )
-        if not content.finish():
+        if not content.finish(is_strict=True):
             text = "there are other data behind its end"
             raise BrokenError(text)
         if is_file_system:

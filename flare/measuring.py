@@ -218,6 +218,11 @@ def evaluate_team(
     """
     records = read_records(folder / FILE_NAME)
     (folder / PREDICTIONS).mkdir(exist_ok=True)
+    reasons = {
+        name: f"{record.status.value}: {record.message}"
+        for name, record in records.items()
+        if record.status is not RunStatus.OK
+    }
     results = evaluate(
         folder / PREDICTIONS,
         ground_truth,
@@ -226,12 +231,8 @@ def evaluate_team(
         grid="size",
         unknown_labels="ignore",
         workers=workers,
+        absent=reasons,
     )
-    reasons = {
-        name: f"{record.status.value}: {record.message}"
-        for name, record in records.items()
-        if record.status is not RunStatus.OK
-    }
     scored = tuple(
         replace(case, failure=reasons[case.case])
         if case.failure and case.case in reasons

@@ -20,6 +20,7 @@ from typing import IO, cast
 from flare.emptyimage import OUTPUTS
 from flare.engine import ANSWER_S, Engine
 from flare.imagetar import BrokenError, Entry
+from flare.labelmaps import case_name
 from flare.names import safe
 
 MOST_ENTRIES = 10_000
@@ -27,6 +28,9 @@ MOST_ENTRIES = 10_000
 
 MOST_FILES = 100
 """Files that are taken out: a right output has one."""
+
+MOST_MAPS = 4
+"""All files together may be as large as so many label maps."""
 
 DEEPEST = 20
 """Folders within folders that a file may lie in."""
@@ -128,8 +132,12 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
 def _copy(
     content: IO[bytes], folder: Path, most_bytes: int
 ) -> Iterator[tuple[str, str]]:
-    """Names of all that is no folder, and what it is; files are copied."""
+    """Names of all that is no folder, and what it is; label maps are copied.
+
+    Of other files only the names count: they are made, and stay empty.
+    """
     count = files = 0
+    left_bytes = MOST_MAPS * most_bytes
     with tarfile.open(
         fileobj=content, mode="r|", tarinfo=Entry, errors="surrogateescape"
     ) as archive:
@@ -153,18 +161,18 @@ def _copy(
             if len(parts) > DEEPEST or ".." in parts or not parts:
                 text = f"{safe(name)}: it lies deeper than {DEEPEST} folders"
                 raise _RefusedError(text)
+            left_bytes -= member.size  # holes are read as zeros, and take no room
+            if left_bytes < 0:
+                text = f"its files take more than {MOST_MAPS} label maps of this CT"
+                raise _RefusedError(text)
             files += 1
             if files > MOST_FILES:
                 text = f"there are more than {MOST_FILES} files"
                 raise _RefusedError(text)
-            _write(archive, member, folder.joinpath(*parts))
+            file = folder.joinpath(*parts)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as target:
+                source = archive.extractfile(member)
+                if source and case_name(Path(name)):
+                    shutil.copyfileobj(source, target)
             yield name, ""
-
-
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> None:
-    """Write one file, which must not be there."""
-    source = archive.extractfile(member)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("xb") as target:
-        if source:
-            shutil.copyfileobj(source, target)

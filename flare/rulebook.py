@@ -25,7 +25,7 @@ READ = (
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
-    "efficiency_gate_dsc",
+    *("efficiency_gate_dsc", "board"),
 )
 """Fields of a challenge that change no score."""
 

@@ -18,10 +18,10 @@ from flare.disk import SPARE_BYTES, room
 from flare.efficiency import RunStatus
 from flare.emptyimage import NOTHING
 from flare.engine import Engine
-from flare.errors import EngineError, MeasurementError
+from flare.errors import ArchiveError, EngineError, MeasurementError
 from flare.gpu import MemorySource
 from flare.guard import Guard, remove_tree
-from flare.hostload import Caches, empty_caches
+from flare.hostload import Caches
 from flare.labelmaps import SUFFIXES
 from flare.lock import FolderLock
 from flare.names import safe
@@ -99,8 +99,9 @@ class Runner:
         images = () if is_there else (archive.image, archive.manifest)
         self._guard = Guard(engine, folder, images=images, lock=lock)
         try:
-            self.image = engine.load(archive, self._guard.tag)
             self._empty = engine.load_empty(self._guard.empty)
+            with self._guard.loading():
+                self.image = _load(archive, engine, self._guard.tag)
         except BaseException:
             self._guard.close()
             raise
@@ -217,8 +218,6 @@ class Runner:
         image: str,
         environment: Sequence[str],
     ) -> ContainerRun:
-        if self._caches is Caches.COLD:
-            empty_caches()
         return run_container(
             self._engine,
             image,
@@ -230,7 +229,23 @@ class Runner:
             gpu=self._gpu,
             command=command,
             environment=environment,
+            is_cold=self._caches is Caches.COLD,
         )
+
+
+def _load(archive: Archive, engine: Engine, tag: str) -> str:
+    """Load an image; the engine has just made one of ours, so it can.
+
+    Raises
+    ------
+    ArchiveError
+        If the engine refuses it.
+    """
+    try:
+        return engine.load(archive, tag)
+    except EngineError as error:
+        problem = f"the engine cannot load it ({error.finding})"
+        raise ArchiveError(archive.path.name, problem) from error
 
 
 def _check_disk(archive: Archive, engine: Engine) -> None:

@@ -629,7 +629,7 @@ def test_the_command_passes_an_archive_that_is_right(tmp_path):
     [
         (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
         ((".", "--run", "x"), "--run: only an image can be run, TEAMNAME.tar.gz."),
-        (("no.tar.gz",), "no.tar.gz: it cannot be read (no such file or directory)."),
+        (("no.tar.gz",), "no.tar.gz: there is no such file or folder."),
         (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
     ],
 )

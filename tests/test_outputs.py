@@ -52,15 +52,17 @@ def test_files_are_taken_as_they_are(take):
         tar(
             entry("./", tarfile.DIRTYPE),
             entry("./b.nii.gz", size=3),
+            entry("./c.json", size=5),
             entry("./d/", tarfile.DIRTYPE, mode=0),
             entry("./d/a.nii.gz", size=MOST_BYTES),
         )
     )
 
     assert (found.files, found.others, found.problem) == (
-        *(("b.nii.gz", "d/a.nii.gz"), (), ""),
+        *(("b.nii.gz", "c.json", "d/a.nii.gz"), (), ""),
     )
     assert (found.folder / "b.nii.gz").read_bytes() == b"xxx"
+    assert (found.folder / "c.json").read_bytes() == b"", "only its name counts"
     assert (found.folder / "d" / "a.nii.gz").stat().st_size == MOST_BYTES
 
 
@@ -102,6 +104,14 @@ def test_what_is_no_file_is_only_named(take, kind, what):
             [entry("d/" * DEEPEST + "a", size=1)],
             "it lies deeper than 20 folders",
         ),
+        (
+            [entry(f"./{n}.nii.gz", size=MOST_BYTES) for n in range(5)],
+            "its files take more than 4 label maps of this CT",
+        ),
+        (
+            [entry(f"./{n}.txt", size=MOST_BYTES) for n in range(5)],
+            "its files take more than 4 label maps of this CT",
+        ),
         ([entry("../a", size=1)], "../a: it lies deeper than 20 folders"),
         (
             [entry(f"./{n}", size=0) for n in range(MOST_FILES + 1)],
@@ -114,7 +124,17 @@ def test_what_is_no_file_is_only_named(take, kind, what):
         ([entry("./a", size=1), entry("./a", size=1)], "the engine cannot read it"),
         ([entry("./a", size=1), entry("./a/b", size=1)], "the engine cannot read it"),
     ],
-    ids=["large", "deep", "above", "files", "folders", "twice", "both"],
+    ids=[
+        "large",
+        "deep",
+        "maps",
+        "holes",
+        "above",
+        "files",
+        "folders",
+        "twice",
+        "both",
+    ],
 )
 def test_outputs_that_are_refused(take, tmp_path, entries, problem):
     found = take(tar(*entries))
