@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.challenge import Challenge
+from flare.ctvalues import CaseValues, remarks
 from flare.errors import (
     EmptyError,
     FileError,
@@ -54,6 +55,8 @@ class Report:
     """What names and grids were compared with."""
     hint: str = ""
     """What else could be the reason for the problems."""
+    remarks: tuple[str, ...] = ()
+    """What is odd about organs in the CTs, though nothing would be refused."""
 
 
 def check_submission(
@@ -65,6 +68,7 @@ def check_submission(
     workers: int | None = None,
     on_case: OnCase | None = None,
     are_jobs_read: bool = True,
+    are_cts_read: bool = False,
 ) -> Report:
     """Look for everything that the evaluation would refuse.
 
@@ -85,6 +89,8 @@ def check_submission(
     are_jobs_read : bool
         Whether a predictions.json is taken for the platform's; a team's container may
         have written one, which means nothing.
+    are_cts_read : bool
+        Whether the voxels of `images` are looked at, for remarks.
 
     Raises
     ------
@@ -116,16 +122,20 @@ def check_submission(
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
+    values: list[CaseValues] = []
     attempts = score_cases(
         prepared.pairs,
         challenge,
         workers=workers or default_workers(prepared.largest_voxels),
         check_only=True,
+        are_cts_read=are_cts_read and images is not None and ground_truth is None,
     )
     count = len(prepared.pairs)
     for number, attempt in enumerate(attempts, start=1):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)
+        if attempt.ct_values:
+            values.append(attempt.ct_values)
         if attempt.problem:
             problems.append(attempt.problem)
         if on_case:
@@ -147,6 +157,7 @@ def check_submission(
         summary="" if problems else summary(challenge, count, organs, unknown),
         note=note,
         hint=hint,
+        remarks=() if problems else remarks(values, challenge),
     )
 
 

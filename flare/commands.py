@@ -161,6 +161,7 @@ def check_folder(arguments: argparse.Namespace, folder: Path) -> None:
         images=arguments.images,
         workers=arguments.workers,
         on_case=show_progress if sys.stdout.isatty() else None,
+        are_cts_read=True,
     )
     if report.lines:
         _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
@@ -169,7 +170,11 @@ def check_folder(arguments: argparse.Namespace, folder: Path) -> None:
     is_whole = arguments.images or arguments.ground_truth
     what = "this submission" if is_whole else "the files themselves"
     _log.info("%s\n%s", report.summary, report.note)
-    _log.info("Nothing is wrong with %s.", what)
+    if report.remarks:
+        _log.info("%s", "\n".join(f"Remark: {line}" for line in report.remarks))
+        _log.info("Nothing would be refused, but look at the remarks in a viewer.")
+    else:
+        _log.info("Nothing is wrong with %s.", what)
 
 
 def check_archive(arguments: argparse.Namespace) -> None:

@@ -207,6 +207,35 @@ def read_label_map(
     )
 
 
+def read_pieces(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The values of any image, scaled, piece by piece, in the order of the file.
+
+    With each piece comes the number of the voxels before it; the next overwrites it.
+
+    Raises
+    ------
+    FileFormatError, InputError
+        As `read_grid`.
+    DamagedFileError
+        If the file is damaged, or ends early.
+    """
+    with _opened(path, name) as (header, stream):
+        whole = stream.skip(header.voxel_offset) == header.voxel_offset
+        step = PIECE_BYTES // header.dtype.itemsize
+        scratch = np.empty(step, dtype=header.dtype)
+        for start in range(0, header.voxels, step):
+            values = scratch[: min(step, header.voxels - start)]
+            count = stream.readinto(values.view(np.uint8).data) if whole else 0
+            if count < values.nbytes:
+                problem = "it holds fewer voxels than its header says"
+                raise DamagedFileError(name, problem)
+            if header.is_scaled:
+                yield start, values * header.slope + header.intercept
+            else:
+                yield start, values
+        stream.read(1)  # what is at its end is verified then
+
+
 def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:
     """Write labels of shape (Z, Y, X) as .nii.gz; equal input gives equal bytes."""
     affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])

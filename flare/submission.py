@@ -64,6 +64,10 @@ _COPY = re.compile(
 """What people and their programs add to a name: " (1)", " - Copy", "_0000", which MONAI
 makes "_0000_seg" of, and 3D Slicer's ".seg"."""
 
+_CASE_ALONE = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
+"""What may be behind the name of a case whose file has lost its extension, or part of
+it: browsers write "CASE.nii (1).gz", and gunzip and Windows hide what they take off."""
+
 COMPARED_NAMES = 100
 """Only so many names are compared one by one: the time grows with their square."""
 
@@ -194,12 +198,14 @@ def match_cases(
     A case is the file name without its extension, wherever the file lies. A file
     whose name nearly is that of a missing case is reported as misnamed, and that case
     is not reported as missing too. Nor is one whose `organs`, here with their labels,
-    have files of their own.
+    have files of their own. A file that has the name of a missing case and lacks its
+    extension is misnamed as well.
     """
     expected = {reference.case: reference for reference in references}
     file_names = {case: PurePath(file.name).name for case, file in expected.items()}
     example = file_names[references[0].case]
-    if all(file.is_foreign for file in folder.files):
+    strays = _strays(folder, expected)
+    if not strays and all(file.is_foreign for file in folder.files):
         problem = _nothing_to_score(folder, example)
         return Matching(pairs=(), problems=(problem,))
 
@@ -207,7 +213,9 @@ def match_cases(
     submitted = _submitted(files, expected)
     organ_cases = set(organ_problem[1]) if organ_problem else set()
     missing = [
-        case for case in expected if case not in submitted and case not in organ_cases
+        case
+        for case in expected
+        if case not in submitted and case not in organ_cases and case not in strays
     ]
     unexpected = [case for case in submitted if case not in expected]
     renames = _nearest_cases(unexpected, missing)
@@ -218,23 +226,24 @@ def match_cases(
     ]
     others = [case for case in unexpected if case not in renames]
     missing = [case for case in missing if case not in renames.values()]
-    is_off_by_one = not renames and _is_off_by_one(others, missing)
+    is_off_by_one = not renames and not strays and _is_off_by_one(others, missing)
     if is_off_by_one:
         renames, others, missing = {others[0]: missing[0]}, [], []
     names = [file.name for case in others for file in submitted[case]]
-    is_only_file = len(submitted) == len(names) == 1 < len(expected)
+    is_only_file = not strays and len(submitted) == len(names) == 1 < len(expected)
 
     problems: list[SubmissionError] = []
     if organ_problem:
         problems.append(organ_problem[0])
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
-    if renames:
+    if renames or strays:
         pairs = [
             (file.name, file_names[case])
             for name, case in renames.items()
             for file in submitted[name]
         ]
+        pairs += [(name, file_names[case]) for case, name in strays.items()]
         problems.append(MisnamedCasesError(pairs, is_off_by_one))
     if names:
         cases = len(expected) if is_only_file else 0
@@ -309,6 +318,21 @@ def _without_organs(
     left = [file for file in files if file.name not in found]
     problem = OrganFilesError(tuple(found), example, tuple(organs.items()))
     return left, (problem, tuple(found.values()))
+
+
+def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
+    """For cases without any image: a file with the name of the case, not its extension.
+
+    Such files are ignored where the case has an image: beside it, they are notes.
+    """
+    has_image = {file.case for file in folder.files if not file.is_foreign}
+    strays: dict[str, str] = {}
+    for name in folder.ignored:
+        path = Path(name)
+        stem = unicodedata.normalize("NFC", _CASE_ALONE.sub("", path.name))
+        if stem in expected and stem not in has_image and not _is_ignored(path):
+            strays.setdefault(stem, name)
+    return strays
 
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:

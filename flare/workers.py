@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from flare.challenge import Challenge
+from flare.ctvalues import CaseValues, measure_case
 from flare.errors import SubmissionError, WorkerError
 from flare.names import safe
 from flare.scoring import CaseScore, check_prediction, score_case
@@ -40,6 +41,8 @@ class Attempt:
     """Of a prediction that was only checked: the organs that it has."""
     unknown_labels: tuple[int, ...] = ()
     """Of one that was only checked: its labels that are no organs."""
+    ct_values: CaseValues | None = None
+    """Of one that was checked with its CT: what the CT shows there."""
 
 
 def score_cases(
@@ -48,6 +51,7 @@ def score_cases(
     *,
     workers: int,
     check_only: bool = False,
+    are_cts_read: bool = False,
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
@@ -62,6 +66,9 @@ def score_cases(
     check_only : bool
         Only look for problems of the predictions: for a submission that is refused
         anyway, so that its author learns of everything at once.
+    are_cts_read : bool
+        The references are CTs: where only problems are looked for, look at their
+        voxels as well.
 
     Yields
     ------
@@ -75,7 +82,12 @@ def score_cases(
     WorkerError
         If a case is too much for a process that has this computer to itself.
     """
-    attempt = partial(_attempt, challenge=challenge, check_only=check_only)
+    attempt = partial(
+        _attempt,
+        challenge=challenge,
+        check_only=check_only,
+        are_cts_read=are_cts_read,
+    )
     workers = min(workers, len(pairs))
     if workers <= 1:
         for pair in pairs:
@@ -177,17 +189,23 @@ def _end_with(parent: int) -> None:
             os._exit(1)
 
 
-def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
+def _attempt(
+    pair: CasePair, *, challenge: Challenge, check_only: bool, are_cts_read: bool
+) -> Attempt:
     """Score one case; a problem of the submission is a result like another."""
     start = time.perf_counter()
     score, problem = None, None
     organs: tuple[str, ...] = ()
     unknown: tuple[int, ...] = ()
+    ct_values = None
     try:
         if check_only:
             prediction = check_prediction(pair, challenge)
             present, unknown = prediction.present, prediction.unknown
             organs = tuple(o.name for o in challenge.organs if o.label in present)
+            if are_cts_read:
+                ct = pair.reference.path
+                ct_values = measure_case(pair.case, prediction, ct, challenge)
         else:
             score = score_case(pair, challenge)
     except SubmissionError as error:
@@ -198,6 +216,7 @@ def _attempt(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attem
         problem=problem,
         organs=organs,
         unknown_labels=unknown,
+        ct_values=ct_values,
         seconds=time.perf_counter() - start,
     )
 

@@ -24,6 +24,7 @@ MODULES = (
     "textheaders",
     "labelmaps",
     "placement",
+    "ctvalues",
     "organfiles",
     "submission",
     "jobs",

@@ -18,6 +18,7 @@ from flare.names import safe
 from tests.builders import (
     ROOT,
     case_names,
+    nrrd_bytes,
     organ_boxes,
     run_evaluate,
     run_program,
@@ -31,9 +32,12 @@ FLARE21 = flare.read_challenge("flare21")
 
 @pytest.fixture
 def images(tmp_path):
-    """CTs of the three cases: the grid of their labels, and other voxels."""
+    """Images of the three cases: the grid of their labels, and other voxels.
+
+    They are no CTs in HU, which have air: organs are not looked at.
+    """
     for name in case_names(3):
-        ct = np.linspace(-1000, 1000, organ_boxes().size).reshape(organ_boxes().shape)
+        ct = np.linspace(-400, 1000, organ_boxes().size).reshape(organ_boxes().shape)
         write_nifti(tmp_path / "images" / f"{name}_0000.nii.gz", ct, dtype="<i2")
     return tmp_path / "images"
 
@@ -236,6 +240,40 @@ def test_cts_in_the_place_of_predictions(images):
     assert "it looks like a CT instead of a label map" in report.lines[0]
     with pytest.raises(InputError, match="these are the predictions as well"):
         check_submission(images, FLARE21, images=images)
+
+
+def test_labels_under_the_scaling_of_a_ct(predictions, images):
+    file = predictions / "validation_002.nii.gz"
+    write_nifti(file, organ_boxes(), dtype="<i2", slope=1, intercept=-1024)
+
+    (line,) = check_submission(predictions, FLARE21, images=images).lines
+
+    assert line == (
+        "validation_002.nii.gz: unknown labels -1024, -1023, -1022, -1021 and -1020:"
+        " scl_inter -1024 of its header is added to each voxel, as in the header of a"
+        " CT; set it to 0. Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas;"
+        " map other labels to one of these, or to 0. [F11]"
+    )
+
+
+def test_layers_of_3d_slicer_are_no_probabilities(predictions, images):
+    (predictions / "validation_002.nii.gz").unlink()
+    layers = nrrd_bytes(
+        np.zeros((10, 16, 20, 2)),
+        space_directions="none (0.8,0,0) (0,0.8,0) (0,0,2.5)",
+        dimension=4,
+        sizes="2 20 16 10",
+        kinds="list domain domain domain",
+    )
+    (predictions / "validation_002.nrrd").write_bytes(layers)
+
+    (line,) = check_submission(predictions, FLARE21, images=images).lines
+
+    assert line == (
+        "validation_002.nrrd: it has 4 dimensions (2 x 20 x 16 x 10), expected 3: the"
+        " first are layers of 3D Slicer. In 3D Slicer, export the segmentation as a"
+        " binary label map in one layer, with the labels of the challenge. [F06]"
+    )
 
 
 def test_a_name_that_a_mac_has_taken_apart_is_the_same_name(tmp_path):

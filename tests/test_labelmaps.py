@@ -400,6 +400,21 @@ def test_a_flipped_bit_in_the_compressed_data_never_changes_a_voxel(tmp_path):
             id="unknown type",
         ),
         pytest.param(
+            patched(70, np.int16([0, 0]).tobytes()),
+            "its voxels are of no type (datatype 0), expected uint8",
+            id="no type",
+        ),
+        pytest.param(
+            patched(70, np.int16([1, 1]).tobytes()),
+            "its voxels are single bits (datatype 1), expected uint8",
+            id="bits",
+        ),
+        pytest.param(
+            patched(70, np.int16([1536, 128]).tobytes()),
+            "its voxels are numbers of 128 bits (datatype 1536), expected uint8",
+            id="128 bits",
+        ),
+        pytest.param(
             patched(112, np.float32([1, np.inf]).tobytes()),
             "its header has an impossible scl_inter",
             id="intercept",

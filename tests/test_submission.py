@@ -491,3 +491,50 @@ def test_names_that_programs_give_are_to_be_changed(make_folder, name, shown):
         f"{shown}: no case has this name. Rename: did you mean validation_001.nii.gz?"
         " [F03]"
     ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "validation_001.nii (1).gz",
+        "validation_001.nii(2).gz",
+        "validation_001.nii.gz (1)",
+        "validation_001.gz",
+        "validation_001",
+        "sub/validation_001.GZ",
+    ],
+)
+@pytest.mark.parametrize("others", [(), ("validation_002.nii.gz",)])
+def test_a_case_that_has_lost_its_extension_is_to_be_renamed(make_folder, name, others):
+    """Whether or not another file of the submission is a label map."""
+    references = ("validation_001.nii.gz", *others)
+    folder = find_label_maps(make_folder(name, *others))
+    found = find_references(make_folder(*references, folder="references"))
+
+    matching = match_cases(folder, found)
+
+    assert [str(problem) for problem in matching.problems] == [
+        f"{name}: no case has this name. Rename: did you mean validation_001.nii.gz?"
+        " [F03]"
+    ]
+    assert len(matching.pairs) == len(others)
+
+
+def test_several_cases_without_extensions_are_told_together(match):
+    matching = match(["case_001", "case_002.gz", "case_3.nii.gz"])
+
+    assert [str(problem) for problem in matching.problems] == [
+        "case_3.nii.gz, case_001, case_002.gz: no case has this name. Rename, such as"
+        " case_3.nii.gz to case_003.nii.gz. [F03]"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", [".case_001", "__MACOSX/case_001", "case_0011", "case_001.txt", "case"]
+)
+def test_other_files_without_extensions_are_no_cases(match, name):
+    matching = match([name, "case_002.nii.gz", "case_003.nii.gz"])
+
+    (problem,) = matching.problems
+    assert isinstance(problem, MissingCasesError)
+    assert problem.missing == ("case_001.nii.gz",)
