@@ -101,7 +101,7 @@ class Runner:
         try:
             self._empty = engine.load_empty(self._guard.empty)
             with self._guard.loading():
-                self.image = _load(archive, engine, self._guard.tag)
+                self.image = load_image(archive, engine, self._guard.tag)
         except BaseException:
             self._guard.close()
             raise
@@ -233,7 +233,7 @@ class Runner:
         )
 
 
-def _load(archive: Archive, engine: Engine, tag: str) -> str:
+def load_image(archive: Archive, engine: Engine, tag: str) -> str:
     """Load an image; the engine has just made one of ours, so it can.
 
     Raises

@@ -322,6 +322,54 @@ def test_images_that_are_as_good(tmp_path, settings):
     assert (archive.problems, archive.doubts) == ((), ())
 
 
+@pytest.mark.parametrize(
+    "entrypoint",
+    [
+        ["/bin/bash", "-c", 'exec "$@"', "--"],
+        ["/bin/bash", "-c", 'source /etc/profile; exec "$0" "$@"'],
+    ],
+)
+def test_an_entrypoint_of_a_shell_that_hands_on_what_follows(tmp_path, entrypoint):
+    archive = read_archive(save(tmp_path, Entrypoint=entrypoint))
+
+    assert archive.problems == ()
+    assert "has to run what follows it" in archive.doubts[0]
+
+
+def test_volumes_are_left_out_of_what_is_loaded(tmp_path):
+    """The rest of the configuration stays; without any, it stays byte by byte."""
+    with_volumes = read_archive(save(tmp_path, Volumes={"/model": {}, "/x": {}}))
+    without = read_archive(save(tmp_path))
+
+    assert with_volumes.volumes == ("/model", "/x")
+    assert json.loads(with_volumes.configuration) == json.loads(without.configuration)
+    assert with_volumes.image == hashlib.sha256(with_volumes.configuration).hexdigest()
+
+
+def test_numbers_that_only_python_reads(tmp_path):
+    assert findings(save(tmp_path, Extra=float("nan"))) == [
+        "its manifest, or its configuration, has NaN for a number"
+    ]
+
+
+def test_more_layers_than_an_engine_takes(tmp_path):
+    layers = [FILES, *({f"{n}": b"x"} for n in range(125))]
+
+    assert findings(save(tmp_path, *layers)) == [
+        "it has 126 layers, and engines take 125 at most"
+    ]
+
+
+def test_zeros_without_end_behind_an_archive(tmp_path):
+    file = save(tmp_path, compress=False)
+    content = file.read_bytes()
+    file.write_bytes(content + bytes(2**19))
+    assert findings(file) == []
+    file.write_bytes(content + bytes(2**22))
+
+    assert findings(file) == ["there are other data behind its end"]
+
+
 # --- Layers -----------------------------------------------------------------------
 
 

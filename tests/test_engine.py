@@ -15,6 +15,7 @@ from flare.archive import read_archive
 from flare.engine import Engine
 from flare.errors import ArchiveError, EngineError
 from flare.repack import write_image
+from flare.runner import load_image
 from tests.builders import ROOT
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
@@ -125,6 +126,20 @@ def test_an_engine_that_cannot_load(make_engine, archive):
 
     with pytest.raises(EngineError, match=r"docker image: no\. See that Docker runs"):
         engine.load(archive, "ours:latest")
+
+
+def test_an_image_that_no_engine_loads_is_its_team_s_fault(make_engine, archive):
+    """The engine has just made an image of ours, so it is none of its faults."""
+    load = "sys.stdin.buffer.read(); sys.exit('bad capability')"
+    engine = make_engine(loading(load=load))
+
+    with pytest.raises(ArchiveError) as caught:
+        load_image(archive, engine, "ours:latest")
+
+    assert str(caught.value).startswith(
+        f"{archive.path.name}: the engine cannot load it ("
+    )
+    assert "bad capability" in str(caught.value)
 
 
 def test_loading_has_an_end(make_engine, archive, monkeypatch):

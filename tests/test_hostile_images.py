@@ -6,6 +6,7 @@ Each is measured beside an honest team, which must get what it deserves.
 import os
 import re
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -149,6 +150,19 @@ def test_an_output_has_an_end(attack, tmp_path):
 
 def log_of(folder, case="validation_001"):
     return (folder / "logs" / f"{case}.log").read_text(encoding="utf-8")
+
+
+def test_holes_take_nothing_of_the_results_disk(attack, tmp_path):
+    """Sixty files of holes beside a right label map: only their names are taken."""
+    few = f"{PREDICT}\n{IN_OUTPUTS}\nfor n in 1 2 3; do truncate -s 1m $n.txt; done"
+    many = few.replace("1 2 3", "$(seq 60)")
+    archives = [save_team(tmp_path, "few", few), save_team(tmp_path, "many", many)]
+
+    results = attack(*archives)
+
+    assert statuses(results / "few") == {"ok"}
+    assert statuses(results / "many") == {"wrong output"}
+    assert "its files take more than 4 label maps" in messages(results / "many")[0]
 
 
 def test_names_that_a_line_or_a_folder_would_obey(attack, tmp_path):
@@ -341,6 +355,24 @@ def measure_repeats(archive, case_data, output, caches):
     subprocess.run([str(word) for word in command], cwd=ROOT, check=True,
                    capture_output=True)  # fmt: skip
     return list(rows_of(output / "remembering").values())
+
+
+@needs_root
+def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, case_data, tmp_path):
+    """An engine would copy it before the start, and so read it into the memory."""
+    if not shutil.which("fincore"):
+        pytest.skip("fincore is not installed: apt-get install util-linux-extra")
+    script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
+    lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
+             "VOLUME /model")  # fmt: skip
+    archive = save_team(tmp_path, "volume", script, *lines)
+
+    measure_teams(tmp_path, case_data, archive, more=("--caches", "cold"))
+
+    results = tmp_path / "results"
+    assert statuses(results / "volume") == {"ok"}
+    assert int(log_of(results / "volume").split()[0]) < 1_000_000
+    assert left_behind(results) == []
 
 
 @needs_root
