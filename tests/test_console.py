@@ -83,8 +83,11 @@ def test_progress_fits_a_narrow_terminal(monkeypatch, columns):
 
     lines = terminal.getvalue().rstrip("\n").split("\r")[1:]
     assert len(lines) == 50
-    assert max(map(len, lines)) < max(columns, len("50/50 cases") + 1)
-    assert lines[24].endswith("25/50 cases")
+    assert max(map(len, lines)) < columns
+    if columns > len("25/50 cases"):
+        assert lines[24].endswith("25/50 cases")
+    else:
+        assert lines[24] == "25/...ses"
     if columns == 30:  # 15 characters of the bar fit, half of which are seven
         assert lines[24] == "[#######........] 25/50 cases"
 

@@ -222,12 +222,12 @@ def test_gzip_members_by_the_thousand(refused, members, problem):
 
 
 def test_a_padding_of_a_hundred_megabytes(refused):
-    """Zeros behind a gzip file are padding, however many there are."""
+    """A MiB of zeros behind a gzip file is padding; more is refused unread."""
     whole = gzip.compress(nifti_bytes(organ_boxes()), mtime=0)
 
     line = refused(whole + bytes(10**8) + b"x")
 
-    assert "there are other data behind its compressed data" in line
+    assert "there are more than a MiB of zeros behind its compressed data" in line
 
 
 POINTERS = {
