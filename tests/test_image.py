@@ -7,6 +7,7 @@ import subprocess
 import tarfile
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from tests.builders import (
     ROOT,
@@ -144,14 +145,16 @@ def test_the_image_installs_exactly_the_requirements(image):
     program = (
         "from importlib.metadata import distributions\n"
         "for found in distributions():\n"
-        "    print(found.name.lower().replace('_', '-') + '==' + found.version)"
+        "    print(found.name, found.version)"
     )
 
     found = text_of(
         *("docker", "run", "--rm", "--entrypoint", "python", image, "-c", program)
     )
 
-    assert set(found.split()) == required
+    lines = [line.split() for line in found.splitlines()]
+    installed = {f"{canonicalize_name(name)}=={version}" for name, version in lines}
+    assert installed == required
 
 
 def test_no_program_in_the_image_changes_the_user(image):
