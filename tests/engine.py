@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from tests.builders import ROOT
 
-IMAGE = "flare-eval-test"
+IMAGE = f"flare-eval-test-{os.getpid()}"
+"""Of this run of the tests: others may run on the same engine."""
 
 LOCAL_BASE = ("--no-pull", "--base", "python:3.13-slim")
 """For build.sh: the base image that is here already; tests ask no registry."""

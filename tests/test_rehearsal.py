@@ -20,7 +20,7 @@ from flare.rehearsal import (
     rehearse,
 )
 from tests.builders import ROOT, read_metrics, run_evaluate
-from tests.engine import built, call
+from tests.engine import IMAGE, built, call
 from tests.test_jobs import job, write_jobs
 
 PREDICTIONS = ROOT / "examples" / "predictions"
@@ -365,7 +365,7 @@ def test_the_container_is_as_on_the_platform(image, tmp_path):
         "print(json.dumps(found))\n"
         "pathlib.Path('/output/metrics.json').write_text('{}')\n"
     )
-    name = "flare-eval-test-probe"
+    name = f"{IMAGE}-probe"
     dockerfile = f"FROM {image}\nCOPY evaluate.py /opt/app/evaluate.py\n"
     (tmp_path / "Dockerfile").write_text(dockerfile)
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
@@ -392,7 +392,7 @@ def test_the_container_is_as_on_the_platform(image, tmp_path):
 
 @pytest.mark.docker
 def test_the_time_limit_ends_it(image, tmp_path):
-    name = "flare-eval-test-slow"
+    name = f"{IMAGE}-slow"
     (tmp_path / "Dockerfile").write_text(
         f'FROM {image}\nENTRYPOINT ["python", "-c", "import time; time.sleep(60)"]\n'
     )
@@ -415,7 +415,7 @@ def test_the_time_limit_ends_it(image, tmp_path):
     ],
 )
 def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, problem):
-    name = "flare-eval-test-root"
+    name = f"{IMAGE}-root"
     (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{lines}")
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
     try:
@@ -428,9 +428,7 @@ def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, probl
 @pytest.mark.docker
 def test_a_challenge_of_ones_own_has_its_own_settings(image, tmp_path):
     """The image knows its challenge, which is nowhere else on this computer."""
-    with built(
-        "flare-eval-test-own", "--challenge", "examples/two-organs.toml"
-    ) as name:
+    with built(f"{IMAGE}-own", "--challenge", "examples/two-organs.toml") as name:
         run = rehearsal(PREDICTIONS, name)
 
     assert (run.returncode, run.stderr) == (0, b"")
@@ -451,7 +449,7 @@ def test_flare21_has_the_settings_of_the_bundled_file(image):
 
 @pytest.mark.docker
 def test_an_image_that_tells_no_settings(image, tmp_path):
-    name = "flare-eval-test-old"
+    name = f"{IMAGE}-old"
     dockerfile = f"FROM {image}\nENV FLARE_CHALLENGE=unheard-of\n"
     (tmp_path / "Dockerfile").write_text(dockerfile)
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
