@@ -68,10 +68,10 @@ cp -RL "$ground_truth" "$context/ground-truth"
 if [[ $challenge == *.toml ]]; then
   file=$(path_of "$challenge")
   [[ -f $file ]] || fail "there is no file $file"
-  if [[ -e flare/challenges/$(basename "$file") ]]; then
+  if [[ -e flare/challenge/editions/$(basename "$file") ]]; then
     fail "$(basename "$file") has the name of a challenge that comes with the program; give it another one"
   fi
-  cp "$file" "$context/flare/challenges/"
+  cp "$file" "$context/flare/challenge/editions/"
   challenge=$(basename "$file" .toml)
 fi
 

@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
-    from flare.cli import main_evaluate
+    from flare.cli.main import main_evaluate
 except ModuleNotFoundError as error:
     if str(error.name).startswith("flare"):
         raise

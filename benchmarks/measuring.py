@@ -24,10 +24,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.container import COMMAND, Limits, run_container  # noqa: E402  the checkout's
-from flare.emptyimage import NOTHING  # noqa: E402
-from flare.engine import Engine  # noqa: E402
-from flare.hostload import Caches, choose_caches, empty_caches  # noqa: E402
+from flare.measuring.container import COMMAND, Limits, run_container  # noqa: E402  the checkout's
+from flare.measuring.empty_image import NOTHING  # noqa: E402
+from flare.measuring.engine import Engine  # noqa: E402
+from flare.measuring.host_load import Caches, choose_caches, empty_caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """

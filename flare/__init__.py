@@ -24,12 +24,12 @@ Only the names in flare.__all__ are meant to be used; the modules may change. On
 command line there is more: flare --help.
 """
 
-from flare._version import __version__
-from flare.challenge import Challenge, read_challenge
-from flare.errors import FlareError, HostError, OrganiserError, SubmissionError
-from flare.evaluation import evaluate
-from flare.metrics import dice, normalized_surface_dice
-from flare.results import Results, write_metrics
+from flare.challenge.rules import Challenge, read_challenge
+from flare.common.errors import FlareError, HostError, OrganiserError, SubmissionError
+from flare.common.version import __version__
+from flare.evaluation.evaluate import evaluate
+from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
+from flare.results.metrics_json import Results, write_metrics
 
 __all__ = [
     "Challenge",

@@ -1,6 +1,6 @@
 """``python -m flare`` is the same as ``flare``."""
 
-from flare.cli import main
+from flare.cli.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.errors import FlareError
-from flare.labelmaps import read_grid, read_label_map
+from flare.common.errors import FlareError
+from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes
 
 KNOWN = (1, 2, 3, 4)

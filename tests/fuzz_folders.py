@@ -29,11 +29,11 @@ from collections import Counter
 from pathlib import Path
 
 import flare
-from flare.checking import check_submission
-from flare.console import _fitting
-from flare.errors import FlareError, SubmissionError, UploadError
-from flare.results import metrics_json
-from flare.unpacking import find_label_maps_in_tar, unpack_zip
+from flare.cli.console import _fitting
+from flare.common.errors import FlareError, SubmissionError, UploadError
+from flare.evaluation.check import check_submission
+from flare.evaluation.submission.unpacking import find_label_maps_in_tar, unpack_zip
+from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
 
 SECONDS = 30

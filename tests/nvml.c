@@ -1,4 +1,4 @@
-/* Speaks NVML's C interface for one made-up GPU, for tests of flare/gpu.py.
+/* Speaks NVML's C interface for one made-up GPU, for tests of flare/measuring/sampling/gpu.py.
 
    The file that FAKE_NVML names holds, in MB: total, reserved and allocated memory; then
    the ID of a process that uses the GPU, or 0; whether MIG is on; and the reasons why

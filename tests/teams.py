@@ -12,7 +12,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from flare.guard import KEY_START, new_key
+from flare.measuring.cleanup import KEY_START, new_key
 from tests.builders import ROOT, run_flare
 
 BASE = f"flare-test-team-base-{os.getpid()}"

@@ -1,136 +1,90 @@
-"""The order of the modules is the order in which data flows."""
+"""The house: which room may use which."""
 
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
 
 import flare
 from tests.builders import ROOT
 
-MODULES = (
-    "_version",
-    "names",
-    "errors",
-    "files",
-    "schema",
-    "challenge",
-    "rulebook",
-    "arrays",
-    "occupancy",
-    "streams",
-    "header",
-    "nifti",
-    "textheaders",
-    "labelmaps",
-    "placement",
-    "ctvalues",
-    "organfiles",
-    "submission",
-    "jobs",
-    "areas",
-    "surfels",
-    "metrics",
-    "scoring",
-    "workers",
-    "results",
-    "resources",
-    "evaluation",
-    "unpacking",
-    "checking",
-    "synthetic",
-    "phases",
-    "leaderboard",
-    "download",
-    "upload",
-    "rehearsal",
-    "shim",
-    "layers",
-    "imagetar",
-    "imagejson",
-    "imagechecks",
-    "archive",
-    "repack",
-    "disk",
-    "emptyimage",
-    "engine",
-    "weaknesses",
-    "hostload",
-    "lock",
-    "cases",
-    "ledger",
-    "hostrecord",
-    "gpu",
-    "traces",
-    "sampling",
-    "container",
-    "efficiency",
-    "outputs",
-    "status",
-    "guard",
-    "runner",
-    "resultrows",
-    "rollcall",
-    "origins",
-    "teamfolders",
-    "session",
-    "measuring",
-    "rescoring",
-    "plots",
-    "lookalikes",
-    "teams",
-    "decisions",
-    "ranking",
-    "stability",
-    "pairwise",
-    "schemes",
-    "recount",
-    "flags",
-    "analysis",
-    "titles",
-    "methods",
-    "rankfiles",
-    "simulation",
-    "console",
-    "commands",
-    "cli",
-    "__main__",
+LEVELS = (
+    {"common"},
+    {"challenge"},
+    {"results"},
+    {"evaluation", "ranking"},
+    {"measuring"},
+    {"platforms", "reports"},
+    {"cli"},
 )
-"""From first to last; a module imports only from those before it."""
+"""The rooms from left to right; a room imports only from rooms to its left."""
 
 PACKAGE = ROOT / "flare"
+MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def test_every_module_has_its_place():
-    found = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
-
-    assert found == set(MODULES)
+def tree_of(module):
+    return ast.parse(module.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_from_those_before_it(module):
-    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
-    imported = set()
-    for node in ast.walk(tree):
+def rooms_used_by(module):
+    """The rooms of all imports of a module, wherever they stand in it."""
+    rooms = set()
+    for node in ast.walk(tree_of(module)):
+        names = []
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0
+            assert node.level == 0, "imports are absolute"
             assert node.module != "flare", "import from the module that has it"
-            if str(node.module).startswith("flare."):
-                imported.add(str(node.module).removeprefix("flare."))
-        if isinstance(node, ast.Import) and module != "cli":
-            assert not any(alias.name.startswith("flare") for alias in node.names)
+            names = [node.module]
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("flare.")}
+    return rooms
 
-    assert imported <= set(MODULES[: MODULES.index(module)])
+
+def test_the_rooms_are_what_flare_shows():
+    found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+
+    assert found == {*set.union(*LEVELS), "__init__.py", "__main__.py", "py.typed"}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_says_in_its_first_line_what_it_does(module):
-    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("number", range(len(LEVELS)))
+def test_a_room_imports_only_from_rooms_to_its_left(number):
+    left = set().union(*LEVELS[:number])
+    for room in LEVELS[number]:
+        for module in (PACKAGE / room).rglob("*.py"):
+            wrong = rooms_used_by(module) - left - {room}
+            assert not wrong, f"{module.relative_to(ROOT)} imports from {wrong}"
 
-    first = ast.get_docstring(tree).splitlines()[0]
+
+def test_scoring_loads_nothing_of_the_other_wings():
+    code = (
+        "import sys; sys.argv = ['evaluate.py', '--help']\n"
+        "try:\n    import runpy; runpy.run_path('evaluate.py', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print('LOADED', *sys.modules)"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+    loaded = run.stdout.rpartition("LOADED ")[2].split()
+    assert "flare.evaluation.evaluate" in loaded
+    wings = ("flare.measuring", "flare.ranking", "flare.platforms", "flare.reports")
+    others = ("pandas", "SimpleITK", "pynvml")
+    assert [name for name in loaded if name.startswith((*wings, *others))] == []
+
+
+@pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: str(module.relative_to(ROOT))
+)
+def test_a_module_says_in_its_first_line_what_it_is_for(module):
+    first = ast.get_docstring(tree_of(module)).splitlines()[0]
 
     assert first.endswith((".", ":"))
-    assert f"`flare/{module}.py`" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_help_of_the_package_says_what_to_call_for_what():

@@ -8,9 +8,9 @@ import tarfile
 
 import pytest
 
-from flare.archive import read_archive
-from flare.errors import InputError
-from flare.imagechecks import check_script
+from flare.common.errors import InputError
+from flare.measuring.archive.checks import check_script
+from flare.measuring.archive.reading import read_archive
 from tests.builders import run_flare
 
 SCRIPT = b"python predict.py\n"

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from flare.cases import case_of, check_cases, find_archives, find_cases
-from flare.errors import FlareError
+from flare.common.errors import FlareError
+from flare.measuring.cases import case_of, check_cases, find_archives, find_cases
 from tests.builders import case_names, run_flare, write_cases
 
 

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 import flare
-from flare.challenge import (
+from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
     Better,
@@ -22,8 +22,8 @@ from flare.challenge import (
     challenge_summary,
     read_challenge,
 )
-from flare.errors import ChallengeError
-from flare.names import safe
+from flare.common.errors import ChallengeError
+from flare.common.text import safe
 from tests.builders import ORGANS, ROOT, run_flare, run_program
 
 SMALL = """
@@ -314,7 +314,7 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(
         read(FULL.replace(old, new, 1))
 
     assert str(caught.value) == (
-        f"{flare.names.safe(tmp_path / 'mine.toml')}: {problem}."
+        f"{flare.common.text.safe(tmp_path / 'mine.toml')}: {problem}."
         " Every key is explained in docs/challenge-files.md. [G01]"
     )
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import flare
-from flare.checking import check_submission
-from flare.errors import GroundTruthError, InputError
-from flare.names import safe
+from flare.common.errors import GroundTruthError, InputError
+from flare.common.text import safe
+from flare.evaluation.check import check_submission
 from tests.builders import (
     ROOT,
     case_names,
@@ -346,7 +346,7 @@ def test_it_runs_where_posix_modules_are_missing(predictions, images):
         "    sys.modules[name] = None\n"
         "for name in ('sysconf', 'sched_getaffinity', 'fork', 'getppid'):\n"
         "    delattr(os, name)\n"
-        "from flare.cli import main\n"
+        "from flare.cli.main import main\n"
         "sys.exit(main(['check', *sys.argv[1:]]))\n"
     )
     run = subprocess.run(
@@ -391,8 +391,8 @@ def test_the_wheel_holds_no_label_map(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
 
-    assert "flare/checking.py" in names
-    assert "flare/challenges/flare22.toml" in names
+    assert "flare/evaluation/check.py" in names
+    assert "flare/challenge/editions/flare22.toml" in names
     suffixes = (".nii.gz", ".nii", ".mha", ".nrrd", ".gz", ".zip")
     assert not [name for name in names if name.lower().endswith(suffixes)]
     assert {name.split("/")[0] for name in names} == {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from flare.cli import COMMANDS, _parser, commands_text, main
+from flare.cli.main import COMMANDS, _parser, commands_text, main
 from tests.builders import ROOT, run_flare
 
 
@@ -155,7 +155,7 @@ def test_pictures_need_matplotlib_before_anything_is_measured(
     monkeypatch, capfd, tmp_path, is_checkout, remedy
 ):
     """Neither the archive nor the images are there: they are not looked at."""
-    monkeypatch.setattr("flare.plots._ROOT", ROOT if is_checkout else tmp_path)
+    monkeypatch.setattr("flare.reports.plots.is_checkout", lambda: is_checkout)
 
     status = main(
         ["measure", "no.tar.gz", "--images", "no", "--output", "no", "--plots"]

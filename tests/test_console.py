@@ -13,11 +13,16 @@ from unicodedata import east_asian_width
 
 import pytest
 
-from flare import console
-from flare.errors import MESSAGE_LIMIT, InputError, MissingCasesError, StoppedError
-from flare.scoring import CaseScore
-from flare.submission import CasePair
-from flare.workers import Attempt
+from flare.cli import console
+from flare.common.errors import (
+    MESSAGE_LIMIT,
+    InputError,
+    MissingCasesError,
+    StoppedError,
+)
+from flare.evaluation.scoring.case import CaseScore
+from flare.evaluation.scoring.pool import Attempt
+from flare.evaluation.submission.folder import CasePair
 from tests.builders import ROOT
 
 
@@ -101,8 +106,8 @@ VERBATIM = "# the content of a file, which somebody may copy"
 
 def log_text():
     """A command that prints a text, and the content of a file."""
-    logging.getLogger("flare.commands").info("%s", TEXT)
-    logging.getLogger("flare.commands").info(VERBATIM, extra=console.VERBATIM)
+    logging.getLogger("flare.cli.commands").info("%s", TEXT)
+    logging.getLogger("flare.cli.commands").info(VERBATIM, extra=console.VERBATIM)
 
 
 def test_on_a_terminal_lines_are_broken_between_words(monkeypatch):
@@ -204,7 +209,7 @@ def test_a_fork_that_is_terminated_before_it_has_a_handler_ends(tmp_path):
     """Python ignores what is raised while it sets up a fork: it must not rely on it."""
     program = """
 import os, signal
-from flare.console import run_command
+from flare.cli.console import run_command
 
 def command():
     # As a signal that comes while Python sets the fork up.
@@ -225,7 +230,7 @@ raise SystemExit(run_command(command))
 
 DRAW = """
 import sys
-from flare.console import MeasuringProgress, show_progress
+from flare.cli.console import MeasuringProgress, show_progress
 progress = MeasuringProgress(clock=lambda: 0.0)
 for number in (1, 2, 3):
     progress(sys.argv[1], "thx_0001", "wrong output", number, 3)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flare.cli import main
-from flare.container import Limits, create_command
+from flare.cli.main import main
+from flare.measuring.container import Limits, create_command
 
 
 def command(environment=(), **limits):

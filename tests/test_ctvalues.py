@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.checking import check_submission
+from flare.evaluation.check import check_submission
 from tests.builders import run_flare, write_nifti
 
 FLARE21 = flare.read_challenge("flare21")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flare import disk
-from flare.disk import SPARE_BYTES, SPARE_FILES, DiskWatch, Room
+from flare.measuring import disk
+from flare.measuring.disk import SPARE_BYTES, SPARE_FILES, DiskWatch, Room
 
 GIB = 2**30
 

@@ -14,8 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flare.download import Evaluation, _folders, choose, read_token
-from flare.errors import PlatformError
+from flare.common.errors import PlatformError
+from flare.platforms.grandchallenge.download import (
+    Evaluation,
+    _folders,
+    choose,
+    read_token,
+)
 from tests.builders import run_flare
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge import challenge_names
-from flare.errors import GroundTruthError
-from flare.results import metrics_json
+from flare.challenge.rules import challenge_names
+from flare.common.errors import GroundTruthError
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
 
 CHALLENGES = ROOT / "flare" / "challenges"

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from flare.challenge import MaxMemory
-from flare.container import ContainerRun
-from flare.efficiency import (
+from flare.challenge.rules import MaxMemory
+from flare.common.errors import MeasurementError, OutputError
+from flare.measuring.container import ContainerRun
+from flare.results.efficiency_csv import (
     VALUES,
     CaseRecord,
     RunStatus,
@@ -16,8 +17,7 @@ from flare.efficiency import (
     record_of,
     write_records,
 )
-from flare.errors import MeasurementError, OutputError
-from flare.traces import Sample, Trace
+from flare.results.traces_csv import Sample, Trace
 
 
 def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
@@ -119,7 +119,7 @@ def test_without_a_gpu_there_is_no_memory_of_one():
 
 
 @pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("status", set(RunStatus) - {RunStatus.OK})
+@pytest.mark.parametrize("status", [s for s in RunStatus if s is not RunStatus.OK])
 def test_a_run_that_failed_cannot_have_a_value(status, name):
     with pytest.raises(ValueError, match="but has values"):
         CaseRecord(case="c", status=status, **{name: 1.0})

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from flare.emptyimage import HOLD, NOTHING, image_tar
+from flare.measuring.empty_image import HOLD, NOTHING, image_tar
 
 pytestmark = pytest.mark.skipif(
     (platform.system(), platform.machine()) != ("Linux", "x86_64"),

@@ -10,12 +10,12 @@ import textwrap
 
 import pytest
 
-from flare import engine as engine_module
-from flare.archive import read_archive
-from flare.engine import Engine
-from flare.errors import ArchiveError, EngineError
-from flare.repack import write_image
-from flare.runner import load_image
+from flare.common.errors import ArchiveError, EngineError
+from flare.measuring import engine as engine_module
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.archive.repack import write_image
+from flare.measuring.engine import Engine
+from flare.measuring.image import load_image
 from tests.builders import ROOT
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"

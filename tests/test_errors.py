@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from flare import errors, names
+from flare.common import errors
+from flare.common import text as names
 
 EXAMPLES = (
     errors.JobError("case 7 of 100", "the algorithm wrote no image"),

@@ -14,10 +14,12 @@ import pytest
 import SimpleITK as sitk
 
 import flare
-from flare.challenge import challenge_text
-from flare.cli import version_text
-from flare.errors import DemonstrationSetError, GroundTruthError, InputError
-from flare.evaluation import check_references, references_table, source_commit
+from flare.challenge.rules import challenge_text
+from flare.cli.main import version_text
+from flare.common.errors import DemonstrationSetError, GroundTruthError, InputError
+from flare.common.text import safe
+from flare.common.version import source_commit
+from flare.evaluation.evaluate import check_references, references_table
 from tests.builders import (
     AFFINE,
     ORGANS,
@@ -1052,7 +1054,7 @@ def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        f"{flare.names.safe(tmp_path / 'file')}: metrics.json cannot be written here"
+        f"{safe(tmp_path / 'file')}: metrics.json cannot be written here"
         " (file exists). Make the folder writable; with docker run, mount one of yours"
         ' with -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)". [H02]\n'
     )
@@ -1164,7 +1166,7 @@ def test_the_program_has_three_names_and_a_version():
 
 
 def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
-    monkeypatch.setattr("flare.cli.source_commit", lambda: "unknown")
+    monkeypatch.setattr("flare.cli.main.source_commit", lambda: "unknown")
 
     assert version_text() == f"flare {flare.__version__}"
 
@@ -1185,14 +1187,14 @@ def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
 def test_nothing_that_libraries_print_reaches_stderr(predictions, ground_truth, output):
     """Whatever writes to file descriptor 2 while we run writes to the log."""
     program = f"""
-import os, sys, warnings, flare.cli, flare.evaluation
-check = flare.evaluation.check_headers
+import os, sys, warnings, flare.cli.main, flare.evaluation.evaluate
+check = flare.evaluation.evaluate.check_headers
 def noisy(*arguments):
     os.write(2, b"from C++\\n")
     print("from Python", file=sys.stderr)
     warnings.warn("a warning")
     return check(*arguments)
-flare.evaluation.check_headers = noisy
+flare.evaluation.evaluate.check_headers = noisy
 sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1209,10 +1211,10 @@ def test_a_fault_of_ours_is_one_line_with_the_traceback_in_the_log(
     predictions, ground_truth, output
 ):
     program = f"""
-import sys, flare.cli, flare.evaluation
+import sys, flare.cli.main, flare.evaluation.evaluate
 def broken(*arguments):
     raise KeyError("a bug")
-flare.evaluation.check_headers = broken
+flare.evaluation.evaluate.check_headers = broken
 sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1222,7 +1224,7 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in evaluation.py);"
+        "Internal error in the evaluation (KeyError in evaluate.py);"
         " the organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout
@@ -1231,10 +1233,10 @@ sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output"
 
 def test_too_little_memory_is_said(predictions, ground_truth, output):
     program = f"""
-import sys, flare.cli, flare.workers
+import sys, flare.cli.main, flare.evaluation.scoring.pool
 def hungry(*arguments):
     raise MemoryError
-flare.workers.score_case = hungry
+flare.evaluation.scoring.pool.score_case = hungry
 sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}, "--workers", "2"]))
 """

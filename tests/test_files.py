@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flare.errors import OutputError
-from flare.files import csv_text, write_whole
-from flare.names import cell_text, csv_cell, printable
+from flare.common.errors import OutputError
+from flare.common.files import csv_text, write_whole
+from flare.common.text import cell_text, csv_cell, printable
 
 
 def test_a_file_is_written_with_its_folders(tmp_path):

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from flare.challenge import Better, RankedMetric
-from flare.flags import find_flags
-from flare.ranking import Rules, board_of, rank_teams
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import Rules, board_of, rank_teams
+from flare.ranking.robustness.flags import find_flags
 from tests.test_ranking import DSC, TIME, make_table
 
 RULES = Rules(metrics=(DSC, TIME))

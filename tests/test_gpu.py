@@ -11,15 +11,15 @@ import sys
 
 import pytest
 
-from flare.errors import DeviceError
-from flare.gpu import MemoryReading, open_gpu
+from flare.common.errors import DeviceError
+from flare.measuring.sampling.gpu import MemoryReading, open_gpu
 from tests.builders import ROOT
 from tests.conftest import need_tool
 
 READ = """
 import dataclasses, json, sys
-from flare.errors import DeviceError
-from flare.gpu import open_gpu
+from flare.common.errors import DeviceError
+from flare.measuring.sampling.gpu import open_gpu
 try:
     with open_gpu(sys.argv[1]) as gpu:
         found = {
@@ -36,8 +36,8 @@ print(json.dumps(found))
 
 SAMPLE = """
 import json, os, sys, time
-from flare.gpu import open_gpu
-from flare.sampling import Probe, Sampler
+from flare.measuring.sampling.gpu import open_gpu
+from flare.measuring.sampling.sampler import Probe, Sampler
 from pathlib import Path
 script = Path(os.environ["FAKE_NVML"])
 with open_gpu("0") as gpu:

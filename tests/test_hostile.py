@@ -345,16 +345,16 @@ def test_a_file_that_changes_while_it_is_read(
 ):
     """After its header has been checked, and before its voxels are read."""
     code = (
-        "import os, sys, flare.evaluation\n"
+        "import os, sys, flare.evaluation.evaluate\n"
         "from pathlib import Path\n"
         "from tests.builders import organ_boxes, write_nifti\n"
-        "from flare.cli import main\n"
-        "score = flare.evaluation.score_cases\n"
+        "from flare.cli.main import main\n"
+        "score = flare.evaluation.evaluate.score_cases\n"
         "def score_cases(*arguments, **options):\n"
         f"    path = Path({str(predictions)!r}, '{CASE}.nii.gz')\n"
         f"    {CHANGES[change]}\n"
         "    return score(*arguments, **options)\n"
-        "flare.evaluation.score_cases = score_cases\n"
+        "flare.evaluation.evaluate.score_cases = score_cases\n"
         "sys.exit(main(['evaluate', *sys.argv[1:]]))\n"
     )
 

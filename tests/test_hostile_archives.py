@@ -9,8 +9,8 @@ import tarfile
 import pytest
 from backports import zstd
 
-from flare import imagetar
-from flare.archive import read_archive
+from flare.measuring.archive import image_tar as imagetar
+from flare.measuring.archive.reading import read_archive
 from tests.test_archive import FILES, configuration, findings, save, tar
 
 OTHER = b'[{"Config": "x", "RepoTags": ["victim:latest"], "Layers": []}]'

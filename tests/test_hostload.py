@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from flare import hostload
-from flare.errors import InputError
-from flare.hostload import Caches, busy_s, choose_caches, empty_caches, is_busy
+from flare.common.errors import InputError
+from flare.measuring import host_load as hostload
+from flare.measuring.host_load import (
+    Caches,
+    busy_s,
+    choose_caches,
+    empty_caches,
+    is_busy,
+)
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

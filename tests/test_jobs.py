@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge import AlgorithmRules
-from flare.errors import ChallengeError, GroundTruthError, JobsFileError
-from flare.results import metrics_json
+from flare.challenge.rules import AlgorithmRules
+from flare.common.errors import ChallengeError, GroundTruthError, JobsFileError
+from flare.results.metrics_json import metrics_json
 from tests.builders import (
     ROOT,
     case_names,

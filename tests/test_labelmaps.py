@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import DamagedFileError, FileFormatError, FractionError, InputError
-from flare.header import Grid
-from flare.labelmaps import (
+from flare.common.errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    InputError,
+)
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import (
     PIECE_BYTES,
     case_name,
     read_grid,

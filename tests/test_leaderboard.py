@@ -6,9 +6,20 @@ import sys
 
 import pytest
 
-from flare.errors import MetricsFileError
-from flare.leaderboard import Result, find_differences, rank_results, read_result
-from flare.phases import Column, Order, Phase, ResultDisplay, ScoringMethod
+from flare.common.errors import MetricsFileError
+from flare.platforms.grandchallenge.leaderboard import (
+    Result,
+    find_differences,
+    rank_results,
+    read_result,
+)
+from flare.platforms.grandchallenge.phase import (
+    Column,
+    Order,
+    Phase,
+    ResultDisplay,
+    ScoringMethod,
+)
 from tests.builders import ROOT
 
 SCORE = "m.dsc"

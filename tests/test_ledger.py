@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from flare.errors import MeasurementError, OutputError
-from flare.ledger import Entry, read_ledger, register
-from flare.names import safe
+from flare.common.errors import MeasurementError, OutputError
+from flare.common.text import safe
+from flare.results.ledger import Entry, read_ledger, register
 
 FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
 

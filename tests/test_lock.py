@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from flare import lock
-from flare.errors import MeasurementError, OutputError
-from flare.lock import FolderLock
-from flare.names import safe
+from flare.common import lock
+from flare.common.errors import MeasurementError, OutputError
+from flare.common.lock import FolderLock
+from flare.common.text import safe
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare import surfels
-from flare.arrays import Memory
-from flare.metrics import compare_labels
+from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics.agreement import compare_labels
+from flare.evaluation.metrics.arrays import Memory
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 EXACT = 1e-12

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from flare import occupancy
-from flare.occupancy import find_labels
+from flare.evaluation.metrics import occupancy
+from flare.evaluation.metrics.occupancy import find_labels
 
 
 def span(occupied):

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge import Organ
-from flare.errors import MeasurementError, RankingError
-from flare.hostrecord import Record
-from flare.names import safe
-from flare.rulebook import scoring_rules
-from flare.teams import read_results
+from flare.challenge.rulebook import scoring_rules
+from flare.challenge.rules import Organ
+from flare.common.errors import MeasurementError, RankingError
+from flare.common.text import safe
+from flare.ranking.teams import read_results
+from flare.results.measurement_json import Record
 from tests.test_ranking import write_team
 
 FLARE21 = flare.read_challenge("flare21")

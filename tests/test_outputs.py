@@ -6,9 +6,9 @@ import tarfile
 
 import pytest
 
-from flare.engine import Engine
-from flare.errors import EngineError
-from flare.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
+from flare.common.errors import EngineError
+from flare.measuring.engine import Engine
+from flare.measuring.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
 
 MOST_BYTES = 1000
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from flare.challenge import Better, RankedMetric
-from flare.pairwise import compare_pairs, filled
-from flare.ranking import Board, Rules, board_of
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import Board, Rules, board_of
+from flare.ranking.robustness.pairs import compare_pairs, filled
 from tests.test_ranking import DSC, TIME, make_table
 
 

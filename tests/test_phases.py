@@ -12,10 +12,10 @@ import sys
 import pytest
 
 import flare
-from flare.challenge import challenge_names, challenge_text
-from flare.errors import PhaseSettingsError
-from flare.names import safe
-from flare.phases import (
+from flare.challenge.rules import challenge_names, challenge_text
+from flare.common.errors import PhaseSettingsError
+from flare.common.text import safe
+from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
     is_rankable,
@@ -24,7 +24,7 @@ from flare.phases import (
     settings_for,
     value_at,
 )
-from flare.results import metrics_json
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
 SETTINGS = ROOT / "phase-settings.json"

@@ -4,8 +4,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.header import Grid
-from flare.placement import (
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.placement import (
     COPY_HEADER,
     PAD,
     RESAMPLE,

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.analysis import analyse
-from flare.decisions import CaseDecision, Decisions
-from flare.errors import OutputError
-from flare.origins import Origin
-from flare.rankfiles import analysis_text, write_analysis
-from flare.ranking import MissingRule, Rules, Ties, rules_of
-from flare.rollcall import RollCall
+from flare.common.errors import OutputError
+from flare.ranking.decisions import CaseDecision, Decisions
+from flare.ranking.rank import analyse
+from flare.ranking.ranks import MissingRule, Rules, Ties, rules_of
+from flare.reports.ranking.files import analysis_text, write_analysis
+from flare.results.origins import Origin
+from flare.results.roll_call import RollCall
 from tests.test_ranking import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 
@@ -300,7 +300,7 @@ def test_methods_of_flare22():
 
 
 def flare_methods(analysis):
-    from flare.methods import methods_text
+    from flare.reports.ranking.methods import methods_text
 
     return methods_text(analysis)
 

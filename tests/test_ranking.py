@@ -10,17 +10,17 @@ from fractions import Fraction
 import pytest
 
 import flare
-from flare.challenge import Better, RankedMetric
-from flare.decisions import apply_decisions, read_decisions
-from flare.errors import RankingError
-from flare.ranking import (
+from flare.challenge.rules import Better, RankedMetric
+from flare.common.errors import RankingError
+from flare.ranking.decisions import apply_decisions, read_decisions
+from flare.ranking.ranks import (
     MissingRule,
     Rules,
     Ties,
     rank_teams,
     rules_of,
 )
-from flare.teams import ResultTable, read_results
+from flare.ranking.teams import ResultTable, read_results
 from tests.builders import run_flare
 from tests.oracles import naive_ranks
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from flare.challenge import Better, RankedMetric
-from flare.ranking import MissingRule, Rules, Ties, board_of
-from flare.recount import fewest_withdrawals, recount
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import MissingRule, Rules, Ties, board_of
+from flare.ranking.robustness.recount import fewest_withdrawals, recount
 from tests.oracles import naive_ranks
 from tests.test_pairwise import one_metric
 from tests.test_ranking import DSC, make_table

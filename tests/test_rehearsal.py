@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.errors import EngineError
-from flare.phases import Phase, read_phase
-from flare.rehearsal import (
+from flare.common.errors import EngineError
+from flare.platforms.grandchallenge.phase import Phase, read_phase
+from flare.platforms.grandchallenge.rehearse import (
     Run,
     image_settings,
     instance_of,

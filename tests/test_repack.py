@@ -9,9 +9,9 @@ import tarfile
 
 import pytest
 
-from flare.archive import read_archive
-from flare.errors import ArchiveError
-from flare.repack import write_image
+from flare.common.errors import ArchiveError
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.archive.repack import write_image
 from tests.builders import ROOT
 from tests.test_archive import FILES, save, tar
 

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from flare.challenge import read_challenge
-from flare.efficiency import CaseRecord, RunStatus, write_records
-from flare.errors import InputError
-from flare.measuring import evaluate_team, team_table
-from flare.rescoring import rescore
+from flare.challenge.rules import read_challenge
+from flare.common.errors import InputError
+from flare.measuring.measure import evaluate_team, team_table
+from flare.measuring.rescore import rescore
+from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from tests.builders import ROOT, organ_boxes, run_flare, write_cases
 
 CASES = ("case_1", "case_2")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.resources import available_bytes, available_cpus, default_workers
+from flare.common.machine import available_bytes, available_cpus, default_workers
 
 
 @pytest.fixture
@@ -88,7 +88,9 @@ def test_without_a_limit_the_computers_memory_counts(write_group, files):
     ],
 )
 def test_workers_fit_cpus_and_memory(monkeypatch, cpus, mebibytes, voxels, workers):
-    monkeypatch.setattr("flare.resources.available_cpus", lambda: cpus)
-    monkeypatch.setattr("flare.resources.available_bytes", lambda: mebibytes * 2**20)
+    monkeypatch.setattr("flare.common.machine.available_cpus", lambda: cpus)
+    monkeypatch.setattr(
+        "flare.common.machine.available_bytes", lambda: mebibytes * 2**20
+    )
 
     assert default_workers(voxels) == workers

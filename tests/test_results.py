@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.errors import OutputError
-from flare.results import (
+from flare.common.errors import OutputError
+from flare.evaluation.scoring.case import CaseScore, OrganScore
+from flare.results.metrics_json import (
     Provenance,
     Results,
     metrics_json,
@@ -17,7 +18,6 @@ from flare.results import (
     statistics,
     write_metrics,
 )
-from flare.scoring import CaseScore, OrganScore
 from tests.builders import ORGANS
 
 PROVENANCE = Provenance(
@@ -193,7 +193,7 @@ def test_an_output_that_is_a_file_is_told(tmp_path):
         prepare_output(tmp_path / "file")
 
     assert caught.value.finding == (
-        f"{flare.names.safe(tmp_path / 'file')}:"
+        f"{flare.common.text.safe(tmp_path / 'file')}:"
         " metrics.json cannot be written here (file exists)"
     )
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from flare.errors import RankingError
-from flare.teams import read_results
+from flare.common.errors import RankingError
+from flare.ranking.teams import read_results
 from tests.builders import run_flare
 from tests.test_ranking import write_table, write_team
 

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 import flare
-from flare.challenge import Challenge, challenge_names
-from flare.rulebook import (
+from flare.challenge.rulebook import (
     NOT_READ,
     READ,
     measuring_rules,
@@ -14,6 +13,7 @@ from flare.rulebook import (
     rules_digest,
     scoring_rules,
 )
+from flare.challenge.rules import Challenge, challenge_names
 
 TEXT = """
 name = "Thorax"

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from flare.errors import DeviceError
-from flare.gpu import DeviceState, MemoryReading
-from flare.sampling import ControlGroup, Probe, Sampler, collect
+from flare.common.errors import DeviceError
+from flare.measuring.sampling.gpu import DeviceState, MemoryReading
+from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
 from tests.builders import wait_until
 
 
@@ -195,7 +195,7 @@ def test_nothing_ends_the_sampler_unnoticed():
 
 
 def test_a_driver_that_hangs_is_noticed(monkeypatch):
-    monkeypatch.setattr("flare.sampling.JOIN_S", 0.05)
+    monkeypatch.setattr("flare.measuring.sampling.sampler.JOIN_S", 0.05)
     release = threading.Event()
 
     class Hanging(ScriptedGpu):

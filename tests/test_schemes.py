@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from flare.pairwise import compare_pairs
-from flare.ranking import Average, MissingRule, Rules, Ties, board_of
-from flare.schemes import (
+from flare.ranking.ranks import Average, MissingRule, Rules, Ties, board_of
+from flare.ranking.robustness.pairs import compare_pairs
+from flare.ranking.robustness.schemes import (
     aggregate_ranks,
     choices,
     other_schemes,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge import (
+from flare.challenge.rules import (
     AbsentOrgans,
     GridComparison,
     GridRules,
@@ -15,23 +15,23 @@ from flare.challenge import (
     UnknownLabels,
     ZRange,
 )
-from flare.errors import (
+from flare.common.errors import (
     DamagedFileError,
     GridPositionError,
     GridSizeError,
     GroundTruthError,
     LabelError,
 )
-from flare.header import Grid
-from flare.labelmaps import LabelMap
-from flare.occupancy import find_labels
-from flare.scoring import (
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.scoring.case import (
     check_headers,
     ignored_labels_text,
     score_case,
     score_labels,
 )
-from flare.submission import CasePair, LabelMapFile
+from flare.evaluation.submission.folder import CasePair, LabelMapFile
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
 FLARE21 = flare.read_challenge("flare21")

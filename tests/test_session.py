@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare import session
-from flare.efficiency import RunStatus
-from flare.session import Session, log_text
+from flare.measuring import team as session
+from flare.measuring.team import Session, log_text
+from flare.results.efficiency_csv import RunStatus
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from flare.errors import OutputError, RankingError
-from flare.simulation import write_simulation
+from flare.common.errors import OutputError, RankingError
+from flare.ranking.simulation import write_simulation
 from tests.builders import ROOT, run_flare
 from tests.test_ranking import FLARE21, FLARE22
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from flare.challenge import Better, RankedMetric
-from flare.ranking import Rules, Ties, board_of, rank_teams
-from flare.stability import _spread, bootstrap, kendall_tau
-from flare.teams import ResultTable, read_results
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import Rules, Ties, board_of, rank_teams
+from flare.ranking.robustness.bootstrap import _spread, bootstrap, kendall_tau
+from flare.ranking.teams import ResultTable, read_results
 from tests.builders import run_flare
 from tests.test_ranking import DSC, ROWS, make_table, write_table
 

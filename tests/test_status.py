@@ -6,12 +6,12 @@ from dataclasses import replace
 import nibabel
 import pytest
 
-from flare.challenge import read_challenge
-from flare.container import ContainerRun
-from flare.efficiency import RunStatus
-from flare.outputs import Output
-from flare.status import largest_bytes, status_of_output, status_of_run
-from flare.traces import Trace
+from flare.challenge.rules import read_challenge
+from flare.measuring.container import ContainerRun
+from flare.measuring.outputs import Output
+from flare.measuring.status import largest_bytes, status_of_output, status_of_run
+from flare.results.efficiency_csv import RunStatus
+from flare.results.traces_csv import Trace
 from tests.builders import write_cases
 
 RUN = ContainerRun(

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from flare.streams import (
+from flare.common.streams import (
     COMPRESSED_PIECE_BYTES,
     PIECE_BYTES,
     DamagedStreamError,

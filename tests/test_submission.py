@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from flare.errors import (
+from flare.common.errors import (
     DuplicateCasesError,
     FileFormatError,
     FolderError,
@@ -16,7 +16,7 @@ from flare.errors import (
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.submission import (
+from flare.evaluation.submission.folder import (
     find_label_maps,
     find_references,
     is_demonstration,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flare
-from flare.labelmaps import read_label_map
-from flare.synthetic import CASES, SHAPE, write_demonstration
+from flare.evaluation.demonstration import CASES, SHAPE, write_demonstration
+from flare.evaluation.labelmaps.reading import read_label_map
 from tests.builders import ORGANS, ROOT
 
 LABELS = {organ: label for label, organ in ORGANS.items()}

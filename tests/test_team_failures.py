@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare import measuring
-from flare.archive import Archive
-from flare.cases import find_cases
-from flare.challenge import read_challenge
-from flare.container import Limits
-from flare.errors import (
+from flare.challenge.rules import read_challenge
+from flare.common.errors import (
     ArchiveError,
     EngineError,
     GroundTruthError,
     MeasurementError,
 )
-from flare.measuring import measure, write_refused
-from flare.rollcall import read_refused
-from flare.session import Options
+from flare.measuring import measure as measuring
+from flare.measuring.archive.reading import Archive
+from flare.measuring.cases import find_cases
+from flare.measuring.container import Limits
+from flare.measuring.measure import measure, write_refused
+from flare.measuring.team import Options
+from flare.results.roll_call import read_refused
 from tests.builders import write_cases
 
 

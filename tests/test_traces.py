@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from flare.challenge import MaxMemory
-from flare.errors import OutputError
-from flare.traces import Sample, Trace, area, max_memory_mb, write_trace
+from flare.challenge.rules import MaxMemory
+from flare.common.errors import OutputError
+from flare.results.traces_csv import Sample, Trace, area, max_memory_mb, write_trace
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from flare.errors import UploadError
-from flare.unpacking import unpack_zip
+from flare.common.errors import UploadError
+from flare.evaluation.submission.unpacking import unpack_zip
 from tests.builders import case_names, run_flare, write_cases
 
 

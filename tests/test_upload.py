@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flare.errors import UploadError
-from flare.upload import prepare_input
+from flare.common.errors import UploadError
+from flare.platforms.grandchallenge.upload import prepare_input
 from tests.test_jobs import job, write_jobs
 
 INVALID = "Zip file contains invalid paths"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import flare
-from flare.errors import WorkerError
+from flare.common.errors import WorkerError
 from tests.builders import ROOT, case_names, wait_until, write_cases
 
 pytestmark = pytest.mark.skipif(
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = """
 import os, signal, sys, time
-import flare.cli, flare.workers
+import flare.cli.main, flare.evaluation.scoring.pool
 {before}
-real = flare.workers.score_case
+real = flare.evaluation.scoring.pool.score_case
 def score_case(pair, challenge):
     {body}
     return real(pair, challenge)
-flare.workers.score_case = score_case
+flare.evaluation.scoring.pool.score_case = score_case
 sys.exit(flare.cli.main(["evaluate", *sys.argv[1:]]))
 """
 
@@ -173,7 +173,7 @@ def test_one_worker_without_memory_names_the_case_too(
     def hungry(*_):
         raise MemoryError
 
-    monkeypatch.setattr("flare.workers.score_case", hungry)
+    monkeypatch.setattr("flare.evaluation.scoring.pool.score_case", hungry)
 
     with pytest.raises(WorkerError, match=r"^validation_001\.nii\.gz: .* memory"):
         flare.evaluate(predictions, ground_truth, workers=1)
@@ -183,7 +183,7 @@ def test_in_python_the_error_names_the_case(monkeypatch, predictions, ground_tru
     def killed(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("flare.workers.score_case", killed)
+    monkeypatch.setattr("flare.evaluation.scoring.pool.score_case", killed)
 
     with pytest.raises(
         WorkerError, match=r"^validation_001\.nii\.gz: the process that"

@@ -1,0 +1,1 @@
+"""What an edition of FLARE asks for, read from a challenge file."""

@@ -1,0 +1,111 @@
+"""Says what scoring and measuring read of a challenge, and how two challenges differ.
+
+Results remember these rules instead of the bytes of a file: a comment, a name, a weight
+or the metrics of the ranking change no score, and nothing that was measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from flare.challenge.rules import Challenge
+from flare.common.text import listing, safe
+
+Rule = str | int | float | bool | None
+Rules = Mapping[str, Rule]
+"""Values by key; those of an organ have keys such as "tolerance_mm of liver"."""
+
+READ = (
+    *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
+    *("unknown_labels", "grid"),
+)
+"""Fields of a challenge that scoring reads."""
+
+NOT_READ = (
+    *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
+    *("efficiency_gate_dsc", "board"),
+)
+"""Fields of a challenge that change no score."""
+
+
+def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
+    """Everything that the scores of label maps depend on, by key.
+
+    The order of organs is none of it, and neither is a rule that applies to nothing.
+
+    Examples
+    --------
+    >>> from flare.challenge.rules import read_challenge
+    >>> scoring_rules(read_challenge("flare21"))["tolerance_mm of liver"]
+    1.0
+    """
+    rules: dict[str, Rule] = {}
+    for organ in challenge.organs:
+        rules[f"label of {organ.name}"] = organ.label
+        rules[f"tolerance_mm of {organ.name}"] = organ.tolerance_mm
+        rules[f"in_mean of {organ.name}"] = organ.in_mean
+    absent, grid = challenge.absent_organs, challenge.grid
+    unknown, zs = challenge.unknown_labels, challenge.z_range
+    rules |= {
+        "absent_organs.in_both": absent.in_both,
+        "absent_organs.in_prediction": absent.in_prediction,
+        "absent_organs.in_reference": absent.in_reference,
+        "decimals": challenge.decimals,
+        "grid.compare": grid.compare.value,
+        "grid.tolerance_mm": grid.tolerance_mm,
+        "smallest_dsc_for_nsd": challenge.smallest_dsc_for_nsd,
+        "unknown_labels.prediction": unknown.prediction.value,
+        "unknown_labels.reference": unknown.reference.value,
+        "z_range.organs": ", ".join(sorted(zs.organs)),
+        "z_range.top_slice": zs.top_slice.value if zs.organs else "",
+    }
+    return dict(sorted(rules.items()))
+
+
+def measuring_rules(challenge: Challenge) -> dict[str, Rule]:
+    """What measuring a team depends on: the memory that counts, and the labels."""
+    labels = sorted(organ.label for organ in challenge.organs)
+    return {
+        "max_gpu_memory": challenge.max_gpu_memory.value,
+        "labels": ", ".join(map(str, labels)),
+    }
+
+
+def rules_digest(rules: Rules) -> str:
+    """SHA-256 of rules, whatever their order."""
+    text = json.dumps(dict(rules), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rule_differences(before: Rules, now: Rules) -> tuple[str, ...]:
+    """How rules differ, each by its key and values.
+
+    Examples
+    --------
+    >>> rule_differences({"decimals": None, "label of liver": 1}, {"decimals": 4})
+    ('decimals: none, now 4', 'label of liver: 1, now gone')
+    """
+    return tuple(
+        f"{safe(key)}: {_text(before, key, 'new')}, now {_text(now, key, 'gone')}"
+        for key in sorted({*before, *now})
+        if key not in before or key not in now or before[key] != now[key]
+    )
+
+
+def differences_text(before: Rules, now: Rules) -> str:
+    """The same as part of a sentence, which counts what it does not name."""
+    return listing(rule_differences(before, now))
+
+
+def _text(rules: Rules, key: str, absent: str) -> str:
+    """A value as in a challenge file."""
+    if key not in rules:
+        return absent
+    value = rules[key]
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else safe(str(value))

@@ -1,0 +1,402 @@
+"""What a FLARE edition asks for, read from a TOML file: organs, rules, ranked metrics.
+
+A challenge is data. The files in ``flare/challenge/editions/`` are the only place where
+label numbers and tolerances are written; ``docs/challenge-files.md`` explains every
+key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from flare.common.errors import ChallengeError
+from flare.common.schema import build, check
+from flare.common.text import listing, safe, why
+
+STATISTICS = ("mean", "std", "min", "max", "median")
+"""What is said of each metric over all cases; no organ can have such a name."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def _check_name(key: str, value: str) -> None:
+    expected = "lower-case letters, digits and underscores, a letter first"
+    check(_NAME.fullmatch(value) is not None, key, value, expected)
+
+
+def _check_length(key: str, value: float) -> None:
+    check(0 < value < math.inf, key, value, "a length above 0 mm")
+
+
+def _check_share(key: str, value: float) -> None:
+    check(0 <= value <= 1, key, value, "a number from 0 to 1")
+
+
+def _check_unique(table: str, key: str, values: list[Any]) -> None:
+    for number, value in enumerate(values, start=1):
+        first = values.index(value) + 1
+        expected = f"another value than {table}[{first}].{key}"
+        check(first == number, f"{table}[{number}].{key}", value, expected)
+
+
+class UnknownLabels(Enum):
+    """What a label means that is no organ of the challenge."""
+
+    REFUSE = "refuse"
+    """The file is refused."""
+    IGNORE = "ignore"
+    """The voxels count as background."""
+    ZERO = "zero"
+    """The case scores DSC 0 and NSD 0 for every organ."""
+
+
+class GridComparison(Enum):
+    """How strictly the grids of reference and prediction are compared."""
+
+    STRICT = "strict"
+    """The numbers of voxels are equal, and no corner lies elsewhere."""
+    SIZE = "size"
+    """The numbers of voxels are equal; anything else is a warning."""
+
+
+class TopSlice(Enum):
+    """What becomes of the highest slice of a z-range."""
+
+    KEPT = "kept"
+    DROPPED = "dropped"
+    """As in the official scripts, whose slice ends before its upper bound."""
+
+
+class MaxMemory(Enum):
+    """Which value of a trace is its maximum of GPU memory."""
+
+    STABLE = "stable"
+    """The largest that fills more than 2 % of the samples, as in 2021 and 2022."""
+    PLAIN = "plain"
+    """The largest of all, as from 2023 on."""
+
+
+class Better(Enum):
+    """Which end of a metric is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organ:
+    """One structure that is scored."""
+
+    label: int
+    """Value of its voxels, 1 to 255."""
+    name: str
+    """As in the keys of metrics.json: lower case, digits and underscores."""
+    tolerance_mm: float
+    """Tolerance of its NSD."""
+    in_mean: bool = True
+    """Does it count in the DSC and NSD of a case?"""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check(1 <= self.label <= 255, "label", self.label, "1 to 255")
+        _check_name("name", self.name)
+        check(
+            self.name not in STATISTICS,
+            "name",
+            self.name,
+            f"another name than {listing(STATISTICS)}, which metrics.json uses",
+        )
+        _check_length("tolerance_mm", self.tolerance_mm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentOrgans:
+    """DSC and NSD of an organ that one label map, or neither, contains."""
+
+    in_both: float = 1.0
+    """Neither label map has the organ."""
+    in_reference: float = 0.0
+    """The prediction has an organ that is not there."""
+    in_prediction: float = 0.0
+    """The prediction misses the organ."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for key in ("in_both", "in_reference", "in_prediction"):
+            _check_share(key, getattr(self, key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZRange:
+    """Organs that are scored only in the slices where the reference has them."""
+
+    organs: tuple[str, ...] = ()
+    top_slice: TopSlice = TopSlice.KEPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownLabelRules:
+    """What unknown labels mean in the reference and in the prediction."""
+
+    reference: UnknownLabels = UnknownLabels.REFUSE
+    prediction: UnknownLabels = UnknownLabels.REFUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRules:
+    """When two grids count as the same."""
+
+    compare: GridComparison = GridComparison.STRICT
+    tolerance_mm: float = 0.1
+    """How far a corner of the grid may lie from where it should. Honest files of one
+    grid, saved by nibabel and by SimpleITK, differ by 0.03 mm."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_length("tolerance_mm", self.tolerance_mm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedMetric:
+    """One metric of the final ranking."""
+
+    metric: str
+    better: Better
+    weight: float = 1.0
+    """How much its rank counts."""
+    tolerance: float = 0.0
+    """In the metric's unit; up to here a value is as good as none."""
+    trace_tolerance_mb: float = 0.0
+    """Of a metric that is the area under a case's GPU memory: taken off the memory
+    before the area."""
+    decimals: int | None = None
+    """Decimals to which values are rounded before they are ranked."""
+    failed: float | None = None
+    """What a run that failed counts as, where the organisers have published that."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_name("metric", self.metric)
+        check(
+            0 < self.weight <= 1000 and round(self.weight, 4) == self.weight,
+            "weight",
+            self.weight,
+            "a number above 0, at most 1000, with at most four decimals",
+        )
+        for key in ("tolerance", "trace_tolerance_mb"):
+            value = getattr(self, key)
+            check(0 <= value < math.inf, key, value, "a number of at least 0")
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        if self.failed is not None:
+            check(math.isfinite(self.failed), "failed", self.failed, "a number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmRules:
+    """How algorithm submissions are read, which the platform runs itself."""
+
+    input: str = ""
+    """Slug of the image that names the case; empty if jobs have only one."""
+    output: str = ""
+    """Slug of the image that is the label map; empty if jobs have only one."""
+    hide_cases: bool = True
+    """Whether messages say "case 7 of 100", because the images are secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardRules:
+    """What a public leaderboard may tell."""
+
+    decimals: int | None = None
+    """Decimals of all numbers in the metrics.json of ``evaluate``, if it is not told
+    others: full precision gives away volumes of references."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The rules of one challenge."""
+
+    key: str
+    """Name of its file without the extension, as given to ``--challenge``."""
+    name: str
+    """Name for people."""
+    checksum: str
+    """SHA-256 of its file."""
+    organs: tuple[Organ, ...]
+    absent_organs: AbsentOrgans = AbsentOrgans()
+    smallest_dsc_for_nsd: float = 0.0
+    """An organ's NSD is 0 where its DSC is below this."""
+    decimals: int | None = None
+    """Decimals to which each organ's DSC and NSD are rounded, before any mean."""
+    z_range: ZRange = ZRange()
+    unknown_labels: UnknownLabelRules = UnknownLabelRules()
+    grid: GridRules = GridRules()
+    algorithm: AlgorithmRules = AlgorithmRules()
+    board: BoardRules = BoardRules()
+    ranking: tuple[RankedMetric, ...] = ()
+    max_gpu_memory: MaxMemory = MaxMemory.STABLE
+    """What counts as the maximum of GPU memory when a container is measured."""
+    efficiency_gate_dsc: float = 0.0
+    """Other metrics than DSC and NSD count only on cases with at least this DSC."""
+
+    def __post_init__(self) -> None:
+        """Check what belongs together."""
+        check(bool(self.name.strip()), "name", self.name, "a name for people")
+        check(bool(self.organs), "organs", [], "at least one organ")
+        _check_unique("organs", "label", [organ.label for organ in self.organs])
+        _check_unique("organs", "name", [organ.name for organ in self.organs])
+        check(
+            any(organ.in_mean for organ in self.organs),
+            "organs",
+            "without any in_mean",
+            "at least one organ that counts in the mean",
+        )
+        _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
+        _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
+        if self.decimals is not None:
+            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        names = [organ.name for organ in self.organs]
+        for name in self.z_range.organs:
+            expected = f"names of organs: {listing(names)}"
+            check(name in names, "z_range.organs", name, expected)
+        _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
+
+    @property
+    def labels_by_name(self) -> dict[str, int]:
+        """The label of each organ, in the order of the labels."""
+        organs = sorted(self.organs, key=lambda organ: organ.label)
+        return {organ.name: organ.label for organ in organs}
+
+    @property
+    def labels_text(self) -> str:
+        """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
+        names = [f"{label} {name}" for name, label in self.labels_by_name.items()]
+        return ", ".join(["0 background", *names])
+
+
+_UNKNOWN_TEXT = {
+    UnknownLabels.REFUSE: "the file is refused",
+    UnknownLabels.IGNORE: "they count as background",
+    UnknownLabels.ZERO: "the case scores 0",
+}
+_GRID_TEXT = {
+    GridComparison.STRICT: "size, and in position within ",
+    GridComparison.SIZE: "size; a warning tells of positions off by more than ",
+}
+
+
+def challenge_names() -> tuple[str, ...]:
+    """Return the names of the challenges that come with the program."""
+    files = resources.files("flare.challenge.editions").iterdir()
+    return tuple(
+        sorted(file.name[:-5] for file in files if file.name.endswith(".toml"))
+    )
+
+
+def challenge_text(name: str) -> str:
+    """The file of a challenge, to start another one from.
+
+    Raises
+    ------
+    ChallengeError
+        As `read_challenge`.
+    """
+    read_challenge(name)
+    return _read_file(name)[1].decode("utf-8")
+
+
+def challenge_summary(challenge: Challenge) -> str:
+    """Say what a challenge asks for, in a few lines for a person."""
+    organs = sorted(challenge.organs, key=lambda organ: organ.label)
+    width = max(len(organ.name) for organ in organs)
+    lines = [f"{challenge.name} ({challenge.key})", ""]
+    for organ in organs:
+        mean = "" if organ.in_mean else ", not in the means"
+        tolerance = f"tolerance {organ.tolerance_mm:g} mm{mean}"
+        lines.append(f"{organ.label:>5}  {organ.name.ljust(width)}  {tolerance}")
+    absent, zs = challenge.absent_organs, challenge.z_range
+    unknown, grid = challenge.unknown_labels, challenge.grid
+    lines += [
+        "",
+        f"An organ in neither file scores {absent.in_both:g}, only in the prediction"
+        f" {absent.in_reference:g}, only in the reference {absent.in_prediction:g}.",
+        f"Other labels in references: {_UNKNOWN_TEXT[unknown.reference]};"
+        f" in predictions: {_UNKNOWN_TEXT[unknown.prediction]}.",
+        f"Grids must agree in {_GRID_TEXT[grid.compare]}{grid.tolerance_mm:g} mm.",
+    ]
+    if zs.organs:
+        lines.append(
+            f"Scored only where the reference has them, top slice {zs.top_slice.value}:"
+            f" {', '.join(zs.organs)}."
+        )
+    if challenge.smallest_dsc_for_nsd:
+        lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
+    if challenge.decimals is not None:
+        lines.append(f"Values are rounded to {challenge.decimals} decimals.")
+    if challenge.board.decimals is not None:
+        decimals = challenge.board.decimals
+        lines.append(f"For the board, numbers are rounded to {decimals} decimals.")
+    if challenge.ranking:
+        rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
+        lines.append(f"Ranked by {', '.join(rules)}.")
+    if challenge.efficiency_gate_dsc:
+        gate = f"{challenge.efficiency_gate_dsc:g}"
+        lines.append(f"Efficiency counts only where DSC is at least {gate}.")
+    return "\n".join(lines)
+
+
+def _read_file(name: str) -> tuple[Path, bytes]:
+    """Find the file of a challenge, and read it."""
+    if name.endswith(".toml"):
+        source = Path(name)
+    elif name in challenge_names():
+        source = Path(str(resources.files("flare.challenge.editions") / f"{name}.toml"))
+    else:
+        problem = f"no such challenge; there are {listing(challenge_names())}, or give"
+        raise ChallengeError(name, f"{problem} a file that ends in .toml")
+    try:
+        return source, source.read_bytes()
+    except OSError as error:
+        reason = why(error)
+        raise ChallengeError(name, f"cannot be read ({reason})") from error
+
+
+def read_challenge(name: str | Path) -> Challenge:
+    """Read a challenge.
+
+    Parameters
+    ----------
+    name : str or Path
+        One of `challenge_names`, or the path of a TOML file (it ends in ``.toml``).
+
+    Raises
+    ------
+    ChallengeError
+        If there is no such challenge, or its file breaks a rule; the message names
+        the file, the key, the value found and what is allowed.
+    """
+    name = str(name)
+    source, content = _read_file(name)
+    try:
+        values = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
+    given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}
+    try:
+        return build(Challenge, values, **given)
+    except (ValueError, OverflowError) as error:
+        raise ChallengeError(name, str(error)) from error

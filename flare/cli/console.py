@@ -1,0 +1,381 @@
+"""What a run says: the log on stdout, progress, and one line on stderr if it fails.
+
+The platform shows a participant the last line of stderr, and marks a successful run
+that wrote there. Libraries write there too, even from C++. So while a command runs,
+whatever is written to stderr goes to stdout; only the final line goes to the real one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn, TextIO, cast
+from unicodedata import east_asian_width
+
+from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
+from flare.common.places import PACKAGE
+from flare.common.text import safe, wrapped
+from flare.evaluation.scoring.pool import Attempt
+
+_log = logging.getLogger(__name__)
+
+BAR_WIDTH = 30
+"""Characters of the progress bar, where there is room for so many."""
+
+LEAST_BAR = 8
+"""A shorter bar tells nothing, and is left out."""
+
+LEAST_TEXT = 12
+"""So many columns team, case and status need before the time left is told."""
+
+COLUMNS = 80
+"""Of a terminal that does not tell."""
+
+_GAP = "..."
+
+VERBATIM = {"is_verbatim": True}
+"""With a log record: a file's content, which is printed as it is."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+TERMINATED = 143
+"""Exit status after SIGTERM, as shells have it."""
+
+
+class _TerminatedError(BaseException):
+    """Somebody wants us to end: a time limit, or an operator."""
+
+
+class OutcomeError(Exception):
+    """A command has done its work, and what came out is a failure: this line."""
+
+
+def run_command(command: Callable[[], None]) -> int:
+    """Run a command and turn what it raises into an exit status and one line.
+
+    Returns
+    -------
+    int
+        0, or 1 after an error, 130 after Ctrl-C, 143 after SIGTERM. Then stderr has
+        exactly one line, of at most 1,024 characters; else it has none.
+    """
+    _open_closed_streams()
+    with (
+        _stdout_never_fails(),
+        _stderr_to_stdout() as stderr,
+        _log_to_stdout(),
+        _sigterm_raises(),
+    ):
+        status, line = _outcome(command)
+        if line and sys.stdout.isatty():
+            sys.stdout.write("\n")  # leave the line of an unfinished progress bar
+        _flush_stdout()
+        if line:
+            os.write(stderr, f"{_fitting(line)}\n".encode())
+    return status
+
+
+def _outcome(command: Callable[[], None]) -> tuple[int, str]:
+    """Exit status of a command, and the line for stderr."""
+    try:
+        command()
+    except (FlareError, OutcomeError) as error:
+        return 1, str(error)
+    except MemoryError:
+        _log_traceback()
+        return 1, str(WorkerError("The evaluation ran out of memory"))
+    except KeyboardInterrupt as error:
+        return INTERRUPTED, _stopped(error, "The evaluation was interrupted")
+    except _TerminatedError as error:
+        return TERMINATED, _stopped(error, "The evaluation was terminated")
+    except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
+        _log_traceback()
+        where = f"{type(error).__name__} in {_place(error)}"
+        return 1, (
+            f"Internal error in the evaluation ({where});"
+            " the organisers have the log. [X01]"
+        )
+    return 0, ""
+
+
+@contextmanager
+def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
+    """Let whoever stops the program within the block be told this, in its words."""
+    try:
+        yield
+    except (KeyboardInterrupt, _TerminatedError) as error:
+        error.args = (tell(),)
+        raise
+
+
+def _stopped(error: BaseException, problem: str) -> str:
+    """What whoever has stopped the program is told."""
+    told = next((a for a in error.args if isinstance(a, StoppedError)), None)
+    return str(told or StoppedError(problem))
+
+
+def _log_traceback() -> None:
+    """Write the traceback to the log, if there is one to write to."""
+    with suppress(OSError, ValueError):
+        traceback.print_exc(file=sys.stdout)
+
+
+def _place(error: Exception) -> str:
+    """The last file of ours that an error passed, or the file that raised it."""
+    files = [
+        Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    ours = [file for file in files if PACKAGE in file.parents]
+    return (ours or files)[-1].name
+
+
+def _open_closed_streams() -> None:
+    """Let stdout and stderr exist, as they may not under a careless caller."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+class _Log:
+    """A stdout that is no reason to fail: what cannot be written there is lost.
+
+    Not only the log is written there. Before a worker process is forked, and when one
+    ends, `multiprocessing` flushes stdout, and a reader who has left would end the
+    evaluation there. Whatever else a stream has is that of the real one.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, if that can be."""
+        with self._losing():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waits to be written, if that can be."""
+        with self._losing():
+            self._stream.flush()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Go on after an error, without what waits: it would fail again at the end."""
+        try:
+            yield
+        except BlockingIOError:  # a slow reader, who may be back
+            pass
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+
+@contextmanager
+def _stdout_never_fails() -> Iterator[None]:
+    """Let nothing that is written to stdout raise for a while."""
+    real = sys.stdout
+    sys.stdout = cast("TextIO", _Log(real))
+    try:
+        yield
+    finally:
+        sys.stdout = real
+
+
+@contextmanager
+def _stderr_to_stdout() -> Iterator[int]:
+    """Let file descriptor 2 be 1 for a while; yields the real stderr's descriptor."""
+    sys.stderr.flush()
+    real = os.dup(2)
+    try:
+        os.dup2(1, 2)
+        yield real
+    finally:
+        sys.stderr.flush()
+        os.dup2(real, 2)
+        os.close(real)
+
+
+class _TerminalFormatter(logging.Formatter):
+    """Breaks lines between words where the terminal would break them anywhere."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record, in lines that fit."""
+        text = super().format(record)
+        if getattr(record, "is_verbatim", False):
+            return text
+        return wrapped(text, _columns())
+
+
+def fits(table: str) -> bool:
+    """Whether the lines of a table fit on the terminal; anywhere else, they do."""
+    widest = max(map(len, table.splitlines()), default=0)
+    return not sys.stdout.isatty() or widest <= _columns()
+
+
+@contextmanager
+def _log_to_stdout() -> Iterator[None]:
+    """Let this program's log be written to stdout for a while."""
+    logging.raiseExceptions = False  # a closed stdout is no reason to fail
+    log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
+    if sys.stdout.isatty():
+        handler.setFormatter(_TerminalFormatter())
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
+    process = os.getpid()
+
+    def terminate(*_: object) -> NoReturn:
+        if os.getpid() != process:
+            # A worker that was just forked, and has not yet a handler of its own. What
+            # is raised here may be ignored there, and the worker would live for ever.
+            os._exit(TERMINATED)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _flush_stdout() -> None:
+    """Flush stdout; if nobody reads it any more, let Python not complain at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _fitting(line: str) -> str:
+    """A text as one line of valid UTF-8 that the platform keeps whole."""
+    content = " ".join(line.split()).encode("utf-8", "backslashreplace")
+    return content[: MESSAGE_LIMIT - 1].decode("utf-8", "ignore")
+
+
+def _columns() -> int:
+    """How many characters fit on a line of the terminal."""
+    return shutil.get_terminal_size((COLUMNS, 24)).columns
+
+
+def _width(text: str) -> int:
+    """How many columns a text takes: letters of the Far East take two."""
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _shortened(text: str, width: int) -> str:
+    """A text in so many columns, the middle left out if need be."""
+    if _width(text) <= width:
+        return text
+    start, end = "", ""
+    for number in range(len(text)):
+        is_start = number % 2 == 0
+        char = text[number // 2] if is_start else text[-1 - number // 2]
+        if _width(start) + _width(end) + _width(char) + len(_GAP) > width:
+            break
+        start, end = (start + char, end) if is_start else (start, char + end)
+    return f"{start}{_GAP}{end}"[: max(width, 0)]
+
+
+def _bar(done: int, total: int, width: int) -> str:
+    """A progress bar of so many columns, or nothing if that is not enough for one."""
+    width = min(width, BAR_WIDTH + 2) - 2
+    if width < LEAST_BAR:
+        return ""
+    full = width * done // total
+    return f"[{'#' * full}{'.' * (width - full)}]"
+
+
+def show_progress(number: int, total: int, attempt: Attempt) -> None:
+    """Log one finished case; on a terminal, draw a bar instead."""
+    if sys.stdout.isatty():
+        text = f" {number}/{total} cases"
+        bar = _bar(number, total, _columns() - 1 - len(text))
+        line = f"{bar}{text}" if bar else _shortened(text.strip(), _columns() - 1)
+        sys.stdout.write(f"\r{line}" + ("\n" if number == total else ""))
+        sys.stdout.flush()
+        return
+    if attempt.score:
+        outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+    else:
+        outcome = str(attempt.problem or "read")
+    position = f"[{number:0{len(str(total))}}/{total}]"
+    _log.info(
+        "%s %s %s %.2f s", position, safe(attempt.pair.case), outcome, attempt.seconds
+    )
+
+
+class MeasuringProgress:
+    """Tells of each case that was measured, and how long the others may take."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start = clock, clock()
+        self._is_drawn = False
+
+    def __call__(
+        self, team: str, case: str, status: str, number: int, total: int
+    ) -> None:
+        """Log one finished case; on a terminal, draw a bar that fits in one line."""
+        passed = self._clock() - self._start
+        left = passed / number * (total - number)
+        remaining = f"about {left / 60:.0f} min left" if number < total else "done"
+        position = f"[{number:0{len(str(total))}}/{total}]"
+        what = f"{safe(team)} {safe(case)}: {status}"
+        if not sys.stdout.isatty():
+            _log.info("%s %s; %s", position, what, remaining)
+            return
+        # The last column stays free: some terminals begin a new line behind it. What
+        # is least needed goes first: the bar, the middle of the names, the time left.
+        room = _columns() - 1
+        line = f"{position} {what}; {remaining}"
+        bar = _bar(number, total, room - _width(line) - 1)
+        if bar:
+            line = f"{bar} {line}"
+        elif _width(line) > room:
+            ends = [f"; {remaining}", ""]
+            fitting = [end for end in ends if room - len(position + end) > LEAST_TEXT]
+            end = (fitting or ends[1:])[0]
+            names = _shortened(what, room - len(position) - 1 - len(end))
+            line = _shortened(f"{position} {names}{end}", room)
+        end = "\n" if number == total else ""
+        sys.stdout.write(f"\r\x1b[K{line}{end}")
+        sys.stdout.flush()
+        self._is_drawn = number < total
+
+    def clear(self) -> None:
+        """Remove the bar, before something else is written."""
+        if self._is_drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._is_drawn = False

@@ -1,0 +1,1 @@
+"""What any program could use; it knows no challenge, no case and no team."""

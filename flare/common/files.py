@@ -1,0 +1,49 @@
+"""Writes files, each whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from flare.common.errors import OutputError
+from flare.common.text import csv_cell, safe, why
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a text file under another name, and give it its own when it is whole.
+
+    Folders are made if need be.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; what was there before stays.
+    """
+    part = file.with_name(f".{file.name}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8", newline="")
+        part.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        problem = f"{safe(file)}: it cannot be written ({why(error)})"
+        raise OutputError(problem) from error
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""A table as CSV; texts cannot be formulas, numbers stay as they are.
+
+    Examples
+    --------
+    >>> csv_text(["team", "lead"], [["a, b", -1], ["=1+1", None]])
+    'team,lead\n"a, b",-1\n\'=1+1,\n'
+    """
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    for row in (columns, *rows):
+        writer.writerow([csv_cell(c) if isinstance(c, str) else c for c in row])
+    return content.getvalue()

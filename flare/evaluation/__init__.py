@@ -1,0 +1,1 @@
+"""Scores a submission against reference labels: all that the container needs."""

@@ -1,0 +1,281 @@
+"""Checks a submission before it is submitted, in the words of the evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flare.challenge.rules import Challenge
+from flare.common.errors import (
+    EmptyError,
+    FileError,
+    GroundTruthError,
+    InputError,
+    MissingCasesError,
+    SubmissionError,
+    UnexpectedCasesError,
+    problem_lines,
+)
+from flare.common.machine import default_workers
+from flare.common.text import listing, safe
+from flare.evaluation.ct_values import CaseValues, remarks
+from flare.evaluation.evaluate import (
+    OnCase,
+    Prepared,
+    find_files,
+    find_submission,
+    prepare,
+)
+from flare.evaluation.labelmaps.reading import SUFFIX, read_grid, read_label_map
+from flare.evaluation.scoring.case import ignored_labels_text
+from flare.evaluation.scoring.pool import score_cases
+from flare.evaluation.submission.folder import (
+    LabelMapFile,
+    find_label_maps,
+    find_references,
+    match_alone,
+    match_cases,
+)
+from flare.evaluation.submission.jobs import CHANNEL
+
+_IMAGES_REMEDY = (
+    "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"
+    " case."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a check has found."""
+
+    lines: tuple[str, ...]
+    """What is wrong, a line for each kind of problem; none if nothing is."""
+    problems: tuple[SubmissionError, ...] = ()
+    """The same, as errors."""
+    summary: str = ""
+    """What would be scored."""
+    note: str = ""
+    """What names and grids were compared with."""
+    hint: str = ""
+    """What else could be the reason for the problems."""
+    remarks: tuple[str, ...] = ()
+    """What is odd about organs in the CTs, though nothing would be refused."""
+
+
+def check_submission(
+    predictions: Path,
+    challenge: Challenge,
+    *,
+    ground_truth: Path | None = None,
+    images: Path | None = None,
+    workers: int | None = None,
+    on_case: OnCase | None = None,
+    are_jobs_read: bool = True,
+    are_cts_read: bool = False,
+) -> Report:
+    """Look for everything that the evaluation would refuse.
+
+    Parameters
+    ----------
+    predictions : Path
+        What would be zipped.
+    challenge : Challenge
+        Whose rules apply.
+    ground_truth : Path, optional
+        The reference labels, if they are public: names and grids are compared.
+    images : Path, optional
+        The CTs, if the labels are not: the same, as far as CTs tell.
+    workers : int, optional
+        Processes to use; None for as many as CPUs and memory allow.
+    on_case : callable, optional
+        Told of every label map as it has been read.
+    are_jobs_read : bool
+        Whether a predictions.json is taken for the platform's; a team's container may
+        have written one, which means nothing.
+    are_cts_read : bool
+        Whether the voxels of `images` are looked at, for remarks.
+
+    Raises
+    ------
+    OrganiserError
+        If the reference labels are at fault.
+    HostError
+        If a folder or file cannot be read, or memory does not suffice.
+    """
+    try:
+        if ground_truth:
+            references, submitted = find_files(predictions, ground_truth, challenge)
+            prepared = prepare(
+                match_cases(submitted, references, challenge.labels_by_name), challenge
+            )
+            note = "Scores depend on the labels: only an evaluation tells them."
+        elif images:
+            prepared = _prepare_with_images(
+                predictions, images, challenge, are_jobs_read=are_jobs_read
+            )
+            note = "Names and grids are those of the images."
+        else:
+            prepared = _prepare_alone(predictions, challenge)
+            note = (
+                "Whether names and grids are right, and every case is there, is not"
+                " known: add --images with the CTs."
+            )
+    except SubmissionError as error:  # before any file was looked at
+        return Report(lines=(str(error),), problems=(error,))
+    problems = list(prepared.problems)
+    organs: Counter[str] = Counter()
+    unknown: list[tuple[int, ...]] = []
+    values: list[CaseValues] = []
+    attempts = score_cases(
+        prepared.pairs,
+        challenge,
+        workers=workers or default_workers(prepared.largest_voxels),
+        check_only=True,
+        are_cts_read=are_cts_read and images is not None and ground_truth is None,
+    )
+    count = len(prepared.pairs)
+    for number, attempt in enumerate(attempts, start=1):
+        organs.update(attempt.organs)
+        unknown.append(attempt.unknown_labels)
+        if attempt.ct_values:
+            values.append(attempt.ct_values)
+        if attempt.problem:
+            problems.append(attempt.problem)
+        if on_case:
+            on_case(number, count, attempt)
+    if not problems and not organs:
+        problems.append(EmptyError(count))
+    hint = ""
+    if images and not ground_truth:
+        names = (UnexpectedCasesError, MissingCasesError)
+        is_other = any(isinstance(problem, names) for problem in problems)
+        if is_other:
+            hint = (
+                f"Names were compared with {safe(images)}, which has to hold the CTs of"
+                " this phase and no other images."
+            )
+    return Report(
+        lines=problem_lines(problems),
+        problems=tuple(problems),
+        summary="" if problems else summary(challenge, count, organs, unknown),
+        note=note,
+        hint=hint,
+        remarks=() if problems else remarks(values, challenge),
+    )
+
+
+def _prepare_with_images(
+    predictions: Path, images: Path, challenge: Challenge, *, are_jobs_read: bool
+) -> Prepared:
+    """Check names and headers against those of the CTs."""
+    _check_folder(predictions)
+    found = find_images(images)
+    if predictions.resolve() == images.resolve():
+        problem = f"{safe(images)}: these are the predictions as well"
+        raise InputError(problem, "Give the folder of the CTs with --images.")
+    references = [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
+    submitted = (
+        find_submission(predictions, references, challenge)
+        if are_jobs_read
+        else find_label_maps(predictions)
+    )
+    return prepare(
+        match_cases(submitted, references, challenge.labels_by_name), challenge
+    )
+
+
+def find_images(images: Path) -> tuple[LabelMapFile, ...]:
+    """The CTs of a folder, one for each case, whose headers can be read.
+
+    Raises
+    ------
+    InputError
+        If there is none, a case has two, or one is broken.
+    """
+    _check_folder(images)
+    try:
+        files = find_references(images)
+        for file in files:
+            read_grid(file.path, file.name)
+    except (GroundTruthError, FileError) as error:
+        found = error.problem if isinstance(error, GroundTruthError) else error.finding
+        problem = f"{safe(images)}: {found}"
+        raise InputError(problem, _IMAGES_REMEDY) from error
+    return tuple(replace(file, case=file.case.removesuffix(CHANNEL)) for file in files)
+
+
+def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
+    """Check the headers of label maps that there is nothing to compare with."""
+    _check_folder(predictions)
+    submitted = find_submission(predictions, (), challenge)
+    matching = match_alone(submitted, challenge.labels_by_name)
+    problems = list(matching.problems)
+    pairs, voxels = [], [0]
+    for pair in matching.pairs:
+        try:
+            grid = read_grid(pair.prediction.path, pair.prediction.name)
+        except SubmissionError as error:
+            problems.append(error)
+        else:
+            pairs.append(pair)
+            voxels.append(math.prod(grid.shape))
+    return Prepared(
+        pairs=tuple(pairs),
+        problems=tuple(problems),
+        warnings=(),
+        largest_voxels=max(voxels),
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no folder."""
+    if folder.is_dir():
+        return
+    if folder.exists():
+        problem = f"{safe(folder)}: it is a file"
+        raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
+    problem = f"{safe(folder)}: there is no such folder"
+    raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
+
+
+def organs_in(files: Sequence[Path], challenge: Challenge) -> str:
+    """What would be scored of label maps that a container has written.
+
+    Raises
+    ------
+    SubmissionError
+        If one cannot be read.
+    """
+    known = [organ.label for organ in challenge.organs]
+    organs: Counter[str] = Counter()
+    unknown = []
+    for file in files:
+        labels = read_label_map(file, file.name, known)
+        organs.update(o.name for o in challenge.organs if o.label in labels.present)
+        unknown.append(labels.unknown)
+    return summary(challenge, len(files), organs, unknown)
+
+
+def summary(
+    challenge: Challenge,
+    count: int,
+    organs: Mapping[str, int],
+    unknown: Sequence[tuple[int, ...]],
+) -> str:
+    """What would be scored, in a few lines."""
+    names = [organ.name for organ in challenge.organs]
+    width = max(map(len, names))
+    maps, have = ("label map", "It has") if count == 1 else ("label maps", "They have")
+    lines = [f"Checked {count} {maps} by the rules of {challenge.name}. {have}:"]
+    lines += [f"  {name.ljust(width)}  in {organs[name]} of {count}" for name in names]
+    absent = [name for name in names if not organs[name]]
+    if absent:
+        challenge_is = f"is --challenge {challenge.key} the right one?"
+        lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+    ignored = ignored_labels_text(unknown, challenge)
+    if ignored:
+        lines.append(f"{ignored[0].upper()}{ignored[1:]}.")
+    return "\n".join(lines)

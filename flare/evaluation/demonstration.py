@@ -1,0 +1,155 @@
+"""Makes the demonstration set: five small synthetic abdomens and their predictions.
+
+Each case shows one thing that an evaluation has to get right; `CASES` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.challenge.rules import read_challenge
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import SUFFIX, write_label_map
+from flare.evaluation.metrics.arrays import Labels, Mask, Spacing
+from flare.evaluation.submission.folder import DEMONSTRATION_CASE
+
+SEED = 2021
+SHAPE = (32, 96, 120)
+"""Voxels along z, y, x."""
+
+_Point = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blob:
+    """A bumpy ellipsoid. Centre and radii are parts of the field of view: z, y, x."""
+
+    organ: str
+    centre: _Point
+    radii: _Point
+
+
+ABDOMEN = (
+    _Blob(organ="liver", centre=(0.62, 0.45, 0.30), radii=(0.26, 0.30, 0.22)),
+    _Blob(organ="kidney", centre=(0.30, 0.68, 0.28), radii=(0.20, 0.12, 0.08)),
+    _Blob(organ="kidney", centre=(0.33, 0.68, 0.70), radii=(0.20, 0.12, 0.08)),
+    _Blob(organ="spleen", centre=(0.64, 0.55, 0.82), radii=(0.20, 0.20, 0.10)),
+    _Blob(organ="pancreas", centre=(0.46, 0.45, 0.56), radii=(0.09, 0.08, 0.15)),
+)
+"""Where organs are in a person who lies on the back, seen from the feet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One case of the set."""
+
+    shows: str
+    spacing: Spacing
+    absent: str = ""
+    """An organ that neither label map has."""
+    missed: str = ""
+    """An organ that the prediction lacks."""
+    stray: str = ""
+    """An organ of which the prediction has some voxels in a far corner."""
+    offset: _Point = (0.0, 0.0, 0.0)
+    """How far the abdomen is moved, in parts of the field of view."""
+    shift_x: int = 0
+    """If not 0, the prediction is the reference, moved by so many voxels along x."""
+
+
+CASES = (
+    _Case(shows="a missed organ", spacing=(2.5, 0.8, 0.8), missed="pancreas"),
+    _Case(shows="an organ absent from both", spacing=(3.0, 0.7, 0.7), absent="spleen"),
+    _Case(shows="a far false positive", spacing=(2.0, 0.9, 0.9), stray="liver"),
+    _Case(
+        shows="an organ at the border",
+        spacing=(2.5, 0.75, 0.75),
+        offset=(0.2, 0.0, -0.15),
+    ),
+    _Case(shows="a surface exactly 1 mm away", spacing=(1.0, 1.0, 1.0), shift_x=1),
+)
+
+
+def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
+    """Write the demonstration set; yields each file when it is there.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets the folders ``ground-truth``, ``predictions`` and ``images``. The images
+        stand in for CTs: 50 times the label, and noise below 50.
+    seed : int
+        Decides about shapes; equal seeds give equal label maps.
+    """
+    for number, case in enumerate(CASES, start=1):
+        reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))
+        for kind, labels in (("ground-truth", reference), ("predictions", prediction)):
+            file = folder / kind / f"{DEMONSTRATION_CASE.format(number)}{SUFFIX}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_label_map(file, labels, _grid(case.spacing))
+            yield file
+        noise = np.random.default_rng((seed, number, 1)).integers(0, 50, size=SHAPE)
+        file = folder / "images" / f"{DEMONSTRATION_CASE.format(number)}_0000{SUFFIX}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        image = (50 * reference + noise).astype(np.uint8)
+        write_label_map(file, image, _grid(case.spacing))
+        yield file
+
+
+def _grid(spacing: Spacing) -> Grid:
+    """A grid whose x runs to the left, y to the back and z to the head, as in a CT."""
+    size_z, size_y, size_x = spacing
+    return Grid(
+        shape=SHAPE,
+        spacing=spacing,
+        affine=(
+            (-size_x, 0.0, 0.0, SHAPE[2] * size_x / 2),
+            (0.0, -size_y, 0.0, SHAPE[1] * size_y / 2),
+            (0.0, 0.0, size_z, -400.0),
+        ),
+    )
+
+
+def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Labels]:
+    """Reference and prediction of a case."""
+    labels = {organ.name: organ.label for organ in read_challenge("flare21").organs}
+    reference = np.zeros(SHAPE, dtype=np.uint8)
+    prediction = np.zeros(SHAPE, dtype=np.uint8)
+    for blob in ABDOMEN:
+        bumps = random.uniform(0, 2 * np.pi, size=3)
+        if blob.organ != case.absent:
+            mask = _ellipsoid(blob, case.offset, 1.0, bumps)
+            reference[mask] = labels[blob.organ]
+        if blob.organ not in (case.absent, case.missed):
+            error = random.normal(0, 0.01, size=3)
+            offset = tuple(
+                float(a + b) for a, b in zip(case.offset, error, strict=True)
+            )
+            mask = _ellipsoid(blob, offset, random.uniform(0.92, 1.04), bumps)
+            prediction[mask] = labels[blob.organ]
+    if case.shift_x:
+        prediction = np.roll(reference, case.shift_x, axis=2)
+    if case.stray:
+        prediction[:2, :3, -4:] = labels[case.stray]
+    return reference, prediction
+
+
+def _ellipsoid(
+    blob: _Blob, offset: tuple[float, ...], scale: float, bumps: npt.NDArray[np.float64]
+) -> Mask:
+    """The voxels of a blob, moved, scaled, and made bumpy by three waves."""
+    axes = [(np.arange(count) + 0.5) / count for count in SHAPE]
+    z, y, x = np.meshgrid(*axes, indexing="ij", sparse=True)
+    terms = [
+        ((axis - centre - moved) / radius) ** 2 + 0.1 * np.sin(15 * axis + phase)
+        for axis, centre, moved, radius, phase in zip(
+            (z, y, x), blob.centre, offset, blob.radii, bumps, strict=True
+        )
+    ]
+    inside: Mask = terms[0] + terms[1] + terms[2] < scale**2
+    return inside

@@ -1,0 +1,1 @@
+"""Reads label maps, verified to the last byte, and compares their grids."""

@@ -1,0 +1,158 @@
+"""What the header of a label map says: its grid, and how voxels are stored."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import numpy.typing as npt
+
+from flare.common.errors import FileFormatError
+
+ONE_VOLUME = (
+    "Take the argmax over the classes if these are probabilities, and save one 3-D"
+    " label map for each case."
+)
+
+
+ONE_LAYER = (
+    "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
+    " labels of the challenge."
+)
+
+FEW_LAYERS = 4
+"""Segments of 3D Slicer that overlap are spread over a few layers."""
+
+LARGEST_MM = 1e9
+"""No spacing and no position is farther than this; sums of what is could overflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Where voxels are."""
+
+    shape: tuple[int, int, int]
+    """Number of voxels along z, y, x."""
+    spacing: tuple[float, float, float]
+    """Voxel size in mm along z, y, x, as the header's pixdim tells it, not rounded."""
+    affine: tuple[tuple[float, float, float, float], ...]
+    """Three rows that turn voxel (x, y, z, 1) into mm to the right, front and top."""
+
+    @property
+    def size_text(self) -> str:
+        """Numbers of voxels as people write them: along x, y, z."""
+        return " x ".join(str(count) for count in reversed(self.shape))
+
+    def corner_shift(self, other: Grid) -> float:
+        """How far in mm the eight corner voxels lie from those of another grid.
+
+        Grids are compared in this way because a tolerance in mm means the same for
+        every size and orientation: headers of one grid that were written by nibabel
+        and by SimpleITK differ by 1e-4 in their direction, and by 0.03 mm at a corner.
+        """
+        return float(np.linalg.norm(self.corners() - other.corners(), axis=0).max())
+
+    def corners(self, reach: float = 0.0) -> npt.NDArray[np.float64]:
+        """Positions in mm of the eight corners, shape (3, 8).
+
+        Of the corner voxels' centres, or `reach` voxels further out.
+        """
+        ends = [(-reach, count - 1 + reach) for count in reversed(self.shape)]
+        voxels = np.array([(*corner, 1) for corner in itertools.product(*ends)])
+        corners: npt.NDArray[np.float64] = np.array(self.affine) @ voxels.T
+        return corners
+
+    @property
+    def voxel_size(self) -> npt.NDArray[np.float64]:
+        """Voxel size in mm along x, y, z, as the affine tells it."""
+        steps = np.array(self.affine)[:, :3]
+        size: npt.NDArray[np.float64] = np.linalg.norm(steps, axis=0)
+        return size
+
+    @property
+    def origin(self) -> npt.NDArray[np.float64]:
+        """Position of the first voxel in mm."""
+        return np.array(self.affine)[:, 3]
+
+    @property
+    def axes(self) -> str:
+        """Where the axes x, y, z point to, such as LPS: left, back (posterior), top."""
+        affine = np.vstack([np.array(self.affine), (0, 0, 0, 1)])
+        return "".join(code or "?" for code in nib.orientations.aff2axcodes(affine))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a file promises."""
+
+    grid: Grid
+    dtype: np.dtype[Any]
+    """Stored type, in the file's byte order."""
+    slope: float = 1.0
+    intercept: float = 0.0
+    """With the slope, what turns stored values into labels."""
+    voxel_offset: int = 0
+    """Bytes between the end of the header and the first voxel."""
+
+    @property
+    def voxels(self) -> int:
+        """Number of voxels."""
+        return math.prod(self.grid.shape)
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether stored values are not the labels themselves."""
+        return (self.slope, self.intercept) != (1, 0)
+
+
+def check_sizes(sizes: Sequence[int], name: str) -> tuple[int, int, int]:
+    """Numbers of voxels along z, y, x, from those in the order of the file.
+
+    Further axes must have a length of 1, and missing ones count as such.
+
+    Raises
+    ------
+    FileFormatError
+        If there are none, one is not positive, or there are more than three axes.
+    """
+    if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
+        raise FileFormatError(name, "its header has impossible numbers of voxels")
+    if math.prod(sizes[3:]) > 1:
+        shape = " x ".join(str(size) for size in sizes)
+        problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
+        if sizes[0] <= FEW_LAYERS < min(sizes[1:]) and name.lower().endswith(".nrrd"):
+            problem += ": the first are layers of 3D Slicer"
+            raise FileFormatError(name, problem, ONE_LAYER)
+        raise FileFormatError(name, problem, ONE_VOLUME)
+    width, height, depth = [*sizes, 1, 1][:3]
+    return depth, height, width
+
+
+def make_grid(
+    shape: tuple[int, int, int],
+    spacing_xyz: npt.NDArray[np.float64],
+    affine: npt.NDArray[np.float64],
+    name: str,
+) -> Grid:
+    """A grid from the spacing and the affine of a file, of shape (3, 4), in RAS.
+
+    Raises
+    ------
+    FileFormatError
+        If a number is not finite, or is far beyond any patient.
+    """
+    if not (np.isfinite(affine).all() and np.isfinite(spacing_xyz).all()):
+        raise FileFormatError(name, "its header has positions that are not finite")
+    if max(np.abs(affine).max(), np.abs(spacing_xyz).max()) > LARGEST_MM:
+        raise FileFormatError(name, "its header has impossible positions")
+    size_x, size_y, size_z = (float(size) for size in spacing_xyz)
+    return Grid(
+        shape=shape,
+        spacing=(size_z, size_y, size_x),
+        affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
+    )

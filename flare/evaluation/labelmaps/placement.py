@@ -1,0 +1,121 @@
+"""Says how a prediction's grid differs from its reference's, and what to do then."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.labelmaps.grid import Grid
+
+COPY_HEADER = (
+    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
+    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
+)
+RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
+TURN_BACK = (
+    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
+    " not, only its header is wrong: copy the CT's."
+)
+TRANSPOSE = (
+    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
+    " nibabel (x, y, z)."
+)
+PAD = "If it was cropped, pad it back to the size of the CT."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misplacement:
+    """How a grid differs from what was expected."""
+
+    text: str
+    hidden_text: str
+    """The same without numbers, where the images are secret."""
+    remedy: str = ""
+    """What to do in this case; empty for the usual advice."""
+
+
+def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
+    """What is wrong if the numbers of voxels differ; None if they do not."""
+    if found.shape == expected.shape:
+        return None
+    text = f"size is {found.size_text} voxels, expected {expected.size_text}"
+    more, hidden_more, remedy = "", "", ""
+    if _same_place(found, expected):
+        remedy = RESAMPLE
+        if found.axes != expected.axes:
+            more = f"; axes point to {found.axes}, expected {expected.axes}"
+            hidden_more, remedy = "; its axes point elsewhere", TURN_BACK
+    elif found.shape == expected.shape[::-1]:
+        more = hidden_more = ": its axes are reversed"
+        remedy = TRANSPOSE
+    elif _equal_sizes(found, expected) and all(
+        a <= b for a, b in zip(found.shape, expected.shape, strict=True)
+    ):
+        remedy = PAD
+    return Misplacement(
+        text=text + more,
+        hidden_text=f"its size is not that of the CT{hidden_more}",
+        remedy=remedy,
+    )
+
+
+def compare_positions(
+    found: Grid, expected: Grid, tolerance_mm: float
+) -> Misplacement | None:
+    """What is wrong if a grid of the right size lies elsewhere; None if it does not."""
+    shift = found.corner_shift(expected)
+    if shift <= tolerance_mm:
+        return None
+    difference, hidden, remedy = _difference(found, expected)
+    return Misplacement(
+        text=f"it lies up to {shift:.4g} mm off: {difference}",
+        hidden_text=f"it lies elsewhere than the CT: {hidden}",
+        remedy=remedy,
+    )
+
+
+def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:
+    """What makes two grids of one size different, also without numbers; a remedy."""
+    if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
+        text = "its header was lost (voxel size 1, origin 0)"
+        return text, text, COPY_HEADER
+    if found.axes != expected.axes:
+        text = f"axes point to {found.axes}, expected {expected.axes}"
+        if _same_place(found, expected):
+            return f"it was reoriented, {text}", "it was reoriented", TURN_BACK
+        return text, "its axes point elsewhere", ""
+    # What moves the corners most is told.
+    shift = found.corner_shift(expected)
+    steps = np.array(found.shape[::-1]) - 1
+    by_size = math.hypot(*((found.voxel_size - expected.voxel_size) * steps))
+    by_origin = math.hypot(*(found.origin - expected.origin))
+    if by_size >= max(by_origin, shift / 3):
+        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
+        text = f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm"
+        return text, "its voxel size is another one", ""
+    if by_origin >= shift / 3:
+        origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
+        text = f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm"
+        return text, "its origin is another one", ""
+    return "it is rotated", "it is rotated", ""
+
+
+def _equal_sizes(found: Grid, expected: Grid) -> bool:
+    """Whether voxels are equally large."""
+    return np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+
+
+def _same_place(found: Grid, expected: Grid) -> bool:
+    """Whether two grids fill the same box, to a voxel, in whatever order."""
+    first, second = (grid.corners(reach=0.5).T for grid in (found, expected))
+    apart = np.linalg.norm(first[:, np.newaxis] - second, axis=2)
+    largest_voxel = max(found.voxel_size.max(), expected.voxel_size.max())
+    return bool(apart.min(axis=1).max() <= largest_voxel / 2)
+
+
+def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
+    """Numbers for a message, to six digits."""
+    return separator.join(f"{value:.6g}" for value in values)

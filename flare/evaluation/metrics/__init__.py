@@ -1,0 +1,1 @@
+"""DSC and NSD, exact and fast, on numpy arrays alone."""

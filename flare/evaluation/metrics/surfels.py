@@ -1,0 +1,327 @@
+"""Counts the voxels and surfels of one label in two label maps, exactly and fast.
+
+NSD compares surfaces that are made of *surfels*. A surfel sits on a corner of the
+voxel grid, in the middle of eight voxels; which of the eight belong to the organ (its
+*code*, 0 to 255) decides how large the surfel is. The official scripts compute a
+distance transform of each surface, and ask of every surfel whether the other surface
+is within the tolerance. That question has a cheaper answer: the surface of one mask,
+widened by a ball whose radius is the tolerance, either covers a surfel of the other
+mask or does not. Widening is a few shifted ORs, because a ball is a stack of straight
+rows. Nothing is approximated: which offsets belong to the ball is decided by the very
+expression that the distance transform evaluates.
+
+Every mask is held in a flat buffer whose rows and slices end in zeros, so that each
+neighbour, along every axis, is one constant shift of the whole buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.metrics.arrays import Labels, Memory, Spacing
+from flare.evaluation.metrics.occupancy import Occupancy
+
+_Bytes = npt.NDArray[np.uint8]
+_Indices = npt.NDArray[np.intp]
+
+CHUNK_BYTES = 2**20
+"""Masks are built in pieces of about this size, to stay in the CPU's cache."""
+
+DENSE = 16
+"""If more than one of so many corners is a surfel, all are looked at, and not those."""
+
+COUNTED_BYTES = 2**18
+"""How many codes are counted at once: as pairs, in NumPy's integers, they fit into the
+CPU's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A row of the tolerance ball: corners -half_width to +half_width along x."""
+
+    z: int
+    y: int
+    half_width: int
+
+
+@lru_cache(maxsize=256)
+def ball_runs(
+    spacing: Spacing, tolerance: float, extent: tuple[int, int, int]
+) -> tuple[Run, ...]:
+    """Rows of the ball of radius `tolerance`, the widest and nearest first.
+
+    No offset needs to be longer than the `extent` of the surfaces. Squares are added
+    in the order x, y, z, as SciPy's distance transform adds them for the official
+    scripts' (x, y, z) arrays, and are products, as there: a power is another function,
+    whose last bit may differ. So a distance of exactly the tolerance is decided alike.
+    """
+    reach = [
+        min(math.floor(tolerance / size) + 1, longest)
+        for size, longest in zip(spacing, extent, strict=True)
+    ]
+    z, y = np.ogrid[-reach[0] : reach[0] + 1, -reach[1] : reach[1] + 1]
+    widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
+    for x in range(reach[2] + 1):
+        in_plane = np.square(x * spacing[2]) + np.square(y * spacing[1])
+        widths += np.sqrt(in_plane + np.square(z * spacing[0])) <= tolerance
+    runs = [
+        Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(widths[z, y]) - 1)
+        for z, y in np.argwhere(widths)
+    ]
+    return tuple(sorted(runs, key=lambda run: -run.half_width))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """The part of the maps that decides about the surfels of a few corner slices."""
+
+    box: tuple[slice, slice, slice]
+    """Voxels to look at: those of the corners, and those within reach of them."""
+    first_slice: int
+    """Slice of the buffer where the box begins."""
+    shape: tuple[int, int, int]
+    """Shape of the buffer: the box and the zeros that end its rows and slices."""
+    margin: int
+    """Slices at either end of the buffer whose corners are not counted."""
+
+    @property
+    def row(self) -> int:
+        """From a corner to its neighbour along y, in the flat buffer."""
+        return self.shape[2]
+
+    @property
+    def plane(self) -> int:
+        """From a corner to its neighbour along z."""
+        return self.shape[1] * self.shape[2]
+
+    @property
+    def size(self) -> int:
+        """Of the flat buffer."""
+        return self.shape[0] * self.plane
+
+    @property
+    def inner(self) -> slice:
+        """The part of the flat buffer whose corners are counted in this window."""
+        return slice(self.margin * self.plane, self.size - self.margin * self.plane)
+
+
+def _windows(occupancy: Occupancy, runs: tuple[Run, ...]) -> Iterator[_Window]:
+    """Cut the box of a label along z; corner slice z is before voxel z."""
+    reach_z, reach_y = max(run.z for run in runs), max(run.y for run in runs)
+    reach_x = runs[0].half_width
+    _, height, width = occupancy.extent
+    step = max(4 * (reach_z + 1), CHUNK_BYTES // max(1, height * width))
+    span_z = occupancy.span_z
+    for start in range(span_z.start, span_z.stop + 1, step):
+        stop = min(start + step, span_z.stop + 1)
+        zs = slice(max(start - reach_z - 1, 0), min(stop + reach_z, occupancy.depth))
+        ys, xs = occupancy.span_yx(zs)
+        if ys.start == ys.stop:
+            continue
+        yield _Window(
+            box=(zs, ys, xs),
+            first_slice=zs.start - (start - reach_z - 1),
+            shape=(
+                stop - start + 2 * (reach_z + 1),
+                ys.stop - ys.start + 1 + reach_y,
+                -(-(xs.stop - xs.start + 1 + reach_x) // 8) * 8,
+            ),
+            margin=reach_z + 1,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What one label's voxels and surfels come to."""
+
+    reference_voxels: int
+    prediction_voxels: int
+    shared_voxels: int
+    surfels: npt.NDArray[np.int64]
+    """Both masks' surfels by code; shape (256,)."""
+    beyond: npt.NDArray[np.int64]
+    """Those of them that are farther than the tolerance from the other surface."""
+
+
+def tally(
+    reference: Labels,
+    prediction: Labels,
+    occupancy: Occupancy,
+    runs: tuple[Run, ...],
+    memory: Memory,
+) -> Tally:
+    """Count the voxels and surfels of one label."""
+    voxels = np.zeros(3, dtype=np.int64)
+    surfels = np.zeros(256, dtype=np.int64)
+    beyond = np.zeros(256, dtype=np.int64)
+    for window in _windows(occupancy, runs):
+        buffers = _Buffers(memory, window.size)
+        probes = tuple(_probes(runs, window))
+        masks = [
+            _mask(labels, occupancy.label, window, buffers[name])
+            for labels, name in ((reference, "first"), (prediction, "second"))
+        ]
+        inner = [mask[window.inner] for mask in masks]
+        both = np.bitwise_and(inner[0], inner[1], out=buffers["scratch"][window.inner])
+        voxels += [np.count_nonzero(m.view(np.bool_)) for m in (*inner, both)]
+        codes = [_codes(mask, window, buffers["scratch"]) for mask in masks]
+        borders = [
+            _border(code, buffers[name])
+            for code, name in zip(codes, ("first border", "second border"), strict=True)
+        ]
+        for code, border, other in zip(codes, borders, reversed(borders), strict=True):
+            number = np.count_nonzero(border[window.inner].view(np.bool_))
+            if number * DENSE > border.size:
+                surfels += _count_all(code[window.inner])
+                _erase_covered(code, other, probes, window, buffers)
+                beyond += _count_all(code[window.inner])
+            elif number:
+                where = _find_surfels(border, window)
+                surfels += np.bincount(code[where], minlength=256)
+                where = _beyond(where, other, probes, window, buffers)
+                beyond += np.bincount(code[where], minlength=256)
+    first_total, second_total, shared = (int(count) for count in voxels)
+    return Tally(
+        reference_voxels=first_total,
+        prediction_voxels=second_total,
+        shared_voxels=shared,
+        surfels=surfels,
+        beyond=beyond,
+    )
+
+
+class _Buffers:
+    """The flat buffers of a window, by name, all of one size and with any content."""
+
+    def __init__(self, memory: Memory, size: int) -> None:
+        self._memory, self._size = memory, size
+
+    def __getitem__(self, name: str) -> _Bytes:
+        return self._memory.take(name, self._size)
+
+
+def _mask(labels: Labels, label: int, window: _Window, buffer: _Bytes) -> _Bytes:
+    """Voxels of one label as 0 and 1, zero-padded."""
+    buffer[:] = 0
+    box = labels[window.box]
+    depth, height, width = box.shape
+    start = window.first_slice
+    voxels = buffer.reshape(window.shape)
+    voxels[start : start + depth, :height, :width] = box
+    np.equal(buffer, label, out=buffer.view(np.bool_))
+    return buffer
+
+
+def _codes(mask: _Bytes, window: _Window, scratch: _Bytes) -> _Bytes:
+    """Which of the eight voxels around each corner belong to the mask, as bits.
+
+    Overwrites `mask`. Corner (z, y, x) is the one before voxel (z, y, x) on all axes.
+    """
+    for weight, shift in ((2, 1), (4, window.row), (16, window.plane)):
+        before = np.multiply(mask[:-shift], weight, out=scratch[:-shift])
+        mask[shift:] |= before
+    return mask
+
+
+def _border(codes: _Bytes, buffer: _Bytes) -> _Bytes:
+    """1 where a corner has voxels inside and outside of the mask: a surfel."""
+    np.add(codes, 1, out=buffer)  # code 255 becomes 0
+    np.greater(buffer, 1, out=buffer.view(np.bool_))
+    return buffer
+
+
+def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
+    """Indices of the surfels that are counted in this window, if they are few.
+
+    So eight corners at a time are looked at first.
+    """
+    eights = border[window.inner].view(np.uint64)
+    occupied = np.flatnonzero(eights != 0)
+    where = np.flatnonzero(eights[occupied].view(np.bool_))
+    found: _Indices = window.inner.start + occupied[where >> 3] * 8 + (where & 7)
+    return found
+
+
+def _probes(runs: tuple[Run, ...], window: _Window) -> Iterator[tuple[int, int]]:
+    """All that has to be looked up to know what the ball around a corner holds.
+
+    Yields pairs of a level, which is an index of what `_widened` returns, and a shift
+    of the flat buffer. The widest border that is not wider than a run shows all of it,
+    if it is looked up at both of the run's ends.
+    """
+    for run in runs:
+        level = run.half_width.bit_length()
+        rest = run.half_width - (1 << level >> 1)
+        for x in {-rest, rest}:
+            yield level, run.z * window.plane + run.y * window.row + x
+
+
+def _beyond(
+    where: _Indices,
+    border: _Bytes,
+    probes: Sequence[tuple[int, int]],
+    window: _Window,
+    buffers: _Buffers,
+) -> _Indices:
+    """Which of the few corners `where` have no surfel of `border` near enough."""
+    widened = _widened(border, probes[0][0], buffers)
+    for level, shift in probes:
+        where = where.compress(widened[level][where + shift] == 0)
+    return where
+
+
+def _count_all(codes: _Bytes) -> npt.NDArray[np.int64]:
+    """How many corners have each code but 0 and 255, if most have another.
+
+    Two corners are counted at once, as a number of two bytes.
+    """
+    pairs = codes.view(np.uint16)
+    counts = np.zeros(2**16, dtype=np.int64)
+    for start in range(0, pairs.size, COUNTED_BYTES // 2):
+        piece = pairs[start : start + COUNTED_BYTES // 2]
+        counts += np.bincount(piece, minlength=2**16)
+    square = counts.reshape(256, 256)
+    found: npt.NDArray[np.int64] = square.sum(axis=0) + square.sum(axis=1)
+    found[[0, 255]] = 0
+    return found
+
+
+def _erase_covered(
+    codes: _Bytes,
+    border: _Bytes,
+    probes: Sequence[tuple[int, int]],
+    window: _Window,
+    buffers: _Buffers,
+) -> None:
+    """Make 0 the codes of corners that have a surfel of `border` near enough."""
+    widened = _widened(border, probes[0][0], buffers)
+    covered, inner = buffers["scratch"], window.inner
+    covered[:] = 0
+    for level, shift in probes:
+        moved = slice(inner.start + shift, inner.stop + shift)
+        covered[inner] |= widened[level][moved]
+    # From 0 and 1 to 255 and 0: the bits that are left.
+    np.subtract(covered, 1, out=covered)
+    codes &= covered
+
+
+def _widened(border: _Bytes, levels: int, buffers: _Buffers) -> list[_Bytes]:
+    """The border, widened along x by 0, 1, 2, 4, 8, ... corners to either side."""
+    widened = [border]
+    for level in range(1, levels + 1):
+        step = max(1, 1 << level >> 2)
+        wider = buffers[f"widened {level}"]
+        wider[:step] = wider[-step:] = 0  # no probe sees them: they are in the margin
+        np.bitwise_or(
+            widened[-1][: -2 * step], widened[-1][2 * step :], out=wider[step:-step]
+        )
+        if level == 1:  # from level 2 on, the two halves meet
+            wider |= border
+        widened.append(wider)
+    return widened

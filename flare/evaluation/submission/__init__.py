@@ -1,0 +1,1 @@
+"""Finds what was submitted, and says what is wrong with it."""

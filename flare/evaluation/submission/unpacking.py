@@ -1,0 +1,135 @@
+"""Unpacks a zip file of label maps, as it would be uploaded, into a folder to check.
+
+Nothing is written outside of that folder, and no archive within the zip is opened. Zip
+files that the platform would not take, or would take for something else, are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from flare.common.errors import UploadError
+from flare.common.text import listing, safe
+from flare.evaluation.labelmaps.reading import SUFFIXES
+
+MOST_ENTRIES = 100_000
+"""Files and folders of a zip: no challenge has so many cases."""
+
+SPARE_BYTES = 2**30
+"""What is left on the disk when all is unpacked."""
+
+ZIP_MAGIC = b"PK\x03\x04"
+
+MEMBERS = 1000
+"""So many members of a tar file are looked at."""
+
+_IMAGE_MEMBERS = ("manifest.json", "index.json", "oci-layout", "repositories")
+
+_ENCRYPTED = 0x1
+
+_SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_ANEW = "Zip the label maps anew with the tool of your system."
+
+
+def is_zip(file: Path) -> bool:
+    """Whether a file is, or is called, a zip file."""
+    with file.open("rb") as content:
+        return file.suffix.lower() == ".zip" or content.read(4) == ZIP_MAGIC
+
+
+def find_label_maps_in_tar(file: Path) -> tuple[str, ...]:
+    """The label maps in a tar file that is no image; none if it is no tar file."""
+    try:
+        with tarfile.open(file, "r:*") as archive:
+            names = [member.name for member in islice(archive, MEMBERS)]
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError):
+        return ()
+    if any(PurePosixPath(name).name in _IMAGE_MEMBERS for name in names):
+        return ()
+    return tuple(name for name in names if name.lower().endswith(SUFFIXES))
+
+
+def unpack_zip(file: Path, folder: Path) -> str:
+    """Unpack a zip file, and say in a few words what is in it.
+
+    Raises
+    ------
+    UploadError
+        If the platform would refuse it, or it has no room here.
+    """
+    name = safe(file.name)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            _check_entries(entries, name)
+            files = [entry for entry in entries if not entry.is_dir()]
+            size = sum(entry.file_size for entry in files)
+            if size + SPARE_BYTES > shutil.disk_usage(folder).free:
+                problem = f"{name}: it has no room here ({size / 2**30:.1f} GiB)"
+                raise UploadError(problem, "Set TMPDIR to a folder with room.")
+            for entry in files:
+                target = folder / entry.filename
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as content, target.open("xb") as unpacked:
+                    shutil.copyfileobj(content, unpacked, 2**20)
+    except (zipfile.BadZipFile, UnicodeError, EOFError, zlib.error) as error:
+        problem = f"{name}: it is no zip file, or a damaged one ({error})"
+        raise UploadError(problem, _ANEW) from error
+    except (NotImplementedError, RuntimeError, ValueError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        problem = f"{name}: it cannot be unpacked ({safe(str(reason).lower())})"
+        raise UploadError(problem, _ANEW) from error
+    return f"{name}: {len(files)} files, {size / 2**20:.0f} MB unpacked."
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
+    """Refuse what is not to be unpacked."""
+    if len(entries) > MOST_ENTRIES:
+        problem = f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}"
+        raise UploadError(problem, "Zip the label maps alone, one for each case.")
+    counts = Counter(entry.filename for entry in entries)
+    for what, remedy, found in (
+        (
+            "it is encrypted",
+            "Zip the label maps without a password.",
+            [e.filename for e in entries if e.flag_bits & _ENCRYPTED],
+        ),
+        (
+            "its names have backslashes, which are no folders on the platform",
+            "Zip the files with another tool, which writes a / between folders.",
+            [e.filename for e in entries if "\\" in e.orig_filename],
+        ),
+        (
+            "its names lead elsewhere",
+            _ANEW,
+            [e.filename for e in entries if not _is_inside(e.filename)],
+        ),
+        (
+            "there are several entries of one name",
+            _ANEW,
+            [filename for filename, count in counts.items() if count > 1],
+        ),
+        (
+            "it is not compressed by Deflate",
+            _ANEW,
+            [e.filename for e in entries if e.compress_type not in _SUPPORTED],
+        ),
+    ):
+        if found:
+            problem = f"{name}: {what} ({listing(found)})"
+            raise UploadError(problem, remedy)
+
+
+def _is_inside(filename: str) -> bool:
+    """Whether a name of a zip leads to a place in the folder where it is unpacked."""
+    parts = filename.rstrip("/").split("/")
+    is_plain = not any(part in ("", ".", "..") for part in parts)
+    return is_plain and "\0" not in filename and len(os.fsencode(filename)) < 2**11

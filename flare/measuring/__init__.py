@@ -1,0 +1,1 @@
+"""Runs teams' images on CTs: predictions, running times and GPU memory come out."""

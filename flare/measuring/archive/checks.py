@@ -1,0 +1,225 @@
+"""Says what is wrong, or doubtful, about how an image starts and what it runs."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flare.common.text import listing, safe
+from flare.measuring.archive.image_json import PLATFORM
+from flare.measuring.archive.layers import (
+    PATH_CHARACTERS,
+    SCRIPT,
+    SHELLS,
+    Layer,
+    absolute,
+    find_file,
+    merge,
+    resolve,
+)
+
+_FOLDERS = ("/workspace/inputs", "/workspace/outputs")
+"""Where folders of the host are mounted."""
+
+_KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
+"""Where the kernel's files are: they lead out of a container."""
+
+_RUNNERS = frozenset(
+    {"nvidia_entrypoint.sh", "tini", "dumb-init", "docker-init", "env", "catatonit"}
+)
+"""Entrypoints that are known to run what follows them."""
+
+_SWALLOWERS = re.compile(r"(?:python|pypy|perl|node|ruby|R|Rscript|java)[\d.]*")
+
+_LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+_HOOKED_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
+"""A hook of the GPU runtime would load these on the host (CVE-2025-23266)."""
+
+_BASH_WORDS = {
+    r"^\s*source\s": "source (write: .)",
+    r"\[\[": "[[ (write: [ with quotes)",
+    r"^\s*function\s+\w": "function NAME (write: NAME())",
+    r"^\s*\w+=\(": "an array",
+    r"<<<": "<<< (use echo and a pipe)",
+    r"&>": "&> (write: > FILE 2>&1)",
+    r"[<>]\(": "<( (use a file)",
+    r"^\s*(?:pushd|popd|declare|shopt)\b": "pushd, popd, declare or shopt",
+}
+"""What bash understands, and a plain sh does not."""
+
+_VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?([^\s\"';&]*)")
+
+Findings = list[tuple[str, str]]
+"""What is wrong, and what to do about it; empty for the usual remedy."""
+
+
+def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str]]:
+    """What is wrong, and what is doubtful, about how an image starts."""
+    problems: Findings = []
+    doubts: list[str] = []
+    platform = (image.get("os"), image.get("architecture"))
+    if platform != PLATFORM:
+        text = f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64"
+        problems.append((text, "Build it with --platform linux/amd64."))
+    settings = image.get("config")
+    settings = settings if isinstance(settings, dict) else {}
+    entrypoint = [str(word) for word in settings.get("Entrypoint") or []]
+    if entrypoint:
+        program = posixpath.basename(entrypoint[0])
+        shown = safe(" ".join(entrypoint))
+        is_shell = program in SHELLS and "-c" in entrypoint[1:]
+        is_shell &= "$@" not in shown  # it hands on what follows
+        if is_shell or _SWALLOWERS.fullmatch(program):
+            text = f"its entrypoint ({shown}) swallows the command that is run"
+            problems.append((text, "Leave ENTRYPOINT out, or set it to []."))
+        elif program not in _RUNNERS:
+            doubts.append(
+                f'its entrypoint ({shown}) has to run what follows it (exec "$@")'
+            )
+    for line in settings.get("Env") or []:
+        name, _, value = str(line).partition("=")
+        if name == "BASH_ENV" and value:
+            text = "bash runs that file before anything else"
+            doubts.append(f"{name} is set in its environment: {text}")
+        if name in _HOOKED_VARIABLES and value:
+            text = f"its environment sets {name}, which may reach the host"
+            problems.append((text, f"Set it in {SCRIPT} instead."))
+        if name == _LIBRARY_PATH:
+            problems += _library_problems(value)
+        if name == "CUDA_VISIBLE_DEVICES" and value != "0":
+            problems.append(_visible_problem("its environment", value))
+        if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
+            doubts.append(f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU")
+    for line in environment_overrides(settings.get("Env") or []):
+        text = "has an empty entry, the working directory; it will be run with"
+        doubts.append(f"{_LIBRARY_PATH} {text} {safe(line)}")
+    return problems, doubts
+
+
+def _library_problems(value: str) -> Findings:
+    """Where libraries would come from that the image does not hold."""
+    found = [
+        entry
+        for entry in re.split("[:;]", value)
+        if entry and (entry[0] != "/" or _KERNEL.match(absolute(entry)))
+    ]
+    if not found:
+        return []
+    text = f"its environment has {listing(found)} in {_LIBRARY_PATH}"
+    return [(text, "Give folders of the image, from / on.")]
+
+
+def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
+    """What a container has to be given because the image's own would be harmful.
+
+    Examples
+    --------
+    >>> environment_overrides(["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib:"])
+    ('LD_LIBRARY_PATH=/opt/lib',)
+    """
+    paths = [line for line in environment if line.startswith(f"{_LIBRARY_PATH}=")]
+    # The last of them counts.
+    for line in paths[-1:]:
+        value = line.partition("=")[2]
+        entries = re.split("[:;]", value)
+        if value and not all(entries):
+            return (f"{_LIBRARY_PATH}={':'.join(filter(None, entries))}",)
+    return ()
+
+
+def _visible_problem(where: str, value: str) -> tuple[str, str]:
+    """A GPU is chosen that the container does not have."""
+    text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
+    return f"{text}, but the container sees one GPU, number 0", "Leave it out."
+
+
+def content_problems(
+    layers: Sequence[Layer], image: Mapping[str, Any]
+) -> tuple[Findings, list[str]]:
+    """What is wrong, and what is doubtful, about the files of an image."""
+    content = merge(layers)
+    problems = _folder_problems(layers, content.links)
+    settings = image.get("config")
+    folder = str((settings or {}).get("WorkingDir") or "/")
+    if len(folder) > PATH_CHARACTERS:
+        return [("its working directory is no path", "")], []
+    folder = absolute(folder)
+    leads_to = resolve(folder, content.links) or folder
+    if _KERNEL.match(folder) or _KERNEL.match(leads_to):
+        text = f"its working directory {safe(folder)} is one of the kernel's"
+        problems.append((text, "Set WORKDIR to a folder of the image."))
+    if resolve("/bin/bash", content.links) not in content.shells:
+        problems.append(("it has no /bin/bash", "Install bash in the image."))
+    written = posixpath.join(folder, SCRIPT)
+    script = resolve(written, content.links) or written
+    if script not in content.scripts:
+        text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
+        elsewhere = sorted(content.scripts)
+        remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
+        if elsewhere:
+            text += f", but {listing(elsewhere)}"
+            remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
+        problems.append((text, remedy))
+        return problems, []
+    sh = posixpath.basename(resolve("/bin/sh", content.links) or "")
+    found = check_script(content.scripts[script], is_bash=sh == "bash")
+    return [*problems, *found[0]], found[1]
+
+
+def _folder_problems(layers: Sequence[Layer], links: Mapping[str, str]) -> Findings:
+    """Why a folder of the host could not be mounted where it has to be."""
+    problems: Findings = []
+    for folder in _FOLDERS:
+        place = resolve(folder, links)
+        file = find_file(place, layers) if place else None
+        text = ""
+        if not place:
+            text = f"{folder} is a link that leads nowhere"
+        elif file:
+            text = f"{folder} cannot be a folder: {safe(file)} is a file"
+        elif _KERNEL.match(place):
+            text = f"{folder} leads to {safe(place)}, which is the kernel's"
+        if text:
+            problems.append((text, f"Leave {folder} out of the image."))
+    return problems
+
+
+def check_script(content: bytes, *, is_bash: bool) -> tuple[Findings, list[str]]:
+    r"""What is wrong, and what is doubtful, about predict.sh.
+
+    Parameters
+    ----------
+    content : bytes
+        The script.
+    is_bash : bool
+        Whether the image's ``sh`` is bash.
+
+    Examples
+    --------
+    >>> check_script(b"python predict.py\r\n", is_bash=False)[0][0][0]
+    'predict.sh has Windows line ends'
+    """
+    problems: Findings = []
+    text = content.decode("utf-8", "replace")
+    if content.startswith(b"\xef\xbb\xbf"):
+        problem = f"{SCRIPT} begins with a byte order mark"
+        problems.append((problem, "Save it as UTF-8 without one."))
+    if b"\r\n" in content:
+        remedy = f"Run dos2unix {SCRIPT}, and build the image again."
+        problems.append((f"{SCRIPT} has Windows line ends", remedy))
+    code = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    if not "".join(code).strip():
+        problems.append((f"{SCRIPT} is empty", "Let it run the prediction."))
+    for line in code:
+        for value in _VISIBLE.findall(line):
+            if value != "0":
+                problems.append(_visible_problem(SCRIPT, value))
+    doubts = [] if is_bash else [
+        f"{SCRIPT} is run by sh, which does not know {words}"
+        for pattern, words in _BASH_WORDS.items()
+        if any(re.search(pattern, line) for line in code)
+    ]  # fmt: skip
+    return problems, doubts

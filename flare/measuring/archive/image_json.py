@@ -1,0 +1,397 @@
+"""Reads and writes the JSON files that say which image an archive holds.
+
+``docker save`` writes ``manifest.json``, which names the configuration and the layers.
+The Open Container Initiative has ``index.json`` instead, which leads to a manifest by
+digests; newer archives have both. What they lead to is verified: every digest, and the
+SHA-256 of every unpacked layer, which the configuration has as its ``diff_ids``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from flare.common.text import listing, safe
+from flare.measuring.archive.image_tar import Blob, BrokenError, Contents
+from flare.measuring.archive.layers import Layer
+
+PLATFORM = ("linux", "amd64")
+
+MANIFEST, INDEX = "manifest.json", "index.json"
+
+BLOBS = "blobs/sha256/"
+"""The folder of files that are named by their digest."""
+
+TAG_NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
+"""Annotations that engines take for the name of an image."""
+
+_OCI = "application/vnd.oci.image"
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+
+MOST_LAYERS = 125
+"""Of an image, in Docker."""
+
+_SENSELESS = "its manifest, or its configuration, makes no sense"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLayer:
+    """A verified layer, and where it is stored."""
+
+    name: str
+    """Of the file in the archive."""
+    diff_id: str
+    """SHA-256 of the unpacked layer."""
+    size: int
+    """Of the unpacked layer, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """The one image of an archive, verified."""
+
+    content: bytes
+    """Its configuration, byte by byte."""
+    configuration: Mapping[str, Any]
+    stored: tuple[StoredLayer, ...]
+    layers: tuple[Layer, ...]
+
+
+def find_image(contents: Contents, team: str) -> Image:
+    """Find the one image of an archive.
+
+    Raises
+    ------
+    BrokenError
+        If there is not exactly one, if it has another name than the team, or if
+        anything is not what its digest says.
+    """
+    index: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
+    if INDEX in contents.blobs:
+        index = _fields(_json(contents, INDEX), "manifests")
+    if MANIFEST in contents.blobs or not index:
+        entry = _docker_entry(_json(contents, MANIFEST))
+    _check_tags(entry, index, team)
+    found = []
+    if index:
+        found.append(_follow_index(contents, index))
+    if entry:
+        names = entry.get("Layers")
+        if not isinstance(names, list) or not isinstance(entry.get("Config"), str):
+            text = "its manifest names no configuration, or no layers"
+            raise BrokenError(text)
+        found.append((posixpath.normpath(entry["Config"]), [*map(str, names)]))
+    name, names = found[-1]
+    content = _small_file(contents, name)
+    if any(_small_file(contents, other) != content for other, _ in found):
+        text = f"{MANIFEST} and {INDEX} in it lead to different images"
+        raise BrokenError(text)
+    configuration = _fields(
+        _json(contents, name), "config", "os", "architecture", "rootfs"
+    )
+    _fields(
+        configuration.get("config") or {},
+        *("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Volumes"),
+    )
+    blobs = _find_layers(contents, names, configuration)
+    return Image(
+        content=content,
+        configuration=configuration,
+        stored=tuple(
+            StoredLayer(name=name, diff_id=blob.diff_id, size=blob.unpacked_bytes)
+            for name, blob in blobs
+        ),
+        layers=tuple(blob.layer for _, blob in blobs if blob.layer),
+    )
+
+
+# --- docker save ------------------------------------------------------------------
+
+
+def _docker_entry(manifest: Any) -> dict[str, Any]:
+    """What manifest.json says of its one image."""
+    if not isinstance(manifest, list) or not all(isinstance(m, dict) for m in manifest):
+        text = f"it has no {MANIFEST}: docker save has not written it"
+        raise BrokenError(text)
+    if len(manifest) != 1:
+        text = f"it holds {len(manifest)} images, expected one"
+        raise BrokenError(text)
+    return _fields(manifest[0], "Config", "RepoTags", "Layers")
+
+
+def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -> None:
+    """Refuse an image that has another name than its team."""
+    tags = {_short(str(tag), team): None for tag in entry.get("RepoTags") or []}
+    for descriptor in _descriptors(index, "manifests"):
+        annotations = descriptor.get("annotations") or {}
+        for name in TAG_NAMES:
+            tag = str(annotations.get(name) or "")
+            if tag:
+                short = _short(f"{team}:latest" if tag == "latest" else tag, team)
+                tags[short] = None
+    if [*tags] != [f"{team}:latest"]:
+        found = listing(tags) if tags else "none: it was saved by its ID"
+        text = f"its tags are {found}; expected {safe(team)}:latest alone"
+        raise BrokenError(text)
+
+
+def _short(tag: str, team: str) -> str:
+    """A tag without what Docker, or Podman, puts before the team's name."""
+    if tag == f"localhost/{team}:latest":
+        return f"{team}:latest"
+    return tag.removeprefix("docker.io/").removeprefix("library/")
+
+
+# --- Open Container Initiative ----------------------------------------------------
+
+
+def _follow_index(
+    contents: Contents, index: Mapping[str, Any]
+) -> tuple[str, list[str]]:
+    """Names of the configuration and the layers that index.json leads to."""
+    images = list(_find_manifests(contents, index))
+    right = [image for image in images if _platform(image) in (None, PLATFORM)]
+    found: dict[str, list[str]] = {}
+    # If there is none for this platform, it is told which there is.
+    for descriptor in right or images:
+        manifest = _document(contents, _blob_name(descriptor))
+        config = _blob_name(_fields(manifest.get("config"), "digest"))
+        layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
+        found.setdefault(config, layers)
+    if len(found) != 1:
+        text = f"it holds {len(found)} images for linux/amd64, expected one"
+        raise BrokenError(text)
+    return next(iter(found.items()))
+
+
+def _find_manifests(
+    contents: Contents, index: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Descriptors of all images, also of those in an index within the index."""
+    waiting = list(_descriptors(index, "manifests"))
+    seen: set[str] = set()
+    for descriptor in waiting:
+        name = _blob_name(descriptor)
+        if name in seen or _is_attestation(descriptor):
+            continue
+        seen.add(name)
+        # What is for other platforms may have been left out.
+        document = _document(contents, name) if name in contents.files else {}
+        if "manifests" in document:
+            waiting += _descriptors(document, "manifests")
+        else:
+            yield descriptor
+
+
+def _document(contents: Contents, name: str) -> dict[str, Any]:
+    """An index or a manifest, which cannot be both."""
+    _small_file(contents, name)
+    document = _fields(_json(contents, name), "manifests", "config", "layers")
+    if "manifests" in document and ("config" in document or "layers" in document):
+        raise BrokenError(_SENSELESS)
+    return document
+
+
+def _descriptors(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
+    """What a document leads to."""
+    for found in document.get(key) or []:
+        yield _fields(found, "digest", "platform", "annotations")
+
+
+def _blob_name(descriptor: Mapping[str, Any]) -> str:
+    """The name of the file that a descriptor leads to."""
+    digest = str(descriptor.get("digest"))
+    match = _DIGEST.fullmatch(digest)
+    if not match:
+        text = f"it names a file by {safe(digest)}, expected sha256:..."
+        raise BrokenError(text)
+    return f"{BLOBS}{match[1]}"
+
+
+def _platform(descriptor: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """What a descriptor says of operating system and processor, if anything."""
+    platform = descriptor.get("platform")
+    if not platform:
+        return None
+    platform = _fields(platform, "os", "architecture")
+    return platform.get("os"), platform.get("architecture")
+
+
+def _is_attestation(descriptor: Mapping[str, Any]) -> bool:
+    """Whether it leads to a statement about an image, which builders add."""
+    annotations = descriptor.get("annotations") or {}
+    kind = annotations.get("vnd.docker.reference.type")
+    return kind == "attestation-manifest" or _platform(descriptor) == (
+        "unknown",
+        "unknown",
+    )
+
+
+# --- Files and layers -------------------------------------------------------------
+
+
+def _small_file(contents: Contents, name: str) -> bytes:
+    """A JSON file that must be there; one that is named by its digest must have it."""
+    content = contents.files.get(name)
+    if content is None:
+        text = f"it names {safe(name)}, which is not in it, or no JSON"
+        raise BrokenError(text)
+    _check_digest(name, hashlib.sha256(content).hexdigest())
+    return content
+
+
+def _check_digest(name: str, sha256: str) -> None:
+    """Refuse a file that is named by another digest than it has."""
+    if name.startswith(BLOBS) and name != BLOBS + sha256:
+        text = f"{safe(name)} in it is not what its name says"
+        raise BrokenError(text)
+
+
+def _find_layers(
+    contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
+) -> list[tuple[str, Blob]]:
+    """The layers, each with the name under which it is stored."""
+    rootfs = _fields(configuration.get("rootfs"), "diff_ids")
+    if len(names) > MOST_LAYERS:
+        text = f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
+        raise BrokenError(text)
+    expected = [str(diff_id) for diff_id in rootfs.get("diff_ids") or []]
+    if len(names) != len(expected):
+        text = f"it has {len(names)} layers, but its configuration {len(expected)}"
+        raise BrokenError(text)
+    found = []
+    for number, (written, diff_id) in enumerate(
+        zip(names, expected, strict=True), start=1
+    ):
+        name = posixpath.normpath(written)
+        name = contents.links.get(name, name)
+        blob = contents.blobs.get(name)
+        text = f"its layer {number} of {len(names)}"
+        if not blob:
+            text = f"{text} ({safe(written)}) is not in it"
+            raise BrokenError(text)
+        if blob.problem:
+            text = f"{text} cannot be read: {blob.problem}"
+            raise BrokenError(text)
+        _check_digest(name, blob.sha256)
+        if diff_id != f"sha256:{blob.diff_id}":
+            text = f"{text} is not the one that its configuration names"
+            raise BrokenError(text)
+        found.append((name, blob))
+    return found
+
+
+def _json(contents: Contents, name: str) -> Any:
+    """What a small file of the archive holds; None if that is no JSON."""
+    try:
+        return json.loads(
+            contents.files.get(name, b""),
+            object_pairs_hook=_table,
+            parse_constant=_constant,
+        )
+    except (ValueError, RecursionError):
+        return None
+
+
+def _constant(name: str) -> NoReturn:
+    """Refuse NaN and its like, which Python reads and engines do not."""
+    text = f"its manifest, or its configuration, has {name} for a number"
+    raise BrokenError(text)
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys nobody can read in two ways."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        text = f"its manifest, or its configuration, has {safe(twice)} twice"
+        raise BrokenError(text)
+    return table
+
+
+def _fields(value: Any, *names: str) -> dict[str, Any]:
+    """A JSON object with such fields: an engine would ignore capitals, and take any."""
+    if not isinstance(value, dict):
+        raise BrokenError(_SENSELESS)
+    folded = {name.casefold(): name for name in names}
+    for key in value:
+        name = folded.get(key.casefold(), key)
+        if key != name:
+            text = f"its manifest, or its configuration, has {safe(key)}"
+            text += " twice" if name in value else f" in the place of {name}"
+            raise BrokenError(text)
+    return value
+
+
+# --- Writing ----------------------------------------------------------------------
+
+
+def without_volumes(image: Image) -> bytes:
+    """The configuration of an image, in which no folder is a volume.
+
+    An engine would copy what such a folder holds before the container is started, and
+    nobody would see how long that takes, or what it takes of the disk.
+    """
+    settings = image.configuration.get("config") or {}
+    if not settings.get("Volumes"):
+        return image.content
+    left = {key: value for key, value in settings.items() if key != "Volumes"}
+    return json.dumps({**image.configuration, "config": left}).encode()
+
+
+def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+    """A manifest of an image whose layers are not compressed."""
+    return _text(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_OCI}.manifest.v1+json",
+            "config": _descriptor(f"{_OCI}.config.v1+json", configuration),
+            "layers": [
+                {
+                    "mediaType": f"{_OCI}.layer.v1.tar",
+                    "digest": f"sha256:{layer.diff_id}",
+                    "size": layer.size,
+                }
+                for layer in layers
+            ],
+        }
+    )
+
+
+def index_of(manifest: bytes) -> bytes:
+    """An index.json that leads to one manifest, and gives it no name."""
+    entry = _descriptor(f"{_OCI}.manifest.v1+json", manifest)
+    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
+    return _text(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_OCI}.index.v1+json",
+            "manifests": [entry],
+        }
+    )
+
+
+def docker_manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+    """A manifest.json that gives its image no name."""
+    config = hashlib.sha256(configuration).hexdigest()
+    names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
+    return _text([{"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}])
+
+
+def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
+    """What leads to a file by its digest."""
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return {"mediaType": kind, "digest": digest, "size": len(content)}
+
+
+def _text(value: Any) -> bytes:
+    """JSON that is the same wherever it is written."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

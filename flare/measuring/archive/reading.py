@@ -1,0 +1,149 @@
+"""Reads a team's image archive, without loading it, and says what would go wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flare.common.errors import ArchiveError, InputError
+from flare.common.text import safe, why
+from flare.measuring.archive.checks import (
+    Findings,
+    configuration_problems,
+    content_problems,
+    environment_overrides,
+)
+from flare.measuring.archive.image_json import (
+    Image,
+    StoredLayer,
+    find_image,
+    manifest_of,
+    without_volumes,
+)
+from flare.measuring.archive.image_tar import BrokenError, read_contents
+
+SUFFIX = ".tar.gz"
+
+_TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
+"""Docker's rule for the name of an image."""
+
+_TAKEN = (".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz")
+"""Ends of the names of files that lie beside the teams' folders in results."""
+
+_DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
+"""What Windows takes for a device, with any ending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """What is known of an archive before it is loaded."""
+
+    path: Path
+    team: str
+    sha256: str
+    """Of the file."""
+    configuration: bytes = b""
+    """Of the image, byte by byte, but without volumes."""
+    layers: tuple[StoredLayer, ...] = ()
+    """The first is the lowest."""
+    image: str = ""
+    """SHA-256 of the configuration: the ID of the image in most engines."""
+    manifest: str = ""
+    """SHA-256 of the manifest that `write_image` writes: the ID in other engines."""
+    environment: tuple[str, ...] = ()
+    """What the image sets, as NAME=VALUE."""
+    overrides: tuple[str, ...] = ()
+    """What has to be set in a container instead, as NAME=VALUE."""
+    working_directory: str = ""
+    user: str = ""
+    volumes: tuple[str, ...] = ()
+    """Paths for which an engine would make volumes; they stay folders of the image."""
+    unpacked_bytes: int = 0
+    """Of all layers together."""
+    problems: tuple[ArchiveError, ...]
+    """Why it cannot be run."""
+    doubts: tuple[str, ...]
+    """What may go wrong."""
+
+    def is_image(self, identity: str) -> bool:
+        """Whether an engine's ID is that of the image which was checked."""
+        return bool(identity) and identity in (self.image, self.manifest)
+
+
+def read_archive(path: Path) -> Archive:
+    """Read an archive and check everything that can be checked without running it.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it may not be read.
+    """
+    try:
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        problem = f"{safe(path)}: it cannot be read ({why(error)})"
+        raise InputError(
+            problem, "Give TEAMNAME.tar.gz as the team has sent it."
+        ) from (error)
+    team = path.name.removesuffix(SUFFIX)
+    problems, doubts = _name_problems(path.name), []
+    described: dict[str, Any] = {}
+    try:
+        image = find_image(read_contents(path), team)
+        described = _describe(image)
+        for found in (
+            configuration_problems(image.configuration),
+            content_problems(image.layers, image.configuration),
+        ):
+            problems += found[0]
+            doubts += found[1]
+    except BrokenError as error:
+        problems.append((str(error), ""))
+    except (TypeError, AttributeError, KeyError, ValueError):
+        problems.append(("its manifest, or its configuration, makes no sense", ""))
+    return Archive(
+        path=path,
+        team=team,
+        sha256=sha256,
+        problems=tuple(ArchiveError(path.name, *problem) for problem in problems),
+        doubts=tuple(doubts),
+        **described,
+    )
+
+
+def _describe(image: Image) -> dict[str, Any]:
+    """What is known of an image that was found, by the names in `Archive`."""
+    settings = image.configuration.get("config") or {}
+    environment = tuple(map(str, settings.get("Env") or ()))
+    configuration = without_volumes(image)
+    manifest = manifest_of(configuration, image.stored)
+    return {
+        "configuration": configuration,
+        "layers": image.stored,
+        "image": hashlib.sha256(configuration).hexdigest(),
+        "manifest": hashlib.sha256(manifest).hexdigest(),
+        "environment": environment,
+        "overrides": environment_overrides(environment),
+        "working_directory": str(settings.get("WorkingDir") or ""),
+        "user": str(settings.get("User") or ""),
+        "volumes": tuple(map(str, settings.get("Volumes") or ())),
+        "unpacked_bytes": sum(layer.unpacked_bytes for layer in image.layers),
+    }
+
+
+def _name_problems(name: str) -> Findings:
+    """What is wrong with the name of the file."""
+    team = name.removesuffix(SUFFIX)
+    if not name.endswith(SUFFIX):
+        return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
+    if not _TEAM.fullmatch(team):
+        remedy = "Use lower-case letters and digits, with single . _ or - between them."
+        return [("a team's name cannot be the name of an image", remedy)]
+    if team.endswith(_TAKEN) or _DEVICE.fullmatch(team):
+        remedy = "Choose another name, without an ending."
+        return [("a team's name cannot be that of a file of the results", remedy)]
+    return []

@@ -1,0 +1,83 @@
+"""Finds what a measurement is made of: the archives of teams, and the images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.common.errors import InputError, MeasurementError
+from flare.common.text import listing, safe
+from flare.evaluation.check import find_images
+from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.measuring.archive.reading import SUFFIX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An image that the teams' containers get."""
+
+    name: str
+    image: LabelMapFile
+
+
+def find_archives(path: Path) -> tuple[Path, ...]:
+    """An archive, or all archives of a folder, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if not path.is_dir():
+        return (path,)
+    found = tuple(sorted(path.glob(f"*{SUFFIX}")))
+    if not found:
+        problem = f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it"
+        raise InputError(problem, "Give the archives that the teams have sent.")
+    return found
+
+
+def case_of(image: Path) -> Case:
+    """The case of one image.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    found = find_cases(image.parent) if image.is_file() else ()
+    for case in found:
+        if case.image.path.resolve() == image.resolve():
+            return case
+    problem = f"{safe(image)}: there is no such image"
+    raise InputError(problem, "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.")
+
+
+def find_cases(images: Path) -> tuple[Case, ...]:
+    """The images of a folder, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none, a case has two, or one is broken.
+    """
+    return tuple(Case(name=f.case, image=f) for f in find_images(images))
+
+
+def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
+    """See that images and references are of the same cases.
+
+    Raises
+    ------
+    OrganiserError, HostError
+        If they are not, or the references cannot be used.
+    """
+    if not ground_truth.is_dir():
+        problem = f"{safe(ground_truth)}: there is no such folder"
+        raise InputError(problem, "Give the reference labels with --ground-truth.")
+    known = {file.case for file in find_references(ground_truth)}
+    other = sorted(known ^ {case.name for case in cases})
+    if other:
+        problem = f"{listing(other)}: there is an image or a reference, but not both"
+        raise MeasurementError(str(ground_truth), problem, "Every case needs both.")

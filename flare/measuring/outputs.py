@@ -1,0 +1,178 @@
+"""Takes what a container has written out of its volume, as plain files of our own.
+
+The engine hands it over as a tar file, which is read as it comes. Nothing of it is
+trusted: neither names, nor sizes, nor kinds. Only regular files are written, into a
+closed folder, without their modes, owners and attributes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from flare.common.text import safe
+from flare.evaluation.labelmaps.reading import case_name
+from flare.measuring.archive.image_tar import BrokenError, Entry
+from flare.measuring.empty_image import OUTPUTS
+from flare.measuring.engine import ANSWER_S, Engine
+
+MOST_ENTRIES = 10_000
+"""Files and folders of an output."""
+
+MOST_FILES = 100
+"""Files that are taken out: a right output has one."""
+
+MOST_MAPS = 4
+"""All files together may be as large as so many label maps."""
+
+DEEPEST = 20
+"""Folders within folders that a file may lie in."""
+
+_KINDS = {
+    tarfile.SYMTYPE: "a link",
+    tarfile.LNKTYPE: "a link",
+    tarfile.FIFOTYPE: "a pipe",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a container has written."""
+
+    folder: Path
+    """Holds the files, under the names that the container gave them."""
+    files: tuple[str, ...] = ()
+    """Their names, below the folder."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Names of what is no file, and what it is; folders are not counted."""
+    problem: str = ""
+    """Why not all was taken out: then nothing of it can be right."""
+
+
+_UNREADABLE = "the engine cannot read it"
+
+
+class _RefusedError(Exception):
+    """An output is not taken out; the text says why."""
+
+
+def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Output:
+    """Copy the files of a volume to a folder.
+
+    Parameters
+    ----------
+    engine : Engine
+        Which has the volume.
+    holder : str
+        ID of the container of ours that holds it.
+    folder : Path
+        Empty, and closed to other users.
+    most_bytes : int
+        No honest file is larger.
+
+    Raises
+    ------
+    EngineError
+        If the engine does not answer any more.
+    """
+    process = subprocess.Popen(
+        [engine.program, "cp", f"{holder}:{OUTPUTS}/.", "-"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    alarm = threading.Timer(ANSWER_S, process.kill)
+    alarm.start()
+    files: list[str] = []
+    others: list[tuple[str, str]] = []
+    problem = ""
+    try:
+        content = cast("IO[bytes]", process.stdout)
+        for name, kind in _copy(content, folder, most_bytes):
+            if kind:
+                others.append((name, kind))
+            else:
+                files.append(name)
+        if process.wait():
+            problem = _UNREADABLE
+    except _RefusedError as refused:
+        problem = str(refused)
+    except (
+        BrokenError,
+        tarfile.TarError,
+        OSError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):
+        problem = _UNREADABLE
+    finally:
+        alarm.cancel()
+        process.kill()
+        process.wait()
+        with suppress(OSError):
+            if process.stdout:
+                process.stdout.close()
+    if problem is _UNREADABLE:
+        engine.call("version")  # if it does not answer, no team is at fault
+    return Output(
+        folder=folder, files=tuple(sorted(files)), others=tuple(others), problem=problem
+    )
+
+
+def _copy(
+    content: IO[bytes], folder: Path, most_bytes: int
+) -> Iterator[tuple[str, str]]:
+    """Names of all that is no folder, and what it is; label maps are copied.
+
+    Of other files only the names count: they are made, and stay empty.
+    """
+    count = files = 0
+    left_bytes = MOST_MAPS * most_bytes
+    with tarfile.open(
+        fileobj=content, mode="r|", tarinfo=Entry, errors="surrogateescape"
+    ) as archive:
+        for member in archive:
+            archive.members = []  # type: ignore[attr-defined]  # they are not needed
+            count += 1
+            if count > MOST_ENTRIES:
+                text = f"there are more than {MOST_ENTRIES} files and folders"
+                raise _RefusedError(text)
+            parts = [part for part in PurePosixPath(member.name).parts if part != "/"]
+            name = "/".join(parts)
+            if member.isdir():
+                continue
+            if not member.isreg():
+                yield name, _KINDS.get(member.type, "no regular file")
+                continue
+            if member.size > most_bytes:
+                size = f"{member.size} bytes are more than any label map of this CT"
+                text = f"{safe(name)}: {size}"
+                raise _RefusedError(text)
+            if len(parts) > DEEPEST or ".." in parts or not parts:
+                text = f"{safe(name)}: it lies deeper than {DEEPEST} folders"
+                raise _RefusedError(text)
+            left_bytes -= member.size  # holes are read as zeros, and take no room
+            if left_bytes < 0:
+                text = f"its files take more than {MOST_MAPS} label maps of this CT"
+                raise _RefusedError(text)
+            files += 1
+            if files > MOST_FILES:
+                text = f"there are more than {MOST_FILES} files"
+                raise _RefusedError(text)
+            file = folder.joinpath(*parts)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as target:
+                source = archive.extractfile(member)
+                if source and case_name(Path(name)):
+                    shutil.copyfileobj(source, target)
+            yield name, ""

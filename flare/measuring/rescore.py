@@ -1,0 +1,148 @@
+"""Scores the predictions of measured teams anew, by other rules or references.
+
+Nothing is run: neither archives nor an engine are needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.challenge.rules import Challenge
+from flare.common.errors import FlareError, InputError
+from flare.common.lock import FolderLock
+from flare.common.text import aligned, safe
+from flare.measuring.measure import Failures, evaluate_team, zeros_lines
+from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY
+from flare.results.measurement_json import RECORD
+from flare.results.metrics_json import FILE_NAME, Results, statistics
+
+MEANS = ("dsc", "nsd")
+"""Means that are told before and after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescored:
+    """What became of the scores of a team."""
+
+    team: str
+    before: tuple[float | None, ...]
+    """Its mean DSC and NSD; None where they were not known."""
+    after: tuple[float | None, ...]
+    """None if it could not be scored, or was left as it is."""
+    is_left: bool = False
+    """Whether it was only evaluated, so that no prediction is kept."""
+    zeros: tuple[str, ...] = ()
+    """Why cases score 0."""
+    error: FlareError | None = None
+    """Why it could not be scored."""
+
+
+def rescore(
+    results: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    *,
+    workers: int | None = None,
+    on_team: Callable[[Rescored], None] | None = None,
+) -> tuple[Rescored, ...]:
+    """Score the kept predictions of all teams, and write each one's metrics.json.
+
+    What was measured stays, also the reasons of runs that failed. A team that cannot be
+    scored keeps its metrics.json, and the others go on.
+
+    Parameters
+    ----------
+    results : Path
+        With a folder for each team.
+    ground_truth : Path
+        The reference labels.
+    challenge : Challenge
+        Whose rules apply.
+    workers : int, optional
+        Processes to use; None for as many as CPUs and memory allow.
+    on_team : callable, optional
+        Told of each team as it is done.
+
+    Raises
+    ------
+    InputError
+        If there is no team in the folder.
+    """
+    if not results.is_dir():
+        problem = f"{safe(results)}: there is no such folder"
+        raise InputError(problem, "Give the folder that has one for each team.")
+    done = []
+    for folder in sorted(
+        p for p in results.iterdir() if p.is_dir() and p.name[0] != "."
+    ):
+        is_measured = any((folder / name).exists() for name in (EFFICIENCY, RECORD))
+        before = _means_before(folder / FILE_NAME)
+        if is_measured:
+            found = _rescore_team(folder, before, ground_truth, challenge, workers)
+        elif (folder / FILE_NAME).exists():
+            none = (None,) * len(MEANS)
+            found = Rescored(team=folder.name, before=before, after=none, is_left=True)
+        else:
+            continue  # no team's
+        done.append(found)
+        if on_team:
+            on_team(found)
+    if not done:
+        problem = f"{safe(results)}: no team's folder is in it"
+        raise InputError(problem, "Give the folder that has one for each team.")
+    return tuple(done)
+
+
+def _rescore_team(
+    folder: Path,
+    before: tuple[float | None, ...],
+    ground_truth: Path,
+    challenge: Challenge,
+    workers: int | None,
+) -> Rescored:
+    """Score one team; nobody measures it meanwhile."""
+    failures, scored = Failures(), []
+    with failures.noted(folder.name), FolderLock(folder):
+        scored.append(evaluate_team(folder, ground_truth, challenge, workers))
+    return Rescored(
+        team=folder.name,
+        before=before,
+        after=_means(scored[0]) if scored else (None,) * len(MEANS),
+        zeros=zeros_lines(scored[0]) if scored else (),
+        error=failures.found.get(folder.name),
+    )
+
+
+def _means(results: Results) -> tuple[float | None, ...]:
+    """The mean DSC and NSD of a team."""
+    return tuple(statistics(results.metrics[name])["mean"] for name in MEANS)
+
+
+def _means_before(file: Path) -> tuple[float | None, ...]:
+    """Those that metrics.json has; whatever is wrong with it, it is written anew."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["aggregates"]
+        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return (None,) * len(MEANS)
+
+
+def rescored_table(teams: tuple[Rescored, ...]) -> str:
+    """What has changed, a row for each team, as text."""
+    rows = [["team", "DSC before", "after", "NSD before", "after", ""]]
+    for found in teams:
+        cells = [
+            "-" if mean is None else f"{mean:.4f}"
+            for pair in zip(found.before, found.after, strict=True)
+            for mean in pair
+        ]
+        what = "" if found.before != found.after else "as before"
+        if found.error:
+            what = "not scored"
+        if found.is_left:
+            what = "left as it is: no prediction is kept, evaluate it again"
+        rows.append([safe(found.team), *cells, what])
+    return "\n".join(aligned(rows))

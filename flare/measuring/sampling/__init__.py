@@ -1,0 +1,1 @@
+"""Samples GPU memory, processor time and memory while a container runs."""

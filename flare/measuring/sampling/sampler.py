@@ -1,0 +1,263 @@
+"""Samples GPU memory, and a container's memory and processor time, while it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flare.common.errors import DeviceError
+from flare.common.machine import CGROUPS
+from flare.measuring.sampling.gpu import MB, DeviceState, MemorySource
+from flare.results.traces_csv import Sample, Trace
+
+STATE_EVERY = 10
+"""Clock, temperature and processes are asked for with every tenth sample."""
+
+IDLE_SAMPLES = 5
+"""So many samples, before a container is started, make the idle memory."""
+
+JOIN_S = 10.0
+"""So long the last sample is waited for."""
+
+Clock = Callable[[], float]
+Pause = Callable[[float], bool]
+"""Waits for so many seconds; true if it was told to stop."""
+
+
+# --- The container on the host ----------------------------------------------------
+
+
+class ControlGroup:
+    """Memory and processor time of a container, from its control group.
+
+    Parameters
+    ----------
+    container : str
+        Its full ID.
+    root : Path
+        Where control groups are mounted.
+    """
+
+    def __init__(self, container: str, root: Path = CGROUPS) -> None:
+        self._container, self._root = container, root
+        self._is_v2 = (root / "cgroup.controllers").exists()
+        self._folders: dict[str, Path] = {}
+
+    def read(self) -> tuple[float | None, float | None]:
+        """Memory in MB, without files that are only cached, and seconds of CPU.
+
+        None where it cannot be read, as when the container has ended.
+        """
+        if self._is_v2:
+            memory = self._memory("", "memory.current", "inactive_file")
+            usage = _fields(self._file("", "cpu.stat")).get("usage_usec")
+            return memory, None if usage is None else usage / 1e6
+        memory = self._memory("memory", "memory.usage_in_bytes", "total_inactive_file")
+        nanoseconds = _number(self._file("cpuacct", "cpuacct.usage"))
+        return memory, None if nanoseconds is None else nanoseconds / 1e9
+
+    def processes(self) -> frozenset[int]:
+        """IDs, on the host, of all processes of the container."""
+        file = self._file("" if self._is_v2 else "memory", "cgroup.procs")
+        return frozenset(int(word) for word in _text(file).split() if word.isdigit())
+
+    def _memory(self, controller: str, total: str, cached: str) -> float | None:
+        usage = _number(self._file(controller, total))
+        if usage is None:
+            return None
+        cache = _fields(self._file(controller, "memory.stat")).get(cached, 0)
+        return max(0, usage - cache) / MB
+
+    def _file(self, controller: str, name: str) -> Path:
+        folder = self._folders.get(controller)
+        if folder is None:
+            folder = self._find(self._root / controller)
+            if folder is None:
+                return self._root / "nowhere"
+            self._folders[controller] = folder
+        return folder / name
+
+    def _find(self, controller: Path) -> Path | None:
+        """The folder of the container: engines and systemd put it in several places."""
+        identity = self._container
+        for pattern in (
+            f"docker/{identity}",
+            f"system.slice/docker-{identity}.scope",
+            f"*/*/*{identity}*",
+            f"*/*/*/*/*{identity}*",
+        ):
+            for found in controller.glob(pattern):
+                return found
+        return None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _number(file: Path) -> int | None:
+    """The number in a file; None if there is none."""
+    text = _text(file).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """Names and numbers of a file with a pair in each line."""
+    pairs = (line.split() for line in _text(file).splitlines())
+    return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
+
+
+# --- Sampling ---------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Probe:
+    """What a sample is made of."""
+
+    gpu: MemorySource | None = None
+    group: ControlGroup | None = None
+    strangers: set[int] = field(default_factory=set)
+    is_throttled: bool = False
+    has_seen_own: bool = False
+    """Whether any process of the container was seen."""
+    _state: DeviceState = field(default_factory=DeviceState)
+    _count: int = 0
+
+    def sample(self, seconds: float) -> Sample:
+        """One sample.
+
+        Raises
+        ------
+        DeviceError
+            If the GPU does not answer any more.
+        """
+        sample = Sample(seconds=seconds)
+        if self.group:
+            memory, cpu_s = self.group.read()
+            sample = replace(sample, host_memory_mb=memory, cpu_s=cpu_s)
+        if self.gpu:
+            reading = self.gpu.read()
+            if self._count % STATE_EVERY == 0:
+                self._look_around(self.gpu)
+            sample = replace(
+                sample,
+                gpu_memory_mb=reading.allocated_mb,
+                gpu_total_mb=reading.total_mb,
+                gpu_free_mb=reading.free_mb,
+                gpu_used_mb=reading.used_mb,
+                gpu_reserved_mb=reading.reserved_mb,
+                sm_clock_mhz=self._state.sm_clock_mhz,
+                temperature_c=self._state.temperature_c,
+            )
+        self._count += 1
+        return sample
+
+    def _look_around(self, gpu: MemorySource) -> None:
+        """Ask for what changes slowly."""
+        self._state = gpu.state()
+        self.is_throttled |= bool(self._state.is_throttled)
+        # Before and after: a process may end, or begin, in between.
+        before = self._own()
+        found = gpu.processes()
+        own = before | self._own()
+        if own:
+            self.has_seen_own = True
+            self.strangers |= found - own
+
+    def _own(self) -> frozenset[int]:
+        """Processes of the container."""
+        return self.group.processes() if self.group else frozenset()
+
+
+def collect(
+    probe: Probe, start: float, interval_s: float, clock: Clock, pause: Pause
+) -> Iterable[Sample]:
+    """Samples at multiples of the interval since the start, until told to stop.
+
+    A sample that comes too late does not shift those behind it: its time is the true
+    one, and the multiples that it has missed are left out.
+    """
+    while True:
+        now = clock() - start
+        yield probe.sample(now)
+        behind = clock() - start
+        # A sample that is a rounding error too early is not due at once again.
+        due = (int(behind / interval_s + 1e-6) + 1) * interval_s
+        if pause(due - behind):
+            return
+
+
+class Sampler:
+    """A thread that samples between the start and the end of a container.
+
+    Parameters
+    ----------
+    probe : Probe
+        What is sampled.
+    interval_s : float
+        Time between two samples.
+    clock : callable
+        Seconds that only go forward.
+    """
+
+    def __init__(
+        self, probe: Probe, interval_s: float, clock: Clock = time.perf_counter
+    ) -> None:
+        self._probe, self._interval_s, self._clock = probe, interval_s, clock
+        self._samples: list[Sample] = []
+        self._idle_mb: float | None = None
+        self._problem = ""
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._start = 0.0
+
+    def look_before(self) -> None:
+        """Measure what is allocated while nothing runs, and who is there."""
+        gpu = self._probe.gpu
+        if gpu:
+            readings = [gpu.read().allocated_mb for _ in range(IDLE_SAMPLES)]
+            self._idle_mb = sorted(readings)[IDLE_SAMPLES // 2]
+            self._probe.strangers |= gpu.processes()
+
+    def start(self) -> float:
+        """Begin; returns the time of the start."""
+        self._start = self._clock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self._start
+
+    def _run(self) -> None:
+        samples = collect(
+            self._probe, self._start, self._interval_s, self._clock, self._end.wait
+        )
+        try:
+            for sample in samples:
+                self._samples.append(sample)
+        except DeviceError as error:
+            self._problem = error.finding
+        except Exception as error:  # noqa: BLE001  whatever it is, it is not unnoticed
+            self._problem = f"the sampler has failed ({type(error).__name__}: {error})"
+
+    def stop(self, runtime_s: float) -> Trace:
+        """End; what was sampled up to the end of the container."""
+        self._end.set()
+        if self._thread:
+            self._thread.join(timeout=JOIN_S)
+            if self._thread.is_alive():
+                self._problem = "the GPU has not answered for some time"
+        return Trace(
+            samples=tuple(s for s in list(self._samples) if s.seconds <= runtime_s),
+            interval_s=self._interval_s,
+            runtime_s=runtime_s,
+            idle_mb=self._idle_mb,
+            strangers=frozenset(self._probe.strangers),
+            is_throttled=self._probe.is_throttled,
+            is_blind=self._probe.gpu is not None and not self._probe.has_seen_own,
+            problem=self._problem,
+        )

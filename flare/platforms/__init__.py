@@ -1,0 +1,1 @@
+"""What platforms do around an evaluation; each platform is a folder."""

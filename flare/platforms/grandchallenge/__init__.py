@@ -1,0 +1,1 @@
+"""What grand-challenge.org does around an evaluation, on this computer."""

@@ -1,0 +1,266 @@
+"""Ranks metrics.json files as the platform's leaderboard would.
+
+The rules are those of grand-challenge.org (evaluation.utils.rank_results and
+evaluation.tasks.calculate_ranks). The platform averages over cases first and ranks the
+averages: this is not FLARE's ranking, which ranks each case first.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from flare.common.errors import MetricsFileError
+from flare.common.files import csv_text, write_whole
+from flare.common.text import aligned, listing, printable, safe, why
+from flare.platforms.grandchallenge.phase import (
+    Order,
+    Phase,
+    ResultDisplay,
+    ScoringMethod,
+    is_rankable,
+    rounded,
+    value_at,
+)
+from flare.results.metrics_json import FILE_NAME
+
+_Item = TypeVar("_Item")
+
+Ranks = dict[int, int]
+"""Rank by position in a sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A user's result."""
+
+    name: str
+    metrics: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the leaderboard."""
+
+    name: str
+    rank: int
+    rank_score: Fraction | float
+    """What the rank goes by: a rank, or the mean or median of ranks."""
+    values: tuple[float, ...]
+    """In the order of the phase's ranked paths."""
+    shown: tuple[str, ...]
+    """What the board shows, in the order of its columns: the score, and the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard:
+    """The leaderboard, and the results that are not on it."""
+
+    paths: tuple[str, ...]
+    titles: tuple[str, ...]
+    """Of the board's own columns."""
+    rows: tuple[Row, ...]
+    """Best first."""
+    left_out: tuple[tuple[str, str], ...]
+    """Name and reason."""
+
+
+def read_result(file: Path) -> Result:
+    """Read a metrics.json; the name of its folder is that of the result.
+
+    A file of another name is called like itself.
+
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
+    """
+    try:
+        # The platform takes NaN and infinities for null.
+        metrics = json.loads(
+            file.read_text(encoding="utf-8"), parse_constant=lambda _: None
+        )
+    except OSError as error:
+        reason = why(error)
+        raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
+    except (ValueError, RecursionError) as error:
+        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
+    if not isinstance(metrics, dict):
+        raise MetricsFileError(str(file), "it is not a JSON object")
+    name = file.absolute().parent.name if file.name == FILE_NAME else file.stem
+    return Result(name=name, metrics=metrics)
+
+
+def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
+    """Rank results by the settings of a phase.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Of one name, the last is the most recent.
+    phase : Phase
+        The settings.
+    """
+    newest_first = list(reversed(results))
+    left_out: list[tuple[str, str]] = []
+    if phase.result_display_choice is ResultDisplay.MOST_RECENT:
+        # This comes before results are looked at: an invalid one hides its user.
+        newest_first, older = _first_of_each(newest_first)
+        left_out += [(result.name, "a later result is there") for result in older]
+    valid = []
+    for result in newest_first:
+        problem = _problem(result, phase)
+        if problem:
+            left_out.append((result.name, problem))
+        else:
+            valid.append(result)
+    if phase.result_display_choice is ResultDisplay.BEST:
+        scores = _rank_scores(valid, phase)
+        best_first = [valid[index] for index, _ in _sorted_by(scores)]
+        valid, worse = _first_of_each(best_first)
+        left_out += [(result.name, "a better result is there") for result in worse]
+    scores = _rank_scores(valid, phase)
+    ranks = _ranks(scores, Order.ASCENDING)
+    rows = [
+        Row(
+            name=valid[index].name,
+            rank=ranks[index],
+            rank_score=score,
+            values=tuple(value_at(valid[index].metrics, p) for p in phase.ranked),
+            shown=tuple(
+                _shown(valid[index].metrics, paths, phase.score_decimal_places)
+                for _, *paths in phase.columns
+            ),
+        )
+        for index, score in _sorted_by(scores)
+    ]
+    return Leaderboard(
+        paths=tuple(phase.ranked),
+        titles=tuple(title for title, *_ in phase.columns),
+        rows=tuple(rows),
+        left_out=tuple(left_out),
+    )
+
+
+def _shown(metrics: object, paths: Sequence[str], places: int) -> str:
+    """A value as the board shows it, and its error if it has one."""
+    values = [value_at(metrics, path) for path in paths if path]
+    shown = [rounded(v, places) if is_rankable(v) else str(v or "-") for v in values]
+    return " ± ".join(shown)
+
+
+def _problem(result: Result, phase: Phase) -> str:
+    """Why the platform would not rank a result."""
+    for path in phase.ranked:
+        value = value_at(result.metrics, path)
+        if not is_rankable(value):
+            found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
+            return f"{path} is {found}"
+    return ""
+
+
+def _rank_scores(results: Sequence[Result], phase: Phase) -> list[int | Fraction]:
+    """What each result's rank goes by."""
+    by_metric = [
+        _ranks([value_at(result.metrics, path) for result in results], order)
+        for path, order in phase.ranked.items()
+    ]
+    summary: dict[ScoringMethod, Callable[[list[int]], int | Fraction]] = {
+        ScoringMethod.ABSOLUTE: lambda ranks: ranks[0],
+        ScoringMethod.MEAN: lambda ranks: Fraction(sum(ranks), len(ranks)),
+        ScoringMethod.MEDIAN: lambda ranks: statistics.median(map(Fraction, ranks)),
+    }
+    score = summary[phase.scoring_method_choice]
+    return [
+        score([ranks[index] for ranks in by_metric]) for index in range(len(results))
+    ]
+
+
+def _ranks(values: Sequence[Any], order: Order) -> list[int]:
+    """Competition ranks, 1 2 2 4: one more than the number of better values."""
+    ordered = sorted(values, reverse=order is Order.DESCENDING)
+    return [ordered.index(value) + 1 for value in values]
+
+
+def _sorted_by(scores: Sequence[_Item]) -> list[tuple[int, _Item]]:
+    """Positions and scores, smallest first; equal ones as they came."""
+    return sorted(enumerate(scores), key=lambda item: item[1])  # type: ignore[arg-type,return-value]
+
+
+def _first_of_each(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """The first result of each name, and the others."""
+    first: dict[str, Result] = {}
+    others = []
+    for result in results:
+        if result.name in first:
+            others.append(result)
+        else:
+            first[result.name] = result
+    return list(first.values()), others
+
+
+def find_differences(results: Sequence[Result]) -> str:
+    """Say whether results were made by different rules or labels; empty if not.
+
+    The platform would not notice.
+    """
+    found = []
+    for key, what in (
+        ("challenge_sha256", "challenges"),
+        ("references_sha256", "reference labels"),
+        ("version", "versions of this program"),
+    ):
+        names: dict[str, str] = {}
+        for result in results:
+            names.setdefault(
+                str(value_at(result.metrics, f"evaluation.{key}")), result.name
+            )
+        if len(names) > 1:
+            found.append(f"{what} ({listing(names.values())})")
+    if not found:
+        return ""
+    return f"These results cannot be compared: they have different {'; '.join(found)}."
+
+
+def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
+    """The leaderboard as text, by the titles of its columns, and what was left out."""
+    header = ["rank", "name", "rank score", *map(printable, leaderboard.titles)]
+    lines = [
+        [
+            str(row.rank),
+            printable(row.name),
+            f"{float(row.rank_score):g}",
+            *map(printable, row.shown),
+        ]
+        for row in leaderboard.rows
+    ]
+    text = [f"Leaderboard of the phase {printable(phase.title)}:"]
+    text += aligned([header, *lines])
+    text += [
+        f"A result of {safe(name)} is left out: {why}."
+        for name, why in leaderboard.left_out
+    ]
+    return "\n".join(text)
+
+
+def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
+    """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
+
+    After them come the board's own columns, by their titles and as they are shown.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    columns = ["name", "rank", "rank_score", *leaderboard.paths, *leaderboard.titles]
+    rows = [
+        [row.name, row.rank, float(row.rank_score), *row.values, *row.shown]
+        for row in leaderboard.rows
+    ]
+    write_whole(file, csv_text(columns, rows))

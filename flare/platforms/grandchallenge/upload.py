@@ -1,0 +1,143 @@
+"""Unpacks what would be uploaded as grand-challenge.org does, or fails as it does.
+
+The rules are those of rse-sagemaker-shim (extract.safe_extract and what catches its
+errors), which mends nothing: what it did not foresee is "An unexpected error occurred".
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import posixpath
+import re
+import shutil
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from flare.common.errors import UploadError
+from flare.common.text import safe, why
+from flare.evaluation.submission.jobs import FILE_NAME as JOBS_FILE_NAME
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
+
+_JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
+"""The platform drops what has this anywhere in its path."""
+
+_ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
+"""By its first bytes alone does the platform know a zip file, not by its name."""
+
+_METHODS = (
+    *(zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+    *(zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA),
+)
+"""What Python 3.12, in which the platform unpacks, can decompress."""
+
+NOT_SUPPORTED = "That compression method is not supported"
+"""How zipfile words it; the platform tells this error from others by these words."""
+
+
+def prepare_input(source: Path, target: Path) -> None:
+    """Fill `target` with what would be in /input.
+
+    Parameters
+    ----------
+    source : Path
+        A zip file, a folder of what would be zipped, or an /input of an algorithm
+        phase, which has a predictions.json.
+    target : Path
+        A folder that is there and empty.
+
+    Raises
+    ------
+    UploadError
+        If the platform would refuse the upload, or could not unpack it.
+    """
+    socket = ZIP_SOCKET
+    if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
+        socket = JOBS_SOCKET
+        shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
+    elif source.is_dir():
+        names = [
+            path.relative_to(source).as_posix()
+            for path in sorted(source.rglob("*"))
+            if path.is_file()
+        ]
+        for name, place in _places(names):
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, target / place)
+    else:
+        with source.open("rb") as file:
+            is_zip = file.read(8).startswith(_ZIP_BEGINNINGS)
+        if not is_zip:
+            problem = f"{safe(source)}: the platform takes a zip file, and this is none"
+            raise UploadError(problem)
+        _extract(source, target)
+    # The platform writes this after the zip, and in the place of such a file.
+    inputs = target / INPUTS_FILE_NAME
+    if inputs.is_dir() and not inputs.is_symlink():
+        raise _unexpected(source, "inputs.json is the platform's, and here a folder")
+    inputs.unlink(missing_ok=True)
+    inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
+
+
+def _extract(source: Path, target: Path) -> None:
+    """Extract a zip file; every failure is worded as the platform would."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            for name, place in _places([entry.filename for entry in entries]):
+                if not _is_below(place):
+                    raise _failed(source, "Zip file contains invalid paths")
+                (target / place).parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(name) as content, (target / place).open("wb") as file:
+                    if archive.getinfo(name).compress_type not in _METHODS:
+                        raise NotImplementedError(NOT_SUPPORTED)
+                    shutil.copyfileobj(content, file)
+    except UploadError:
+        raise
+    except zipfile.BadZipFile as error:
+        raise _failed(source, "Input zip file could not be extracted") from error
+    except Exception as error:  # zipfile lets many kinds through, from zlib and others
+        if isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
+            text = "Zip file contains an unsupported compression method"
+            raise _failed(source, text) from error
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise _failed(source, "Contents of zip file too large") from error
+        cause = why(error) if isinstance(error, OSError) else str(error)
+        raise _unexpected(source, cause) from error
+
+
+def _failed(source: Path, message: str, cause: str = "") -> UploadError:
+    """What becomes of an upload that cannot be unpacked."""
+    text = f'{safe(source)}: the participant would read "{message}"{cause}'
+    return UploadError(text)
+
+
+def _unexpected(source: Path, cause: str) -> UploadError:
+    """What becomes of an upload that the platform's program did not foresee."""
+    return _failed(source, "An unexpected error occurred", f" ({safe(cause)})")
+
+
+def _places(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Each file of a zip, and where it is to lie in /input.
+
+    Junk is dropped, and what all other names begin with. A single file has no folder
+    left; of several, the path that they share is cut off as a number of characters:
+    of "a//b" too few, of "/a" too many.
+    """
+    kept = [name for name in names if not _JUNK.search(name)]
+    if not kept:
+        return []
+    if len(kept) > 1:
+        shared = posixpath.commonpath(kept)
+    else:
+        parent = str(PurePosixPath(kept[0]).parent)
+        shared = "" if parent == "." else parent
+    start = len(shared) + 1 if shared else 0
+    return [(name, name[start:]) for name in kept]
+
+
+def _is_below(place: str) -> bool:
+    """Whether a path, once put in order, leads to no other folder."""
+    path = posixpath.normpath(place) if place else place
+    return path != ".." and not path.startswith(("../", "/"))

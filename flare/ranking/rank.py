@@ -1,0 +1,87 @@
+"""Ranks the teams of a challenge, and gathers all that says how sure the ranking is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flare.challenge.rules import Challenge
+from flare.ranking.decisions import Decisions
+from flare.ranking.ranks import Board, Rules, Standings, board_of, rank_teams
+from flare.ranking.robustness.bootstrap import SAMPLES, SEED, Bootstrap, bootstrap
+from flare.ranking.robustness.flags import find_flags
+from flare.ranking.robustness.pairs import PairTest, compare_pairs
+from flare.ranking.robustness.recount import Recount, recount
+from flare.ranking.robustness.schemes import Scheme, other_schemes
+from flare.ranking.teams import ResultTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A ranking, what it was made from, and what is to be said of it."""
+
+    challenge: Challenge
+    table: ResultTable
+    """After the decisions."""
+    rules: Rules
+    decisions: Decisions
+    standings: Standings
+    board: Board
+    """Of the competing teams, best first; the rest is about these."""
+    bootstrap: Bootstrap | None
+    """None if no samples were asked for."""
+    tests: tuple[PairTest, ...]
+    schemes: tuple[Scheme, ...]
+    recounts: tuple[Recount, ...]
+    flags: tuple[str, ...]
+
+
+def analyse(
+    table: ResultTable,
+    challenge: Challenge,
+    rules: Rules,
+    decisions: Decisions | None = None,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> Analysis:
+    """Rank teams, and look at the ranking from all sides.
+
+    Parameters
+    ----------
+    table : ResultTable
+        The results, to which the decisions have been applied.
+    challenge : Challenge
+        Whose ranking it is.
+    rules : Rules
+        How teams are ranked.
+    decisions : Decisions, optional
+        What the organisers have decided.
+    samples : int
+        Of the bootstrap; 0 for none.
+    seed : int
+        Of its generator.
+
+    Raises
+    ------
+    RankingError
+        If results are missing, and the rules refuse that.
+    """
+    decisions = decisions or Decisions()
+    standings = rank_teams(table, rules, decisions.guests)
+    board = board_of(table, rules, standings.competing)
+    tests = compare_pairs(board, rules)
+    return Analysis(
+        challenge=challenge,
+        table=table,
+        rules=rules,
+        decisions=decisions,
+        standings=standings,
+        board=board,
+        bootstrap=bootstrap(board, rules, samples=samples, seed=seed)
+        if samples
+        else None,
+        tests=tests,
+        schemes=other_schemes(board, rules, tests),
+        recounts=recount(board, rules),
+        flags=find_flags(board, table, rules),
+    )

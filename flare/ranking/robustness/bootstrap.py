@@ -1,0 +1,166 @@
+"""Says how much a ranking depends on the cases that happened to be tested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from flare.common.text import aligned, printable
+from flare.ranking.ranks import Board, Rules, case_sums, doubled_ranks, places
+
+GENERATOR = "PCG64"
+"""NumPy's name of what draws the samples."""
+
+SEED = 2021
+SAMPLES = 1000
+CONFIDENCE = 0.95
+"""Part of the samples in which a team's rank is within its interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Which ranks a team gets when other cases are drawn."""
+
+    team: str
+    lowest: int
+    """The best rank of the interval."""
+    highest: int
+    frequencies: tuple[float, ...]
+    """Part of the samples with rank 1, 2, ...; ties share the better one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """The spreads of all teams of the board, in its order."""
+
+    spreads: tuple[Spread, ...]
+    samples: int
+    seed: int
+    taus: tuple[float, float, float] | None
+    """Of Kendall's tau of the samples' rankings with the ranking itself: the lower end
+    of the interval, the median, and its upper end; None if it is undefined, as of
+    teams that all tie."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """For ranking.json."""
+        return {
+            "samples": self.samples,
+            "seed": self.seed,
+            "generator": GENERATOR,
+            "confidence": CONFIDENCE,
+            "kendall_tau": list(self.taus) if self.taus else None,
+            "teams": [
+                {
+                    "team": printable(spread.team),
+                    "interval": [spread.lowest, spread.highest],
+                    "frequencies": list(spread.frequencies),
+                }
+                for spread in self.spreads
+            ],
+        }
+
+
+def bootstrap(
+    board: Board, rules: Rules, *, samples: int = SAMPLES, seed: int = SEED
+) -> Bootstrap:
+    """Rank teams on cases drawn with replacement, again and again.
+
+    Parameters
+    ----------
+    board : Board
+        Their values. Ranks on single cases do not depend on the other cases.
+    rules : Rules
+        How they are ranked; ranks are averaged by their mean.
+    samples : int
+        How often as many cases are drawn as there are.
+    seed : int
+        Of the generator; equal seeds give equal results.
+    """
+    sums = case_sums(doubled_ranks(board, rules), rules)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    count = len(board.cases)
+    drawn = generator.integers(0, count, size=(samples, count))
+    counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
+    ranks = np.array([places(row) for row in counts @ sums.T])
+    actual = places(sums.sum(axis=1))
+    taus = [kendall_tau(actual, row) for row in ranks]
+    defined = np.sort([tau for tau in taus if tau is not None])
+    return Bootstrap(
+        spreads=tuple(
+            _spread(team, ranks[:, index], len(board.teams))
+            for index, team in enumerate(board.teams)
+        ),
+        samples=samples,
+        seed=seed,
+        taus=_interval(defined) if len(defined) else None,
+    )
+
+
+def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """Kendall's tau-b of two rankings; None if one of them is a single tie.
+
+    Examples
+    --------
+    One of three pairs is the other way round, two are not: (2 - 1) / 3.
+
+    >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
+    0.3333
+    """
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return None
+    # Of two equal rankings SciPy has a tau of 0.9999999999999999.
+    return round(float(kendalltau(first, second).statistic), 12)
+
+
+def _outside(count: int) -> int:
+    """How many of so many samples the interval leaves out at either end."""
+    return math.floor(count * (1 - CONFIDENCE) / 2)
+
+
+def _interval(ordered: np.ndarray[Any, Any]) -> tuple[float, float, float]:
+    """Lower end, median and upper end of sorted values."""
+    outside = _outside(len(ordered))
+    low, high = ordered[outside], ordered[-1 - outside]
+    return float(low), float(np.median(ordered)), float(high)
+
+
+def _spread(team: str, ranks: np.ndarray[Any, Any], teams: int) -> Spread:
+    """Interval and frequencies of a team's ranks."""
+    ordered = np.sort(ranks)
+    outside = _outside(len(ordered))
+    found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
+    return Spread(
+        team=team,
+        lowest=int(ordered[outside]),
+        highest=int(ordered[-1 - outside]),
+        frequencies=tuple(float(part) for part in found),
+    )
+
+
+def spread_table(result: Bootstrap) -> str:
+    """The spreads as text."""
+    percent = f"{CONFIDENCE:.0%}"
+    rows = [("team", f"ranks in {percent}", "first in")]
+    rows += [
+        (
+            printable(spread.team),
+            f"{spread.lowest} to {spread.highest}",
+            f"{spread.frequencies[0]:.1%}",
+        )
+        for spread in result.spreads
+    ]
+    lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
+    lines += [f"  {line}" for line in aligned(rows)]
+    if result.taus:
+        low, median, high = result.taus
+        lines.append(
+            "Kendall's tau of these rankings with the one above: median"
+            f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,157 @@
+"""Points out what organisers should look at before they publish a ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from flare.common.text import listing, safe
+from flare.ranking.ranks import (
+    Board,
+    Rules,
+    Values,
+    case_sums,
+    comparable,
+    doubled_ranks,
+)
+from flare.ranking.teams import ResultTable
+
+SHARE_OF_ZEROS = 0.1
+"""A team with DSC 0 on more than this part of the cases is looked at."""
+
+
+def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...]:
+    """Find what is odd about results, each in a line.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the competing teams, best team first.
+    table : ResultTable
+        What they were taken from.
+    rules : Rules
+        How the teams are ranked.
+    """
+    return (
+        *table.roll.lines,
+        *table.notes,
+        *_teams_without_results(board),
+        *_gate_without_values(board, rules),
+        *_zeros_that_rank_well(board, rules),
+        *_cases_alike(board, rules),
+        *_cases_of_zeros(board, rules),
+        *_orders_within_noise(board, table, rules),
+    )
+
+
+def _gate_without_values(board: Board, rules: Rules) -> Iterator[str]:
+    """Metrics of efficiency of which a gate has left nothing."""
+    if rules.gate_dsc:
+        absent = np.isnan(comparable(board.values, rules))
+        names = [
+            rule.metric
+            for index, rule in enumerate(rules.metrics)
+            if absent[:, :, index].all()
+        ]
+        if names:
+            gate = f"{rules.gate_dsc:g}"
+            yield f"The gate of {gate} leaves no value of {listing(names)} at all"
+
+
+def _teams_without_results(board: Board) -> Iterator[str]:
+    """Teams of which every result is missing."""
+    for team, values in zip(board.teams, board.values, strict=True):
+        if np.isnan(values).all():
+            yield f"{safe(team)} has no result at all: was it run as it should be?"
+
+
+def _zeros_that_rank_well(board: Board, rules: Rules) -> Iterator[str]:
+    """Teams with many cases of DSC 0 that are ahead of more accurate teams."""
+    dsc = _scores(board, rules)
+    if dsc is None:
+        return
+    zeros, means = (dsc == 0).sum(axis=1), dsc.mean(axis=1)
+    sums = case_sums(doubled_ranks(board, rules), rules).sum(axis=1)
+    for index, team in enumerate(board.teams):
+        is_behind = (sums > sums[index]) & (means > means[index])
+        behind = [board.teams[n] for n in np.flatnonzero(is_behind)]
+        if zeros[index] > SHARE_OF_ZEROS * len(board.cases) and behind:
+            yield (
+                f"{safe(team)} has DSC 0, or none, on {zeros[index]} of"
+                f" {len(board.cases)} cases, and yet is ahead of {listing(behind)},"
+                " which have a higher DSC: consider a gate (--gate)"
+            )
+
+
+def _scores(board: Board, rules: Rules) -> Values | None:
+    """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
+    names = [rule.metric for rule in rules.metrics]
+    if "dsc" not in names:
+        return None
+    found: Values = np.nan_to_num(board.values[:, :, names.index("dsc")])
+    return found
+
+
+def _cases_alike(board: Board, rules: Rules) -> Iterator[str]:
+    """Cases on which all teams have the same value, which decide nothing."""
+    if len(board.teams) < 2:
+        return
+    for index, rule in enumerate(rules.metrics):
+        column = board.values[:, :, index]
+        alike = (column == column[0]).all(axis=0)
+        cases = [board.cases[n] for n in np.flatnonzero(alike)]
+        if cases:
+            yield (
+                f"All teams have the same {rule.metric} on {len(cases)} of"
+                f" {len(board.cases)} cases: {listing(cases)}"
+            )
+
+
+def _cases_of_zeros(board: Board, rules: Rules) -> Iterator[str]:
+    """Cases on which nobody has found anything."""
+    dsc = _scores(board, rules)
+    if dsc is None:
+        return
+    cases = [board.cases[n] for n in np.flatnonzero((dsc == 0).all(axis=0))]
+    if cases:
+        yield (
+            f"No team has a DSC above 0 on {listing(cases)}: are the reference and the"
+            " image right?"
+        )
+
+
+def _orders_within_noise(
+    board: Board, table: ResultTable, rules: Rules
+) -> Iterator[str]:
+    """Neighbours that could change places if they were measured again."""
+    if not table.spreads:
+        return
+    spreads = np.array(
+        [
+            [
+                [table.spreads.get((team, case, r.metric), math.nan) for r in metrics]
+                for case in board.cases
+            ]
+            for metrics in [rules.metrics]
+            for team in board.teams
+        ]
+    )
+    ranks = doubled_ranks(board, rules)
+    totals = case_sums(ranks, rules).sum(axis=1)
+    for (first, better), (second, worse) in pairwise(enumerate(board.teams)):
+        gap = np.abs(board.values[first] - board.values[second])
+        # Where a value is missing, the comparison is false.
+        close = gap <= np.fmax(spreads[first], spreads[second])
+        ahead = ranks[first] < ranks[second]
+        gained = np.where(close & ahead, ranks[second] - ranks[first], 0)
+        possible = 2 * int(gained.sum(axis=0) @ rules.weights)
+        if possible and possible >= totals[second] - totals[first]:
+            yield (
+                f"The order of {safe(better)} and {safe(worse)} is within the noise of"
+                f" the measurement: on {int((close & ahead).sum())} comparisons that"
+                f" {safe(better)} wins, their values differ no more than those of one"
+                " team do when it is measured again"
+            )

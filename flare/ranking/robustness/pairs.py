@@ -1,0 +1,201 @@
+"""Tests of which team is better than which other, by each metric.
+
+The test is the one-sided Wilcoxon signed-rank test of the differences on each case, as
+R's ``wilcox.test(paired = TRUE, exact = FALSE)`` computes it: cases on which both teams
+have the same value are left out, ties of differences get their average rank, and the
+normal approximation is used with its corrections for ties and continuity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from flare.common.text import aligned, printable
+from flare.ranking.ranks import Board, Rules, Values, comparable, failed_values
+
+ALPHA = 0.05
+"""Largest p of a difference that is called significant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTest:
+    """Whether a team is better than another one, by one metric."""
+
+    metric: str
+    team: str
+    other: str
+    cases: int
+    """Those on which the two differ, which the test is made of."""
+    zeros: int
+    """Those on which they do not, which it leaves out."""
+    p: float
+    """1 if they differ on no case."""
+    p_holm: float
+    """Adjusted by Holm's method for all ordered pairs of teams by this metric."""
+    effect: float
+    """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
+    which they differ, -1 if it is worse, 0 if neither (Kerby 2014,
+    doi:10.2466/11.IT.3.1)."""
+
+
+def filled(board: Board, rules: Rules, missing: float | None = None) -> Values:
+    """Comparable values, with one in the place of each missing result.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the teams.
+    rules : Rules
+        What they mean.
+    missing : float, optional
+        As measured. If not given, the value of a failed run where the challenge has
+        one, or the worst of any team on any case, whichever is worse: a missing result
+        must never be an advantage.
+
+    Returns
+    -------
+    ndarray of float, shape (teams, cases, metrics)
+        Smaller ones are better.
+    """
+    values = comparable(board.values, rules)
+    if missing is None:
+        worst = np.fmax.reduce(values, axis=(0, 1))
+        instead = np.fmax(failed_values(rules), worst)
+    else:
+        given = np.full((1, 1, len(rules.metrics)), missing)
+        instead = comparable(given, replace(rules, gate_dsc=0.0))[0, 0]
+    return np.where(np.isnan(values), np.nan_to_num(instead), values)
+
+
+def compare_pairs(
+    board: Board, rules: Rules, missing: float | None = None
+) -> tuple[PairTest, ...]:
+    """Test all ordered pairs of teams, by each metric.
+
+    Parameters
+    ----------
+    board, rules, missing
+        As in `filled`.
+    """
+    values = filled(board, rules, missing)
+    pairs = list(permutations(range(len(board.teams)), 2))
+    if not pairs:
+        return ()
+    own, other = (np.array([pair[n] for pair in pairs]) for n in range(2))
+    found = []
+    for index, rule in enumerate(rules.metrics):
+        column = values[:, :, index]
+        differences = column[other] - column[own]
+        p, effect = _wilcoxon(differences)
+        holm = _holm(p)
+        zeros = (differences == 0).sum(axis=1)
+        found += [
+            PairTest(
+                metric=rule.metric,
+                team=board.teams[own[n]],
+                other=board.teams[other[n]],
+                cases=int(differences.shape[1] - zeros[n]),
+                zeros=int(zeros[n]),
+                p=float(p[n]),
+                p_holm=float(holm[n]),
+                effect=float(effect[n]),
+            )
+            for n in range(len(pairs))
+        ]
+    return tuple(found)
+
+
+def _wilcoxon(differences: Values) -> tuple[Values, Values]:
+    """The p-value and the effect of each row; positive differences are an advantage."""
+    rows = (differences != 0).any(axis=1)
+    p, effect = np.ones(len(differences)), np.zeros(len(differences))
+    if rows.any():
+        tested = differences[rows]
+        result = wilcoxon(
+            tested,
+            zero_method="wilcox",
+            correction=True,
+            alternative="greater",
+            method="asymptotic",
+            axis=1,
+        )
+        count = (tested != 0).sum(axis=1)
+        p[rows] = result.pvalue
+        effect[rows] = 4 * result.statistic / (count * (count + 1)) - 1
+    return p, effect
+
+
+def _holm(p: Values) -> Values:
+    """P-values adjusted by Holm's method."""
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * (len(p) - np.arange(len(p)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
+    return adjusted
+
+
+def pairs_content(tests: Sequence[PairTest]) -> dict[str, Any]:
+    """For ranking.json."""
+    metrics = {test.metric for test in tests}
+    return {
+        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "zeros": "cases without a difference are left out",
+        "missing": "the worst value of any team, or that of a failed run",
+        "adjustment": "Holm, over all ordered pairs of teams by one metric",
+        "family_size": len(tests) // len(metrics) if metrics else 0,
+        "alpha": ALPHA,
+        "pairs": [
+            {
+                "metric": test.metric,
+                "team": printable(test.team),
+                "other": printable(test.other),
+                "cases": test.cases,
+                "zeros": test.zeros,
+                "p": test.p,
+                "p_holm": test.p_holm,
+                "effect": test.effect,
+            }
+            for test in tests
+        ],
+    }
+
+
+def pairs_table(tests: Sequence[PairTest], teams: Sequence[str]) -> str:
+    """The tests of each team against the next one, as text.
+
+    Parameters
+    ----------
+    tests : sequence of PairTest
+        All of them.
+    teams : sequence of str
+        In the order of the ranking.
+    """
+    metrics = list(dict.fromkeys(test.metric for test in tests))
+    by_pair = {(test.metric, test.team, test.other): test for test in tests}
+    rows = [["", *metrics]]
+    for team, other in pairwise(teams):
+        names = [printable(name) for name in (team, other)]
+        cells = [_cell(by_pair[metric, team, other]) for metric in metrics]
+        rows.append([" > ".join(names), *cells])
+    family = len(teams) * (len(teams) - 1)
+    return "\n".join(
+        [
+            "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
+            " Wilcoxon tests paired by case,",
+            f"after Holm over the {family} ordered pairs of each metric; cases without"
+            " a difference are left out:",
+            *(f"  {line}" for line in aligned(rows)),
+        ]
+    )
+
+
+def _cell(test: PairTest) -> str:
+    """Effect and p of a test."""
+    star = "*" if test.p_holm <= ALPHA else ""
+    return f"{test.effect:+.2f} p={test.p_holm:.2g}{star}"

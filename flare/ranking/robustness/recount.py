@@ -1,0 +1,238 @@
+"""Says, exactly, what would have to be different for another team to win.
+
+Ranks on one case do not depend on the other cases. So a rival overtakes the winner by
+the fewest withdrawn cases when those are withdrawn on which the winner gains most on
+it, and these are found by sorting; no search is needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flare.common.text import listing, printable
+from flare.ranking.ranks import Board, Integers, Rules, case_sums, doubled_ranks
+from flare.ranking.robustness.schemes import alternatives, choices, team_ranks, without
+
+NAMED_CASES = 3
+"""So many cases are named; ranking.json has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recount:
+    """What the first place of a team depends on."""
+
+    team: str
+    cases: int
+    """Of the challenge."""
+    withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could win by cases withdrawn, and the fewest such cases; the
+    rival that needs the fewest first."""
+    shares: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could share first place by cases withdrawn, and the fewest."""
+    disqualifications: tuple[str, ...]
+    """Each team without which another one would be first."""
+    ties: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each team without which it would share first place, and with whom; without those
+    with whom it shares it as it is."""
+    first: int
+    """Under so many choices of rules it is first."""
+    choices: int
+    """So many there are."""
+    alternatives: tuple[tuple[str, int], ...]
+    """What is chosen, and among how many; their product is the choices."""
+    rankings: int
+    """So many different rankings the choices give."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """For ranking.json."""
+        return {
+            "team": printable(self.team),
+            "withdrawals": [
+                {
+                    "rival": printable(rival),
+                    "number": len(cases),
+                    "cases": [printable(case) for case in cases],
+                }
+                for rival, cases in self.withdrawals
+            ],
+            "shares": [
+                {
+                    "rival": printable(rival),
+                    "number": len(cases),
+                    "cases": [printable(case) for case in cases],
+                }
+                for rival, cases in self.shares
+            ],
+            "lost_without_team": [printable(team) for team in self.disqualifications],
+            "shared_without_team": [
+                {"team": printable(team), "with": [printable(name) for name in names]}
+                for team, names in self.ties
+            ],
+            "choices_of_rules": self.choices,
+            "alternatives": dict(self.alternatives),
+            "different_rankings": self.rankings,
+            "first_under": self.first,
+        }
+
+    def __str__(self) -> str:
+        """In plain words."""
+        name = printable(self.team)
+        if self.withdrawals:
+            rival, cases = self.withdrawals[0]
+            keeps = (
+                f"{name} keeps first place unless {len(cases)} of {self.cases} cases"
+                f" are withdrawn (then {printable(rival)} could be ahead"
+                f"{_named(cases, ', as without ')})"
+            )
+        else:
+            keeps = f"{name} keeps first place whatever cases are withdrawn"
+        if self.shares:
+            rival, cases = self.shares[0]
+            if not self.withdrawals or len(cases) < len(self.withdrawals[0][1]):
+                keeps += (
+                    f"; {printable(rival)} could share it without {len(cases)}"
+                    f"{_named(cases, ': ')}"
+                )
+        parts = " x ".join(f"{name} {n}" for name, n in self.alternatives if n > 1)
+        return (
+            f"{keeps}; {self._without_a_team()}; with all metrics and teams kept, it is"
+            f" first under {self.first} of {self.choices} choices of rules ({parts};"
+            f" different rankings among them: {self.rankings})."
+        )
+
+    def _without_a_team(self) -> str:
+        """What a disqualification would change."""
+        found = []
+        if self.disqualifications:
+            teams = listing(self.disqualifications, last=" or ")
+            found.append(f"it loses it if {teams} is disqualified")
+        by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for team, names in self.ties:
+            by_names[names].append(team)
+        found += [
+            f"if {listing(teams, last=' or ')} is disqualified, it would then share"
+            f" first place with {listing(names, last=' and ')}"
+            for names, teams in by_names.items()
+        ]
+        return "; ".join(found) or "no other team's disqualification changes that"
+
+
+def _named(cases: Sequence[str], before: str) -> str:
+    """The names of cases, if they are few."""
+    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
+
+
+def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
+    """Say what the first place depends on; for each team that shares it.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the competing teams.
+    rules : Rules
+        How they are ranked; ranks are averaged by their mean.
+    """
+    ranks = team_ranks(board, rules)
+    sums = case_sums(doubled_ranks(board, rules), rules)
+    under = [team_ranks(board, changed) for changed in choices(rules)]
+    winners = [n for n, rank in enumerate(ranks) if rank == 1]
+    left_out = {
+        team: without(board, team) for team in board.teams if len(board.teams) > 1
+    }
+    ranks_without = {
+        team: dict(zip(rest.teams, team_ranks(rest, rules), strict=True))
+        for team, rest in left_out.items()
+    }
+    now_first = {board.teams[n] for n in winners}
+    joining = {
+        team: tuple(t for t, rank in found.items() if rank == 1 and t not in now_first)
+        for team, found in ranks_without.items()
+    }
+    return tuple(
+        Recount(
+            team=board.teams[winner],
+            cases=len(board.cases),
+            withdrawals=_withdrawals(board, sums, winner),
+            shares=_withdrawals(board, sums, winner, is_tie_enough=True),
+            disqualifications=tuple(
+                team
+                for team, found in ranks_without.items()
+                if found.get(board.teams[winner], 1) > 1
+            ),
+            ties=tuple(
+                (team, others)
+                for team, others in joining.items()
+                if others and ranks_without[team].get(board.teams[winner]) == 1
+            ),
+            first=sum(found[winner] == 1 for found in under),
+            choices=len(under),
+            alternatives=tuple(
+                (name, len(found)) for name, found in alternatives(rules).items()
+            ),
+            rankings=len(set(under)),
+        )
+        for winner in winners
+    )
+
+
+def _withdrawals(
+    board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The rivals of a winner, and the cases that it has to thank for its place."""
+    found = []
+    for rival, team in enumerate(board.teams):
+        leads = sums[rival] - sums[winner]
+        if rival == winner or (is_tie_enough and not leads.sum()):
+            continue  # it is the winner, or shares first place already
+        cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)
+        if cases is not None:
+            found.append((team, tuple(board.cases[case] for case in cases)))
+    return tuple(sorted(found, key=lambda item: (len(item[1]), item[0])))
+
+
+def fewest_withdrawals(
+    leads: Integers | Sequence[int], *, is_tie_enough: bool = False
+) -> tuple[int, ...] | None:
+    """The fewest cases without which a rival is ahead; None if no such cases are.
+
+    Parameters
+    ----------
+    leads : sequence of int
+        By case: how much higher, which is worse, the rival's ranks are. Their sum is
+        at least 0, as long as the rival is behind.
+    is_tie_enough : bool
+        Whether the rival need not be ahead, but may be equal. One case has to be left.
+
+    Returns
+    -------
+    tuple of int
+        Of equal leads, the first cases.
+
+    Examples
+    --------
+    The lead is 4. Without the first case 2 - 1 - 1 = 0 are left: a tie; without the
+    second one, too, the rival is ahead.
+
+    >>> fewest_withdrawals([4, 2, -1, -1])
+    (0, 1)
+    >>> fewest_withdrawals([4, 2]) is None
+    True
+    """
+    values = np.asarray(leads)
+    order = np.argsort(-values, kind="stable")
+    left = values.sum() - np.cumsum(values[order])
+    enough = np.flatnonzero(left[:-1] <= 0 if is_tie_enough else left < 0)
+    if not len(enough):
+        return None
+    return tuple(sorted(int(case) for case in order[: enough[0] + 1]))
+
+
+def recount_text(found: Sequence[Recount]) -> str:
+    """In plain words, a line for each winner."""
+    return "\n".join(map(str, found))

@@ -1,0 +1,293 @@
+"""Ranks the same results in other ways, and says which teams move.
+
+The schemes are those of challengeR (Wiesenfarth et al. 2021,
+doi:10.1038/s41598-021-82017-6), for several metrics at once: each scheme ranks the
+teams by every metric, and adds the ranks by the metrics' weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from flare.common.text import listing, printable
+from flare.ranking.ranks import (
+    Average,
+    Board,
+    Integers,
+    MissingRule,
+    Rules,
+    Ties,
+    Values,
+    doubled_ranks,
+    places,
+    rank_sums,
+    rounded,
+)
+from flare.ranking.robustness.bootstrap import kendall_tau
+from flare.ranking.robustness.pairs import ALPHA, PairTest, filled
+
+DIGITS = 3
+"""Significant digits of the schemes with rounding: further ones mean little."""
+
+WITHOUT_TEAM = "without team "
+"""Begins the names of the schemes that leave out a team."""
+
+GATE_DSC = 0.5
+"""Of the schemes with a gate, where the challenge has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """The teams' ranks by another way of ranking."""
+
+    name: str
+    ranks: dict[str, int]
+    """By team; one that is left out is not there."""
+    before: dict[str, int]
+    """Their ranks by the ranking itself, without the one that is left out."""
+    tau: float | None
+    """Kendall's tau of both; None where it is undefined."""
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Teams with another rank, best before first."""
+        return tuple(
+            team for team, rank in self.before.items() if self.ranks[team] != rank
+        )
+
+
+def team_ranks(board: Board, rules: Rules) -> tuple[int, ...]:
+    """Ranks of the teams by some rules."""
+    return places(rank_sums(doubled_ranks(board, rules), rules))
+
+
+def other_schemes(
+    board: Board, rules: Rules, tests: Sequence[PairTest]
+) -> tuple[Scheme, ...]:
+    """Rank the teams in other ways.
+
+    Parameters
+    ----------
+    board : Board
+        Their values.
+    rules : Rules
+        Those of the ranking itself; each scheme changes one thing.
+    tests : sequence of PairTest
+        Of these teams.
+    """
+    before = team_ranks(board, rules)
+    return tuple(
+        _scheme(name, teams, ranks, dict(zip(board.teams, before, strict=True)))
+        if len(teams) == len(board.teams)
+        else _scheme(name, teams, ranks, _closed_up(board.teams, before, teams))
+        for name, teams, ranks in _all_schemes(board, rules, tests)
+    )
+
+
+def _scheme(
+    name: str, teams: Sequence[str], ranks: Sequence[int], before: dict[str, int]
+) -> Scheme:
+    return Scheme(
+        name=name,
+        ranks=dict(zip(teams, ranks, strict=True)),
+        before=before,
+        tau=kendall_tau([before[team] for team in teams], ranks),
+    )
+
+
+def _closed_up(
+    teams: Sequence[str], ranks: Sequence[int], left: Sequence[str]
+) -> dict[str, int]:
+    """Ranks of the teams that are left, as if the others had only been struck out."""
+    known = dict(zip(teams, ranks, strict=True))
+    return {
+        team: 1 + sum(known[other] < known[team] for other in left) for team in left
+    }
+
+
+def _all_schemes(
+    board: Board, rules: Rules, tests: Sequence[PairTest]
+) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
+    """Name, teams and ranks of each scheme."""
+    teams = board.teams
+    for name, changed in _one_change(rules):
+        yield name, teams, team_ranks(board, changed)
+    for average in Average:
+        ranks = aggregate_ranks(board, rules, average)
+        yield f"{average.value} of values, then rank", teams, ranks
+    for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
+        ranks = ranks_by_tests(teams, tests, rules, is_adjusted=is_adjusted)
+        yield f"tests ({name}), then rank", teams, ranks
+    if len(rules.metrics) > 1:
+        for index, rule in enumerate(rules.metrics):
+            if rules.gate_dsc and rule.metric == "dsc":
+                continue  # the other metrics depend on it
+            fewer = [n for n in range(len(rules.metrics)) if n != index]
+            changed = replace(rules, metrics=tuple(rules.metrics[n] for n in fewer))
+            rest = replace(board, values=board.values[:, :, fewer])
+            yield f"without {rule.metric}", teams, team_ranks(rest, changed)
+    if len(teams) > 2:
+        for team in teams:
+            rest = without(board, team)
+            yield (
+                f"{WITHOUT_TEAM}{printable(team)}",
+                rest.teams,
+                team_ranks(rest, rules),
+            )
+
+
+def without(board: Board, team: str) -> Board:
+    """The values of all other teams."""
+    left = [n for n, name in enumerate(board.teams) if name != team]
+    return replace(
+        board, teams=tuple(board.teams[n] for n in left), values=board.values[left]
+    )
+
+
+def _one_change(rules: Rules) -> Iterator[tuple[str, Rules]]:
+    """Rank-then-average schemes that differ from the rules in one thing."""
+    for ties in Ties:
+        if ties is not rules.ties:
+            yield f"ties: {ties.value}", replace(rules, ties=ties)
+    for missing in missing_rules(rules):
+        if missing is not rules.missing:
+            yield f"missing: {missing.value}", replace(rules, missing=missing)
+    yield f"{DIGITS} significant digits", replace(rules, digits=DIGITS)
+    if any(rule.decimals is not None for rule in rules.metrics):
+        yield "without rounding", unrounded(rules)
+    if rules.gate_dsc:
+        yield "without the gate", replace(rules, gate_dsc=0.0)
+    elif has_gate(rules):
+        name = f"efficiency only where DSC is at least {GATE_DSC:g}"
+        yield name, replace(rules, gate_dsc=GATE_DSC)
+    yield "rank, then median", replace(rules, average=Average.MEDIAN)
+
+
+def missing_rules(rules: Rules) -> tuple[MissingRule, ...]:
+    """The rules for missing results that can be applied."""
+    found = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
+    if all(rule.failed is not None for rule in rules.metrics):
+        found.append(MissingRule.VALUE)
+    return tuple(found)
+
+
+def unrounded(rules: Rules) -> Rules:
+    """The rules without any rounding."""
+    metrics = tuple(replace(rule, decimals=None) for rule in rules.metrics)
+    return replace(rules, metrics=metrics, digits=None)
+
+
+def has_gate(rules: Rules) -> bool:
+    """Whether a gate can be applied: there has to be a DSC."""
+    return any(rule.metric == "dsc" for rule in rules.metrics)
+
+
+def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
+    """By what can be chosen of the rules, the fields that each choice sets."""
+    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if has_gate(rules) else [0.0]
+    roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
+    if any(rule.decimals is not None for rule in rules.metrics):
+        roundings.append(rules)
+    return {
+        "ties": [{"ties": ties} for ties in Ties],
+        "missing results": [{"missing": rule} for rule in missing_rules(rules)],
+        "mean or median of ranks": [{"average": average} for average in Average],
+        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
+        "gate": [{"gate_dsc": gate} for gate in gates],
+    }
+
+
+def choices(rules: Rules) -> tuple[Rules, ...]:
+    """The rules by every combination of the alternatives."""
+    return tuple(
+        replace(rules, **{key: value for part in parts for key, value in part.items()})
+        for parts in product(*alternatives(rules).values())
+    )
+
+
+def aggregate_ranks(
+    board: Board, rules: Rules, average: Average, missing: float | None = None
+) -> tuple[int, ...]:
+    """Ranks by the mean, or median, of each metric over the cases.
+
+    Parameters
+    ----------
+    board, rules, missing
+        As in `flare.ranking.robustness.pairs.filled`.
+    average : Average
+        What is taken of the values.
+    """
+    values = filled(board, rules, missing)
+    if average is Average.MEAN:
+        values = values.mean(axis=1)
+    else:
+        values = np.median(values, axis=1)
+    # Sums of the same values in another order differ in their last bits.
+    return _ranks_by_metric(rounded(values, ".12g"), rules)
+
+
+def ranks_by_tests(
+    teams: Sequence[str],
+    tests: Sequence[PairTest],
+    rules: Rules,
+    *,
+    is_adjusted: bool,
+) -> tuple[int, ...]:
+    """Ranks by how many teams a team is significantly better than, by each metric."""
+    beaten = np.zeros((len(teams), len(rules.metrics)))
+    metrics = [rule.metric for rule in rules.metrics]
+    numbers = {team: n for n, team in enumerate(teams)}
+    for test in tests:
+        if (test.p_holm if is_adjusted else test.p) <= ALPHA:
+            beaten[numbers[test.team], metrics.index(test.metric)] += 1
+    return _ranks_by_metric(-beaten, rules)
+
+
+def _ranks_by_metric(values: Values, rules: Rules) -> tuple[int, ...]:
+    """Ranks by the weighted sum of the ranks by each column."""
+    ranks: Integers = 2 * np.array([places(column) for column in values.T]).T
+    return places(ranks @ rules.weights)
+
+
+# --- Output -----------------------------------------------------------------------
+
+
+def schemes_content(schemes: Sequence[Scheme]) -> list[dict[str, Any]]:
+    """For ranking.json."""
+    return [
+        {
+            "scheme": scheme.name,
+            "kendall_tau": scheme.tau,
+            "ranks": {printable(team): rank for team, rank in scheme.ranks.items()},
+            "moved": [printable(team) for team in scheme.moved],
+        }
+        for scheme in schemes
+    ]
+
+
+def schemes_table(schemes: Sequence[Scheme]) -> str:
+    """The schemes, and who moves, as text."""
+    width = max(len(scheme.name) for scheme in schemes)
+    lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
+    still = [s for s in schemes if s.name.startswith(WITHOUT_TEAM) and not s.moved]
+    if len(still) > 1:
+        teams = [scheme.name.removeprefix(WITHOUT_TEAM) for scheme in still]
+        schemes = [scheme for scheme in schemes if scheme not in still]
+        width = max((len(scheme.name) for scheme in schemes), default=0)
+        last = f"  without any one of {listing(teams)}: nobody moves"
+    for scheme in schemes:
+        moves = [
+            f"{printable(team)} {scheme.before[team]} to {scheme.ranks[team]}"
+            for team in scheme.moved
+        ]
+        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
+        name = scheme.name.ljust(width)
+        lines.append(f"  {name}  {tau}  {listing(moves) if moves else 'nobody'}")
+    if len(still) > 1:
+        lines.append(last)
+    return "\n".join(lines)

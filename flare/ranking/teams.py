@@ -1,0 +1,189 @@
+"""Brings together what teams have achieved: from their folders, or from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flare.challenge.rules import Challenge
+from flare.common.errors import RankingError
+from flare.common.text import listing, safe
+from flare.ranking.lookalikes import check_names
+from flare.results.csv_rows import Row, check_value, is_score, number, read_rows
+from flare.results.origins import Origin
+from flare.results.roll_call import Copies, RollCall, find_equal
+from flare.results.team_folder import TeamFolders, read_folders
+
+COLUMNS = ("team", "case", "metric", "value")
+"""Of a long table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A result that is not there."""
+
+    team: str
+    case: str
+    metric: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultTable:
+    """The results of all teams in all cases, by some metrics."""
+
+    teams: tuple[str, ...]
+    """In the order of their names."""
+    cases: tuple[str, ...]
+    """In the order of their names."""
+    metrics: tuple[str, ...]
+    values: Mapping[tuple[str, str, str], float]
+    """By team, case and metric; finite; what is missing is not there."""
+    reasons: Mapping[tuple[str, str, str], str]
+    """Why a result is missing, where that is known."""
+    spreads: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """How far repeated measurements of a value lay apart, or those of an empty
+    container, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What is odd about where the values come from."""
+    others: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """Scores that are not ranked, such as those of single organs."""
+    roll: RollCall = field(default_factory=RollCall)
+    """Who took part, but is not ranked, or not as it should be."""
+    origin: Origin | None = None
+    """What the results were made by; None for a table, which does not tell."""
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """All results that are not there, in the order of teams, cases, metrics."""
+        return tuple(
+            Missing(
+                team=team,
+                case=case,
+                metric=metric,
+                reason=self.reasons.get((team, case, metric), "there is no row"),
+            )
+            for team in self.teams
+            for case in self.cases
+            for metric in self.metrics
+            if (team, case, metric) not in self.values
+        )
+
+
+def read_results(
+    path: Path,
+    metrics: Sequence[str],
+    trace_tolerances_mb: Mapping[str, float] | None = None,
+    *,
+    challenge: Challenge | str = "",
+    unranked: Sequence[str] = (),
+) -> ResultTable:
+    """Read the results of all teams.
+
+    Parameters
+    ----------
+    path : Path
+        A folder with a folder for each team, or a table with the columns team, case,
+        metric and value.
+    metrics : sequence of str
+        The metrics to read, such as ``dsc`` and ``runtime_s``.
+    trace_tolerances_mb : mapping of str to float, optional
+        By metric: instead of what efficiency.csv has, take the area under the part of
+        the GPU memory in traces/CASE.csv that is above so many MB. A table has no
+        traces; its areas have to be such ones.
+    challenge : Challenge or str
+        By whose rules, or by which challenge, folders of teams should have been scored;
+        an empty text for any.
+    unranked : sequence of str
+        Other metrics that a table may have.
+
+    Raises
+    ------
+    RankingError
+        If something contradicts itself; the message names rows or files.
+    """
+    folders: TeamFolders | None = None
+    rows: Iterable[Row]
+    if path.is_dir():
+        folders = read_folders(path, metrics, trace_tolerances_mb or {}, challenge)
+        rows = folders.rows
+    elif path.is_file():
+        rows = _read_table(path, metrics, unranked)
+    else:
+        raise RankingError(str(path), "there is no such file or folder")
+    values: dict[tuple[str, str, str], float] = {}
+    reasons: dict[tuple[str, str, str], str] = {}
+    spreads: dict[tuple[str, str, str], float] = {}
+    seen: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        key = (row.team, row.case, row.metric)
+        if key in seen:
+            problem = f"{seen[key]} and {row.where} are both {' '.join(map(safe, key))}"
+            raise RankingError(str(path), problem)
+        seen[key] = row.where
+        if row.value is None:
+            reasons[key] = row.reason
+        else:
+            values[key] = row.value
+        if row.spread is not None:
+            spreads[key] = row.spread
+    teams, cases = (sorted({key[n] for key in seen}) for n in range(2))
+    check_names(str(path), "team", teams)
+    check_names(str(path), "case", cases)
+    if not teams:
+        raise RankingError(str(path), "there is no result in it")
+    absent = [m for m in metrics if not any(key[2] == m for key in values)]
+    if absent:
+        problem = (
+            f"no team has a value of {listing(absent)}; leave it out with --metrics"
+        )
+        raise RankingError(str(path), problem)
+    return ResultTable(
+        teams=tuple(teams),
+        cases=tuple(cases),
+        metrics=tuple(metrics),
+        values=values,
+        reasons=reasons,
+        spreads=spreads,
+        notes=folders.notes if folders else (),
+        others=folders.others if folders else {},
+        roll=folders.roll if folders else RollCall(copies=_copies(values)),
+        origin=folders.origin if folders else None,
+    )
+
+
+def _copies(values: Mapping[tuple[str, str, str], float]) -> tuple[Copies, ...]:
+    """Teams of a table with the same scores."""
+    scores: dict[str, dict[tuple[str, str], float]] = {}
+    for (team, case, metric), value in values.items():
+        if is_score(metric):
+            scores.setdefault(team, {})[case, metric] = value
+    return find_equal(scores)
+
+
+def _read_table(
+    path: Path, metrics: Sequence[str], unranked: Sequence[str]
+) -> Iterator[Row]:
+    """Read a CSV file with a row for each result."""
+    for where, row in read_rows(path, COLUMNS):
+        metric = row["metric"]
+        if metric not in metrics:
+            if metric in unranked:
+                continue
+            known = listing([*metrics, *unranked])
+            problem = f"{where}: unknown metric {safe(metric)}, not {known}"
+            raise RankingError(str(path), problem)
+        if not row["team"] or not row["case"]:
+            raise RankingError(str(path), f"{where}: the team or the case is empty")
+        value = number(row["value"], path, where)
+        if value is not None:
+            check_value(value, metric, path, where)
+        yield Row(
+            team=row["team"],
+            case=row["case"],
+            metric=metric,
+            value=value,
+            reason="the value is empty",
+            where=where,
+        )

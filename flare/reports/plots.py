@@ -1,0 +1,80 @@
+"""Draws GPU memory over time from the traces of a team, without a display."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from pathlib import Path
+
+from flare.common.errors import MeasurementError, OutputError
+from flare.common.places import is_checkout
+from flare.common.text import safe, why
+from flare.results.team_folder import TRACES
+
+PLOTS = "plots"
+
+
+def check_plots() -> None:
+    """See that there is what pictures are drawn with.
+
+    Raises
+    ------
+    MeasurementError
+        If matplotlib is not installed; says how to install it here.
+    """
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ModuleNotFoundError as error:
+        command = ".venv/bin/pip install '.[plots]'"
+        remedy = (
+            f"Install it: {command if is_checkout() else 'pip install matplotlib'}."
+        )
+        problem = "matplotlib is not installed"
+        option = "--plots"
+        raise MeasurementError(option, problem, remedy) from error
+
+
+def draw_traces(folder: Path) -> tuple[Path, ...]:
+    """Draw a picture of each trace of a team, plots/CASE.png.
+
+    Raises
+    ------
+    MeasurementError
+        If matplotlib is not installed.
+    OutputError
+        If a picture cannot be written.
+    """
+    check_plots()
+    from matplotlib.figure import Figure
+
+    written = []
+    for trace in sorted((folder / TRACES).glob("*.csv")):
+        with trace.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.DictReader(content))
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        axes = figure.add_subplot(
+            title=safe(trace.stem), xlabel="seconds", ylabel="MB (2^20 bytes)"
+        )
+        for column, name in (
+            ("gpu_memory_mb", "GPU memory"),
+            ("host_memory_mb", "memory of the container"),
+        ):
+            points = [
+                (float(row["seconds"]), float(row[column]))
+                for row in rows
+                if row[column]
+            ]
+            if points:
+                axes.step(*zip(*points, strict=True), where="post", label=name)
+        axes.set_ylim(bottom=0)
+        if axes.lines:
+            axes.legend()
+        file = folder / PLOTS / f"{trace.stem}.png"
+        try:
+            file.parent.mkdir(exist_ok=True)
+            figure.savefig(file)
+        except OSError as error:
+            problem = f"{safe(file)}: it cannot be written ({why(error)})"
+            raise OutputError(problem) from error
+        written.append(file)
+    return tuple(written)

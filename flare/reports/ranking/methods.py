@@ -1,0 +1,290 @@
+"""Words the Methods paragraph of a paper from the settings that were really used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
+from flare.common.text import printable
+from flare.common.version import __version__
+from flare.ranking.rank import Analysis
+from flare.ranking.ranks import MissingRule, Rules, Ties
+from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
+from flare.ranking.robustness.pairs import ALPHA
+from flare.results.csv_rows import is_score
+from flare.results.roll_call import RollCall
+from flare.results.traces_csv import STABLE_SHARE
+
+_TIES = {
+    Ties.MIN: "the best of the places that they take together",
+    Ties.AVERAGE: "the mean of the places that they take together",
+    Ties.MAX: "the worst of the places that they take together",
+}
+_MISSING = {
+    MissingRule.LAST: "got the rank of the number of teams",
+    MissingRule.WORST_PLUS_ONE: (
+        "got the rank behind the highest rank that was given on the case"
+    ),
+    MissingRule.VALUE: (
+        "counted as the challenge's value for failed runs, or as the worst value of"
+        " any team on the case, whichever was worse"
+    ),
+    MissingRule.REFUSE: "got the rank of the number of teams",
+}
+
+
+def methods_text(analysis: Analysis) -> str:
+    """The paragraph, without line breaks."""
+    rules, board = analysis.rules, analysis.board
+    roll = analysis.table.roll
+    metrics = "; ".join(map(_metric_text, rules.metrics))
+    counts = (
+        _count(len(board.teams), "team"),
+        _count(len(board.cases), "test case"),
+        _count(len(rules.metrics), "metric"),
+    )
+    sentences = [
+        f"Ranked were {counts[0]} on each of {counts[1]} by each of {counts[2]}"
+        f" ({metrics}).",
+        "A team's score is the weighted mean of its ranks over all cases and metrics,"
+        " divided by the number of teams; ranks were added exactly."
+        if len(set(rules.weights.tolist())) > 1
+        else "A team's score is the mean of its ranks over all cases and metrics,"
+        " divided by the number of teams; ranks were added exactly.",
+        f"Teams with equal values on a case got {_TIES[rules.ties]}.",
+        _missing_text(analysis),
+    ]
+    if rules.gate_dsc:
+        sentences.append(
+            "Metrics of efficiency counted only on cases on which a team reached a DSC"
+            f" of {rules.gate_dsc:g}; elsewhere they {_MISSING[rules.missing]}."
+        )
+    if analysis.decisions.withdrawn:
+        count = len(analysis.decisions.withdrawn)
+        sentences.append(f"Withdrawn cases: {count}.")
+    if analysis.decisions.disqualified:
+        count = len(analysis.decisions.disqualified)
+        sentences.append(f"Disqualified teams: {count}.")
+    if analysis.decisions.guests:
+        count = len(analysis.decisions.guests)
+        sentences.append(f"Teams shown out of competition: {count}.")
+    sentences += _roll_sentences(roll)
+    if analysis.bootstrap:
+        sentences.append(
+            "The stability of the ranks was assessed by"
+            f" {analysis.bootstrap.samples:,} bootstrap samples of the cases (NumPy's"
+            f" {GENERATOR}, seed {analysis.bootstrap.seed}), of which"
+            f" {CONFIDENCE:.0%} intervals are given."
+        )
+    if len(board.teams) > 1:
+        family = len(board.teams) * (len(board.teams) - 1)
+        replaced = "replaced by the worst value of any team"
+        if any(rule.failed is not None for rule in rules.metrics):
+            replaced += ", or by that of a failed run if that is worse"
+        sentences.append(
+            "Teams were compared by one-sided Wilcoxon signed-rank tests paired by"
+            " case (normal approximation with corrections for ties and continuity;"
+            f" cases without a difference left out; missing results {replaced}),"
+            f" adjusted by Holm's method over the {family} ordered pairs of teams for"
+            f" each metric, at a level of {ALPHA:g}; effects are matched-pairs"
+            " rank-biserial correlations."
+        )
+    sentences += _scoring_sentences(analysis)
+    sentences += _measuring_sentences(analysis)
+    sentences.append(
+        f"Computed with the FLARE evaluation kit {__version__}, challenge file"
+        f" {analysis.challenge.key} (SHA-256 {analysis.challenge.checksum[:12]})"
+        f"{_other_file(analysis)}."
+    )
+    if roll.is_interim:
+        sentences.insert(0, roll.interim_text)
+    return " ".join(sentences)
+
+
+def _roll_sentences(roll: RollCall) -> list[str]:
+    """Who else took part."""
+    sentences = []
+    teams = sorted({refusal.team for refusal in roll.excluded})
+    if teams:
+        was = "was" if len(teams) == 1 else "were"
+        sentences.append(
+            f"{_count(len(teams), 'team')} {was} not ranked, because what they sent"
+            f" was refused: {_names(teams)}."
+        )
+    teams = sorted({found.team for found in roll.replaced})
+    if teams:
+        sentences.append(
+            f"{_count(len(teams), 'team')} replaced an archive, with the organisers'"
+            f" consent: {_names(teams)}."
+        )
+    sentences += [f"{_names(found.teams)} have {found.what}." for found in roll.copies]
+    return sentences
+
+
+def _names(teams: Sequence[str]) -> str:
+    """All names, since none may be left out."""
+    return ", ".join(map(printable, teams))
+
+
+# --- Scores -----------------------------------------------------------------------
+
+
+def _scoring_sentences(analysis: Analysis) -> list[str]:
+    """What DSC and NSD are, by the rules that the label maps were scored by."""
+    origin, challenge = analysis.table.origin, analysis.challenge
+    if not any(is_score(rule.metric) for rule in analysis.rules.metrics):
+        return []
+    if origin is None:
+        return ["The values were given as a table, which does not tell their origin."]
+    absent = challenge.absent_organs
+    sentences = [
+        "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
+        " prediction and reference share, divided by the sum of both volumes; the"
+        " normalized surface Dice (NSD) is the share of both surfaces, made of"
+        " area-weighted surfels, that lies within a tolerance of the other surface"
+        " (Nikolov et al. 2021, doi:10.2196/26151).",
+        f"Tolerances were {_tolerances(challenge)}.",
+        f"An organ in neither label map scored {absent.in_both:g}, one that only the"
+        f" prediction has {absent.in_reference:g}, and one that only the reference has"
+        f" {absent.in_prediction:g}.",
+    ]
+    left_out = [organ.name for organ in challenge.organs if not organ.in_mean]
+    means = f" without {_organs(left_out)}" if left_out else ""
+    sentences.append(f"DSC and NSD of a case are the means over its organs{means}.")
+    if challenge.z_range.organs:
+        top = f" (top slice {challenge.z_range.top_slice.value})"
+        sentences.append(
+            f"{_organs(challenge.z_range.organs)}: scored only between the lowest and"
+            f" the highest slice of the reference{top}."
+        )
+    if challenge.smallest_dsc_for_nsd:
+        sentences.append(
+            "The NSD of an organ was 0 where its DSC was below"
+            f" {challenge.smallest_dsc_for_nsd:g}."
+        )
+    if challenge.decimals is not None:
+        sentences.append(
+            f"DSC and NSD of organs were rounded to {challenge.decimals} decimals."
+        )
+    if origin.options:
+        sentences.append(f"Label maps were evaluated with {origin.options}.")
+    if origin.references_sha256:
+        digest = printable(origin.references_sha256)
+        sentences.append(f"The digest (SHA-256) of the reference labels is {digest}.")
+    return sentences
+
+
+def _tolerances(challenge: Challenge) -> str:
+    """Tolerances, those that are equal together."""
+    groups: dict[float, list[str]] = {}
+    for organ in challenge.organs:
+        groups.setdefault(organ.tolerance_mm, []).append(organ.name)
+    return "; ".join(
+        f"{tolerance:g} mm ({_organs(names)})"
+        for tolerance, names in sorted(groups.items())
+    )
+
+
+def _organs(names: Sequence[str]) -> str:
+    """Names of organs as words."""
+    return ", ".join(name.replace("_", " ") for name in names)
+
+
+def _other_file(analysis: Analysis) -> str:
+    """What is to be said if the scores were made with another file."""
+    origin = analysis.table.origin
+    if (
+        not origin
+        or not origin.challenge_sha256
+        or origin.challenge_sha256 == analysis.challenge.checksum
+    ):
+        return ""
+    same = (
+        "with the same rules of scoring" if origin.rules_sha256 else "as far as known"
+    )
+    digest = printable(origin.challenge_sha256[:12])
+    return f"; the scores were made with an earlier file, {same} (SHA-256 {digest})"
+
+
+# --- Measurements -----------------------------------------------------------------
+
+
+def _measuring_sentences(analysis: Analysis) -> list[str]:
+    """How running time and memory were measured, as measurement.json has it."""
+    origin = analysis.table.origin
+    if origin is None or all(is_score(rule.metric) for rule in analysis.rules.metrics):
+        return []
+    known = origin.measured
+    if not known:
+        return ["How running time and memory were measured is not on record."]
+    parts = [
+        text.format(" or ".join(map(printable, known[name])))
+        for name, text in (
+            ("processor", "processor {}"),
+            ("device", "{}"),
+            ("engine", "Docker {}"),
+            ("runtime", "runtime {}"),
+            ("cpus", "processors {}"),
+            ("timeout_s", "time limit {} s"),
+            ("memory", "memory limit {}"),
+            ("shm_size", "shared memory {}"),
+            ("interval_s", "a sample every {} s"),
+            ("repeats", "repeats {}"),
+            ("caches", "{} caches"),
+        )
+        if any(known.get(name, ()))
+    ]
+    sentences = [
+        f"{_count(origin.teams_measured, 'team')} of"
+        f" {len(analysis.table.roll.ranked)} were measured case by case, each case in"
+        f" a container of its own without network: {', '.join(parts)}."
+    ]
+    if any(rule.metric == "max_gpu_memory_mb" for rule in analysis.rules.metrics):
+        stable = analysis.challenge.max_gpu_memory is MaxMemory.STABLE
+        sentences.append(
+            "The maximum of GPU memory is the largest value that fills more than"
+            f" {STABLE_SHARE:.0%} of the samples of a run."
+            if stable
+            else "The maximum of GPU memory is the largest sample of a run."
+        )
+    return sentences
+
+
+def _count(number: int, noun: str) -> str:
+    """Such as "1 team" or "2 teams"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _metric_text(rule: RankedMetric) -> str:
+    """A metric and what is special about it."""
+    parts = [f"{'higher' if rule.better is Better.HIGHER else 'lower'} is better"]
+    if rule.weight != 1:
+        parts.append(f"weight {rule.weight:g}")
+    if rule.tolerance:
+        parts.append(f"values up to {rule.tolerance:g} equally good")
+    if rule.trace_tolerance_mb:
+        parts.append(f"of the memory above {rule.trace_tolerance_mb:g} MB")
+    if rule.decimals is not None:
+        parts.append(f"rounded to {rule.decimals} decimals")
+    return f"{rule.metric}, {', '.join(parts)}"
+
+
+def _missing_text(analysis: Analysis) -> str:
+    """What became of missing results."""
+    table, rules = analysis.table, analysis.rules
+    missing = [m for m in table.missing if m.team in analysis.board.teams]
+    if not missing:
+        return "No result was missing."
+    total = len(analysis.board.teams) * len(table.cases) * len(rules.metrics)
+    failed = ""
+    if rules.missing is MissingRule.VALUE:
+        failed = f" ({_failed_text(rules)})"
+    return (
+        f"{len(missing)} of {total} results were missing, and"
+        f" {_MISSING[rules.missing]}{failed}."
+    )
+
+
+def _failed_text(rules: Rules) -> str:
+    """The values of failed runs."""
+    return ", ".join(f"{rule.metric} {rule.failed:g}" for rule in rules.metrics)

@@ -1,0 +1,35 @@
+"""Printable names of metrics, for tables and papers."""
+
+from __future__ import annotations
+
+from flare.results.csv_rows import SCORES
+
+TITLES = {
+    "dsc": "DSC",
+    "nsd": "NSD",
+    "runtime_s": "Running time (s)",
+    "engine_runtime_s": "Running time by the engine (s)",
+    "max_gpu_memory_mb": "GPU memory (MB)",
+    "peak_gpu_memory_mb": "Peak of GPU memory (MB)",
+    "idle_gpu_memory_mb": "Idle GPU memory (MB)",
+    "gpu_memory_area_mb_s": "Area under GPU memory (MB s)",
+    "cpu_area_percent_s": "Area under CPU use (% s)",
+    "cpu_s": "Processor time (s)",
+    "max_host_memory_mb": "Memory (MB)",
+}
+
+
+def metric_title(metric: str) -> str:
+    """What a metric is called in print; its own name if it has no other.
+
+    Examples
+    --------
+    >>> metric_title("runtime_s"), metric_title("dsc_left_kidney"), metric_title("hd95")
+    ('Running time (s)', 'DSC of left kidney', 'hd95')
+    """
+    if metric in TITLES:
+        return TITLES[metric]
+    score, _, organ = metric.partition("_")
+    if score in SCORES and organ:
+        return f"{TITLES[score]} of {organ.replace('_', ' ')}"
+    return metric

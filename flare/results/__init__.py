@@ -1,0 +1,1 @@
+"""What lies in RESULTS/TEAM: each file is written and read in one place here."""

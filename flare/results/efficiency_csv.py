@@ -1,0 +1,282 @@
+"""Keeps what was measured of a team, a row for each case, in efficiency.csv."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from flare.challenge.rules import MaxMemory
+from flare.common.errors import MeasurementError
+from flare.common.files import csv_text, write_whole
+from flare.common.text import cell_text
+from flare.measuring.container import ContainerRun
+from flare.measuring.host_load import is_busy
+from flare.results.traces_csv import Trace, area, max_memory_mb
+
+FILE_NAME = "efficiency.csv"
+
+SPREAD = "_spread"
+"""METRIC_spread is the largest less the smallest value of a case's repeats."""
+
+FASTER_S = 0.5
+FASTER_SHARE = 0.2
+"""A repeat that is faster than the first run by so much, and by this part of it, was
+helped by something that the first run has left."""
+
+CLOSE_TO_PEAK = 0.9
+"""A maximum by the 2 % rule below this part of the peak is doubtful."""
+
+
+class RunStatus(Enum):
+    """What came of a case. Only the first one has values."""
+
+    OK = "ok"
+    FAILED = "failed"
+    """The container ended with another exit code than 0."""
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    NO_OUTPUT = "no output"
+    WRONG_OUTPUT = "wrong output"
+    """The evaluation would refuse what it has written."""
+    ENGINE_ERROR = "engine error"
+    """The team is not at fault; the case is run again when measuring goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRecord:
+    """A row of efficiency.csv. Memory is in units of 2^20 bytes."""
+
+    case: str
+    status: RunStatus
+    runtime_s: float | None = None
+    """From the container's start to its end."""
+    max_gpu_memory_mb: float | None = None
+    """By the challenge's rule."""
+    peak_gpu_memory_mb: float | None = None
+    """The plain maximum."""
+    idle_gpu_memory_mb: float | None = None
+    """What was allocated before the container was started."""
+    gpu_memory_area_mb_s: float | None = None
+    """Area under the memory, by true time stamps."""
+    cpu_area_percent_s: float | None = None
+    """Processor time as percent of all CPUs of the computer, times seconds."""
+    cpu_s: float | None = None
+    max_host_memory_mb: float | None = None
+    engine_runtime_s: float | None = None
+    """The running time by the engine's own clock."""
+    runtime_s_spread: float | None = None
+    """Of the repeats: the largest less the smallest."""
+    max_gpu_memory_mb_spread: float | None = None
+    repeats: int = 1
+    samples: int = 0
+    mean_interval_s: float | None = None
+    """Between samples, as achieved."""
+    longest_gap_s: float | None = None
+    doubts: str = ""
+    """What makes the values doubtful."""
+    message: str = ""
+    """Why there are none, and where the log is."""
+    rerun: str = ""
+    """Why the case was run again, and what had come of it before."""
+
+    def __post_init__(self) -> None:
+        """See that a run that failed has no values."""
+        if self.status is not RunStatus.OK:
+            values = [getattr(self, name) for name in VALUES]
+            if any(value is not None for value in values):
+                text = f"{self.case} is {self.status.value}, but has values"
+                raise ValueError(text)
+
+
+VALUES = (
+    *("runtime_s", "max_gpu_memory_mb", "peak_gpu_memory_mb", "idle_gpu_memory_mb"),
+    *("gpu_memory_area_mb_s", "cpu_area_percent_s", "cpu_s", "max_host_memory_mb"),
+    *("engine_runtime_s", "runtime_s_spread", "max_gpu_memory_mb_spread"),
+)
+COLUMNS = tuple(field.name for field in fields(CaseRecord))
+_WHOLE = ("repeats", "samples")
+_TEXTS = ("case", "doubts", "message", "rerun")
+
+
+def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
+    """The repeat whose values count.
+
+    That with the median running time; of two in the middle, the slower. But the first
+    one, if later ones were much faster: something may have been kept for them.
+    """
+    if is_helped(runs):
+        return runs[0]
+    ordered = sorted(runs, key=lambda run: run.runtime_s)
+    return ordered[len(ordered) // 2]
+
+
+def is_helped(runs: Sequence[ContainerRun]) -> bool:
+    """Whether a repeat was much faster than the first run."""
+    first_s = runs[0].runtime_s
+    gain_s = first_s - min(run.runtime_s for run in runs)
+    return gain_s > FASTER_S and gain_s > FASTER_SHARE * first_s
+
+
+def record_of(
+    case: str,
+    runs: Sequence[ContainerRun],
+    *,
+    rule: MaxMemory,
+    cpus: int,
+    rerun: str = "",
+) -> CaseRecord:
+    """The row of a case of which every repeat has worked.
+
+    All values are those of one repeat, see `counted_run`.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    runs : sequence of ContainerRun
+        All repeats; at least one.
+    rule : MaxMemory
+        The challenge's.
+    cpus : int
+        Of the computer.
+    rerun : str
+        Why it was run again.
+    """
+    run = counted_run(runs)
+    trace = run.trace
+    memory = trace.gpu_memory_mb
+    maximum, is_defined = _max_memory(trace, rule)
+    maxima = [_max_memory(r.trace, rule)[0] for r in runs]
+    doubts = list(trace.doubts)
+    if not is_defined:
+        doubts.append("no value of the memory is stable: the plain maximum is taken")
+    peak = max((mb for _, mb in memory), default=None)
+    if peak and maximum is not None and maximum < CLOSE_TO_PEAK * peak:
+        doubts.append(f"the stable memory is far below its peak of {peak:.0f} MB")
+    if is_helped(runs):
+        fastest_s = min(r.runtime_s for r in runs)
+        doubts.append(
+            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
+            " which counts: was something kept in between?"
+        )
+    if is_busy(run.other_cpu_s, run.runtime_s, cpus):
+        doubts.append(
+            f"other programs took {run.other_cpu_s:.1f} s of the processors meanwhile"
+        )
+    cpu = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    host = [s.host_memory_mb for s in trace.samples if s.host_memory_mb is not None]
+    return CaseRecord(
+        case=case,
+        status=RunStatus.OK,
+        runtime_s=run.runtime_s,
+        max_gpu_memory_mb=maximum,
+        peak_gpu_memory_mb=peak,
+        idle_gpu_memory_mb=trace.idle_mb,
+        gpu_memory_area_mb_s=area(memory) if memory else None,
+        cpu_area_percent_s=100 * max(cpu) / cpus if cpu else None,
+        cpu_s=max(cpu, default=None),
+        max_host_memory_mb=max(host, default=None),
+        engine_runtime_s=run.engine_runtime_s,
+        runtime_s_spread=_spread([r.runtime_s for r in runs]),
+        max_gpu_memory_mb_spread=_spread(maxima),
+        repeats=len(runs),
+        samples=len(trace.samples),
+        mean_interval_s=trace.mean_interval_s,
+        longest_gap_s=trace.longest_gap_s,
+        doubts="; ".join(doubts),
+        rerun=rerun,
+    )
+
+
+def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:
+    """The maximum by a rule; None where no GPU was sampled."""
+    values = [mb for _, mb in trace.gpu_memory_mb]
+    return max_memory_mb(values, rule) if values else (None, True)
+
+
+def _spread(values: Sequence[float | None]) -> float | None:
+    """The largest less the smallest; None unless there are several."""
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if len(known) > 1 else None
+
+
+def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
+    """Means over all cases, for a leaderboard; none if a case has failed.
+
+    Means of the cases that worked would be better for whoever fails on long ones.
+    """
+    worked = [record for record in records if record.status is RunStatus.OK]
+    found: dict[str, float] = {"cases": cases, "cases_ok": len(worked)}
+    for name in VALUES if len(worked) == cases else ():
+        values = [getattr(record, name) for record in worked]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(worked):
+            found[f"{name}_mean"] = fmean(known)
+    return found
+
+
+# --- The file ---------------------------------------------------------------------
+
+
+def write_records(records: Iterable[CaseRecord], file: Path) -> None:
+    """Write all rows, whole or not at all, in the order of the cases.
+
+    Raises
+    ------
+    OutputError
+        If they cannot be written.
+    """
+    ordered = sorted(records, key=lambda record: record.case)
+    rows = [
+        [
+            record.status.value if name == "status" else getattr(record, name)
+            for name in COLUMNS
+        ]
+        for record in ordered
+    ]
+    write_whole(file, csv_text(COLUMNS, rows))
+
+
+def read_records(file: Path) -> dict[str, CaseRecord]:
+    """All rows by case; none if there is no file yet.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, but was not written by `write_records`.
+    """
+    if not file.exists():
+        return {}
+    try:
+        with file.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.DictReader(content))
+        records = [_record(row) for row in rows]
+        return {record.case: record for record in records}
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError),
+        csv.Error,
+    ) as error:
+        problem = "it is not what this program has written"
+        remedy = "Move it away, or give another --output."
+        raise MeasurementError(str(file), problem, remedy) from error
+
+
+def _record(row: Mapping[str, str]) -> CaseRecord:
+    """A row from its cells."""
+    values: dict[str, Any] = {"status": RunStatus(row["status"])}
+    for name in COLUMNS:
+        if name in _TEXTS:
+            values[name] = cell_text(row[name])
+        elif name in _WHOLE:
+            values[name] = int(row[name])
+        elif name != "status":
+            values[name] = float(row[name]) if row[name] else None
+            if values[name] is not None and not math.isfinite(values[name]):
+                raise ValueError(name)
+    return CaseRecord(**values)

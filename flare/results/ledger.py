@@ -1,0 +1,99 @@
+"""Remembers which archive of each team counts: the one that was sent first."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from flare.common.errors import MeasurementError
+from flare.common.files import csv_text, write_whole
+from flare.common.text import cell_text, safe
+
+FILE_NAME = "ledger.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An archive that a team has sent, and that was accepted."""
+
+    team: str
+    archive_sha256: str
+    paper: str
+    """Its short paper, as the organisers name it; may be empty."""
+    date: str
+    """Of the first time that it was measured, as 2026-11-20."""
+    reason: str
+    """Why it replaces an earlier one; empty for the first."""
+
+
+COLUMNS = tuple(field.name for field in fields(Entry))
+
+
+def read_ledger(file: Path) -> tuple[Entry, ...]:
+    """All entries, the oldest first; none if there is no ledger yet.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read.
+    """
+    try:
+        if not file.exists():
+            return ()
+        with file.open(encoding="utf-8", newline="") as content:
+            rows = list(csv.reader(content))
+        if not rows or tuple(rows[0]) != COLUMNS:
+            raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
+        return tuple(
+            Entry(**dict(zip(COLUMNS, map(cell_text, row), strict=True)))
+            for row in rows[1:]
+        )
+    except (OSError, ValueError, csv.Error) as error:
+        raise MeasurementError(str(file), "it cannot be read") from error
+
+
+def find_earlier(file: Path, entry: Entry) -> Entry | None:
+    """The last entry of the same team, if an archive may follow it.
+
+    Raises
+    ------
+    MeasurementError
+        If that was another archive, and there is no reason.
+    """
+    own = [known for known in read_ledger(file) if known.team == entry.team]
+    if not own:
+        return None
+    if own[-1].archive_sha256 != entry.archive_sha256 and not entry.reason:
+        problem = (
+            f"team {safe(entry.team)} has sent another archive on {own[-1].date}"
+            f" (SHA-256 {own[-1].archive_sha256[:12]}, now {entry.archive_sha256[:12]})"
+        )
+        remedy = (
+            "A team sends one; if it may replace it, say why: --new-archive REASON."
+        )
+        raise MeasurementError(str(file), problem, remedy)
+    return own[-1]
+
+
+def register(file: Path, entry: Entry) -> Entry:
+    """Accept an archive, if it is a team's first one, or there is a reason.
+
+    Returns
+    -------
+    Entry
+        That of the archive, which may be older than the one given.
+
+    Raises
+    ------
+    MeasurementError
+        If the team has sent another archive before, and there is no reason.
+    OutputError
+        If the ledger cannot be written.
+    """
+    earlier = find_earlier(file, entry)
+    if earlier and earlier.archive_sha256 == entry.archive_sha256:
+        return earlier
+    entries = read_ledger(file)
+    write_whole(file, csv_text(COLUMNS, map(astuple, (*entries, entry))))
+    return entry

@@ -1,0 +1,246 @@
+"""Refuses to rank results that were not made alike, and names the odd one out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flare.challenge.rulebook import differences_text, scoring_rules
+from flare.challenge.rules import Challenge, challenge_names
+from flare.common.errors import RankingError
+from flare.common.text import listing, safe, shell_word
+
+OPTIONS = {
+    "on_bad_case": "--on-bad-case",
+    "grid": "--grid",
+    "unknown_labels": "--unknown-labels",
+    "decimals": "--decimals",
+}
+"""Options of an evaluation, and their flags."""
+
+_ANEW = (
+    "Score all teams alike: flare rescore those that were measured, flare evaluate the"
+    " others."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """A team whose label maps were scored."""
+
+    team: str
+    file: Path
+    """Its metrics.json."""
+    evaluation: Mapping[str, Any]
+    """What that says of how it was made."""
+    is_measured: bool
+    """Whether the kit has run its image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What all results were made by, as far as it is known."""
+
+    challenge_sha256: str = ""
+    references_sha256: str = ""
+    rules_sha256: str = ""
+    """Empty if an earlier version has scored a team, which did not tell."""
+    options: str = ""
+    """Options of the evaluation that change scores, as on the command line."""
+    measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By setting of measurement.json: all values that it has, in their order."""
+    teams_measured: int = 0
+
+
+def check_origins(
+    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
+) -> tuple[Origin, tuple[str, ...]]:
+    """See that all teams were scored alike, and by the rules that are given.
+
+    Parameters
+    ----------
+    found : sequence of Evaluated
+        The teams.
+    challenge : Challenge or str
+        By whose rules, or by which challenge, they should have been scored; an empty
+        text for any.
+    results : Path
+        Where they are.
+
+    Returns
+    -------
+    tuple of Origin and tuple of str
+        What they were made by, and what is odd about it.
+
+    Raises
+    ------
+    RankingError
+        If a team was scored otherwise; the message names it, what is different by key
+        and values, and the command that mends it.
+    """
+    notes = _check_rules(found, challenge, results)
+    for key in ("references_sha256", "version"):
+        _check_equal(found, key)
+    _check_options(found, challenge, results)
+    first = found[0].evaluation
+    has_rules = all(_rules(team) is not None for team in found)
+    origin = Origin(
+        challenge_sha256=str(first.get("challenge_sha256") or ""),
+        references_sha256=str(first.get("references_sha256") or ""),
+        rules_sha256=str(first.get("rules_sha256") or "") if has_rules else "",
+        options=_flags(first.get("options") or {}),
+    )
+    return origin, notes
+
+
+def _name(challenge: Challenge | str) -> str:
+    """A challenge as on a command line."""
+    key = challenge if isinstance(challenge, str) else challenge.key
+    return key if key in ("", *challenge_names()) else f"{key}.toml"
+
+
+def _text(value: object) -> str:
+    """A value of metrics.json as it can be compared, and shown."""
+    return json.dumps(value, sort_keys=True).strip('"')
+
+
+def _rules(team: Evaluated) -> Mapping[str, Any] | None:
+    """The rules that scoring has read; None in results of earlier versions."""
+    rules = team.evaluation.get("rules")
+    return rules if isinstance(rules, dict) else None
+
+
+def _usual(found: Sequence[Evaluated], texts: Sequence[str]) -> str:
+    """What most teams have; if as many have something else, what measured ones have."""
+    teams = Counter(texts)
+    measured = Counter(
+        t for t, team in zip(texts, found, strict=True) if team.is_measured
+    )
+    return max(teams, key=lambda t: (teams[t], measured[t], -texts.index(t)))
+
+
+def _likewise(odd: Sequence[Evaluated]) -> str:
+    """Further teams of which the same may be said."""
+    return f" (likewise {listing(team.team for team in odd[1:])})" if odd[1:] else ""
+
+
+def _check_equal(found: Sequence[Evaluated], key: str) -> None:
+    """Refuse teams that have another value than most."""
+    texts = [_text(team.evaluation.get(key)) for team in found]
+    usual = _usual(found, texts)
+    odd = [team for team, text in zip(found, texts, strict=True) if text != usual]
+    if odd:
+        own, others = (
+            safe(text[:12] if key.endswith("_sha256") else text)
+            for text in (_text(odd[0].evaluation.get(key)), usual)
+        )
+        problem = f"its {key} is {own}, that of others {others}{_likewise(odd)}"
+        raise RankingError(str(odd[0].file), problem, _ANEW)
+
+
+def _check_options(
+    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
+) -> None:
+    """Refuse teams that were evaluated with other options than most."""
+    options = [team.evaluation.get("options") or {} for team in found]
+    if not all(isinstance(own, dict) and set(own) <= set(OPTIONS) for own in options):
+        _check_equal(found, "options")
+        return
+    texts = [_text(own) for own in options]
+    usual = json.loads(_usual(found, texts))
+    odd = [team for team, own in zip(found, options, strict=True) if own != usual]
+    if not odd:
+        return
+    own = odd[0].evaluation.get("options") or {}
+    parts = [
+        f"{how} {_flags({k: v for k, v in one.items() if other.get(k) != v})}"
+        for how, one, other in (("without", usual, own), ("with", own, usual))
+        if any(other.get(k) != v for k, v in one.items())
+    ]
+    problem = f"{safe(odd[0].team)} was evaluated {' and '.join(parts)}{_likewise(odd)}"
+    key = _name(challenge)
+    command = " ".join(
+        filter(
+            None,
+            [
+                "flare evaluate --input PREDICTIONS --ground-truth LABELS",
+                f"--challenge {safe(key)}" if key else "",
+                _flags(usual),
+                f"--output {shell_word(results / odd[0].team)}",
+            ],
+        )
+    )
+    if odd[0].is_measured:
+        command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
+    them = "them" if usual else "none"
+    remedy = f"Evaluate it again with {them}: {command}."
+    raise RankingError(str(results), problem, remedy)
+
+
+def _flags(options: object) -> str:
+    """Options as on a command line."""
+    if not isinstance(options, dict):
+        return ""
+    return " ".join(
+        f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
+    )
+
+
+def _check_rules(
+    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
+) -> tuple[str, ...]:
+    """Refuse scores by other rules; tell what is odd about those of old versions."""
+    key = challenge if isinstance(challenge, str) else challenge.key
+    known = [team for team in found if _rules(team) is not None]
+    older = [team for team in found if _rules(team) is None]
+    command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
+    if key:
+        command += f" --challenge {safe(_name(challenge))}"
+    remedy = (
+        f"Score the kept predictions anew: {command}; teams that were not measured:"
+        " flare evaluate."
+    )
+    expected: Mapping[str, Any] | None = None
+    if isinstance(challenge, Challenge):
+        expected = scoring_rules(challenge)
+    elif known:
+        texts = [_text(_rules(team)) for team in known]
+        expected = json.loads(_usual(known, texts))
+    odd = [team for team in known if _rules(team) != expected]
+    for team in [*odd, *older]:
+        scored_by = str(team.evaluation.get("challenge", key))
+        if key and scored_by != key:
+            problem = f"it was scored by {safe(scored_by)}, not by {safe(key)}"
+            raise RankingError(str(team.file), problem, remedy)
+    if odd and expected is not None:
+        same = [team for team in odd if _rules(team) == _rules(odd[0])]
+        who = "all teams" if len(same) == len(found) else listing(t.team for t in same)
+        differences = differences_text(_rules(odd[0]) or {}, expected)
+        was = "were" if len(same) > 1 else "was"
+        problem = f"{who} {was} scored by other rules: {differences}"
+        raise RankingError(str(results), problem, remedy)
+    _check_equal(older or found[:1], "challenge_sha256")
+    if not older:
+        return ()
+    files = {_text(team.evaluation.get("challenge_sha256")) for team in known}
+    if isinstance(challenge, Challenge):
+        files.add(challenge.checksum)
+    own = _text(older[0].evaluation.get("challenge_sha256"))
+    if own in files or not files:
+        return ()
+    names = listing(team.team for team in older)
+    if known:
+        problem = (
+            f"{names}: an earlier version has scored this, and does not tell by which"
+            f" rules; its challenge_sha256 is {safe(own[:12])}, that of others is not"
+        )
+        raise RankingError(str(results), problem, remedy)
+    return (
+        f"By which rules {names} were scored, an earlier version does not tell, and the"
+        f" challenge file was another one ({safe(own[:12])}): score them anew (flare"
+        " rescore) before you publish",
+    )

@@ -1,0 +1,248 @@
+"""Says who took part besides the teams that are ranked: nobody vanishes from a ranking.
+
+Teams whose archives were refused or replaced, that are not measured or scored yet, that
+have the results of another team, or that an evaluation has warned of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flare.common.errors import MeasurementError, RankingError
+from flare.common.text import cell_text, listing, printable, safe
+from flare.results.csv_rows import read_rows
+from flare.results.ledger import FILE_NAME as LEDGER
+from flare.results.ledger import read_ledger
+
+REFUSED = "refused.csv"
+"""In RESULTS: what could not be run or scored, and why."""
+
+FEWEST_EQUAL = 3
+"""So many values, neither 0 nor 1, that are equal in every digit are no chance."""
+
+TOLD = re.compile(r"\bscores? 0\b|\bno organs?\b")
+"""Warnings of metrics.json that explain why a team scores nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Something that a team has sent, and that was refused."""
+
+    team: str
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """An archive that has replaced another one of the team."""
+
+    team: str
+    date: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """Teams with the same results on all cases."""
+
+    teams: tuple[str, ...]
+    what: str
+    """What is the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A team that has sent an archive, and has no scores yet."""
+
+    team: str
+    measured: int
+    """Cases that are done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollCall:
+    """Who else took part, and what is to be said of it."""
+
+    refused: tuple[Refusal, ...] = ()
+    replaced: tuple[Replacement, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    """Teams that are ranked, though they are not measured to the end."""
+    copies: tuple[Copies, ...] = ()
+    warned: tuple[tuple[str, str], ...] = ()
+    """Teams, and what the evaluation has said of them."""
+    strays: tuple[str, ...] = ()
+    """Folders that are no team's."""
+    ranked: tuple[str, ...] = ()
+    """Teams with scores."""
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether the ranking cannot be the last one."""
+        return bool(self.waiting or self.unfinished)
+
+    @property
+    def excluded(self) -> tuple[Refusal, ...]:
+        """Refusals of teams that have no other results."""
+        return tuple(found for found in self.refused if found.team not in self.ranked)
+
+    @property
+    def interim_text(self) -> str:
+        """Why it cannot; empty if it can."""
+        if not self.is_interim:
+            return ""
+        names = sorted({*(found.team for found in self.waiting), *self.unfinished})
+        are = "is" if len(names) == 1 else "are"
+        count = "1 team" if len(names) == 1 else f"{len(names)} teams"
+        return (
+            f"Interim ranking: {count} {are} not measured to the end"
+            f" ({listing(names)}). Go on with flare measure, and rank again."
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What organisers should look at, each in a line."""
+        lines = [
+            f"{safe(f.team)}: {safe(f.file)} was refused, and the team"
+            + (
+                " is ranked by what else it has sent"
+                if f.team in self.ranked
+                else " is not ranked"
+            )
+            + f": {printable(f.reason)}"
+            for f in self.refused
+        ]
+        lines += [
+            f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
+            for f in self.replaced
+        ]
+        lines += [
+            f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
+            " are measured): go on with flare measure --ground-truth"
+            for f in self.waiting
+        ]
+        lines += [
+            f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
+            for f in self.copies
+        ]
+        lines += [f"{safe(team)}: {printable(line)}" for team, line in self.warned]
+        if self.strays:
+            lines.append(
+                f"Ignored, as there are no results in them: {listing(self.strays)}"
+            )
+        return tuple(lines)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """For ranking.json."""
+        return {
+            "refused": [
+                {
+                    "team": printable(f.team),
+                    "file": printable(f.file),
+                    "reason": printable(f.reason),
+                    "is_ranked": f.team in self.ranked,
+                }
+                for f in self.refused
+            ],
+            "replaced": [
+                {
+                    "team": printable(f.team),
+                    "date": printable(f.date),
+                    "reason": printable(f.reason),
+                }
+                for f in self.replaced
+            ],
+            "not_scored_yet": [
+                {"team": printable(f.team), "cases_measured": f.measured}
+                for f in self.waiting
+            ],
+            "not_measured_to_the_end": [printable(team) for team in self.unfinished],
+            "equal_results": [
+                {"teams": [printable(team) for team in f.teams], "what": f.what}
+                for f in self.copies
+            ],
+            "ignored": [printable(name) for name in self.strays],
+        }
+
+    def shown(self, name_of: Callable[[str], str]) -> RollCall:
+        """The same with other names of teams."""
+        return replace(
+            self,
+            refused=tuple(replace(f, team=name_of(f.team)) for f in self.refused),
+            replaced=tuple(replace(f, team=name_of(f.team)) for f in self.replaced),
+            waiting=tuple(replace(f, team=name_of(f.team)) for f in self.waiting),
+            unfinished=tuple(map(name_of, self.unfinished)),
+            copies=tuple(
+                replace(f, teams=tuple(map(name_of, f.teams))) for f in self.copies
+            ),
+            warned=tuple((name_of(team), line) for team, line in self.warned),
+            ranked=tuple(map(name_of, self.ranked)),
+        )
+
+
+def find_equal(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
+    """Teams with the same scores, which are too many to be equal by chance.
+
+    Parameters
+    ----------
+    scores : mapping
+        By team: DSC and NSD, by case and metric.
+    """
+    groups: defaultdict[Any, list[str]] = defaultdict(list)
+    for team, own in sorted(scores.items()):
+        # Of zeros and ones, equal values say nothing.
+        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
+            groups[frozenset(own.items())].append(team)
+    what = "the same DSC and NSD in every digit, on all cases"
+    return tuple(
+        Copies(teams=tuple(teams), what=what)
+        for teams in groups.values()
+        if len(teams) > 1
+    )
+
+
+def read_refused(results: Path) -> tuple[Refusal, ...]:
+    """What was refused, by team; nothing if nothing was.
+
+    Raises
+    ------
+    RankingError
+        If refused.csv is there, but cannot be read.
+    """
+    file = results / REFUSED
+    if not file.is_file():
+        return ()
+    found = []
+    for _, row in read_rows(file, ("team",)):
+        cells = {key: cell_text(cell) for key, cell in row.items()}
+        reason = cells.get("problem") or cells.get("reason") or "no reason is given"
+        name = cells.get("archive") or cells.get("file") or "what it has sent"
+        found.append(Refusal(team=cells["team"], file=name, reason=reason))
+    return tuple(sorted(found, key=lambda f: (f.team, f.file, f.reason)))
+
+
+def read_archives(results: Path) -> tuple[tuple[str, ...], tuple[Replacement, ...]]:
+    """Teams whose archives were accepted, and those that have replaced another one.
+
+    Raises
+    ------
+    RankingError
+        If ledger.csv is there, but cannot be read.
+    """
+    try:
+        entries = read_ledger(results / LEDGER)
+    except MeasurementError as error:
+        raise RankingError(str(results / LEDGER), "it cannot be read") from error
+    replaced = [
+        Replacement(team=entry.team, date=entry.date, reason=entry.reason)
+        for number, entry in enumerate(entries)
+        if entry.team in {before.team for before in entries[:number]}
+    ]
+    return tuple(sorted({entry.team for entry in entries})), tuple(replaced)

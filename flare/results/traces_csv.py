@@ -1,0 +1,169 @@
+"""What was sampled while a container ran, and the numbers that are taken from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+
+from flare.challenge.rules import MaxMemory
+from flare.common.files import csv_text, write_whole
+
+STABLE_SHARE = 0.02
+"""FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
+of the memory counts if it fills more than this part of the samples."""
+
+FEWEST_SAMPLES = 10
+"""With fewer samples, a peak is easily missed."""
+
+LONGEST_GAP = 5
+"""A gap of more than so many intervals may hide a peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One moment; None where something is not measured."""
+
+    seconds: float
+    """Since the container was started."""
+    gpu_memory_mb: float | None = None
+    """What processes have allocated: total - free - reserved."""
+    gpu_total_mb: float | None = None
+    gpu_free_mb: float | None = None
+    gpu_used_mb: float | None = None
+    gpu_reserved_mb: float | None = None
+    sm_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    host_memory_mb: float | None = None
+    """Of the container, without files that are only cached."""
+    cpu_s: float | None = None
+    """Processor time of the container so far."""
+
+
+COLUMNS = tuple(field.name for field in fields(Sample))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All samples of a run."""
+
+    samples: tuple[Sample, ...]
+    interval_s: float
+    """That was asked for."""
+    runtime_s: float
+    """How long the container ran."""
+    idle_mb: float | None = None
+    """GPU memory that was allocated before it was started."""
+    strangers: frozenset[int] = frozenset()
+    """Other processes that used the GPU."""
+    is_throttled: bool = False
+    is_blind: bool = False
+    """Whether it is unknown which processes are the container's."""
+    problem: str = ""
+    """Why sampling ended before the container."""
+
+    @property
+    def gpu_memory_mb(self) -> tuple[tuple[float, float], ...]:
+        """Seconds and memory of the samples that have it."""
+        return tuple(
+            (sample.seconds, sample.gpu_memory_mb)
+            for sample in self.samples
+            if sample.gpu_memory_mb is not None
+        )
+
+    @property
+    def mean_interval_s(self) -> float | None:
+        """What was achieved; None with fewer than two samples."""
+        if len(self.samples) < 2:
+            return None
+        first, last = self.samples[0].seconds, self.samples[-1].seconds
+        return (last - first) / (len(self.samples) - 1)
+
+    @property
+    def longest_gap_s(self) -> float:
+        """The longest time without a sample, from the start to the end of the run."""
+        times = [0.0, *(sample.seconds for sample in self.samples), self.runtime_s]
+        return max(later - earlier for earlier, later in pairwise(times))
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is doubtful about it, as far as a GPU was sampled."""
+        if self.idle_mb is None:
+            return ()
+        found = []
+        if len(self.samples) < FEWEST_SAMPLES:
+            found.append(f"only {len(self.samples)} samples")
+        if self.longest_gap_s > LONGEST_GAP * self.interval_s:
+            found.append(f"no sample for {self.longest_gap_s:.1f} s")
+        if self.problem:
+            found.append(self.problem)
+        if self.strangers:
+            found.append(f"{len(self.strangers)} other processes used the GPU")
+        if self.is_blind:
+            found.append("which processes used the GPU is not known")
+        if self.is_throttled:
+            found.append("the GPU was throttled")
+        return tuple(found)
+
+
+def max_memory_mb(values: Sequence[float], rule: MaxMemory) -> tuple[float, bool]:
+    """The maximum of GPU memory by a challenge's rule.
+
+    Parameters
+    ----------
+    values : sequence of float
+        All samples of a run, in MB; at least one.
+    rule : MaxMemory
+        The plain maximum, or the official rule of FLARE21 and FLARE22: the largest of
+        the values that, exactly, fill more than 2 % of the samples.
+
+    Returns
+    -------
+    tuple of float and bool
+        The maximum, and whether the rule is defined. Where no value is that frequent,
+        the official script crashes; here the plain maximum is taken.
+
+    Examples
+    --------
+    >>> max_memory_mb([0.0] * 96 + [5200.0] * 4, MaxMemory.STABLE)
+    (5200.0, True)
+    >>> max_memory_mb([0.0] * 98 + [5200.0] * 2, MaxMemory.STABLE)
+    (0.0, True)
+    """
+    if rule is MaxMemory.PLAIN:
+        return max(values), True
+    frequent = [
+        value
+        for value, count in Counter(values).items()
+        if count > STABLE_SHARE * len(values)
+    ]
+    return (max(frequent), True) if frequent else (max(values), False)
+
+
+def area(points: Sequence[tuple[float, float]]) -> float:
+    """Area under a curve through points of time and height, by trapezoids.
+
+    Examples
+    --------
+    >>> area([(0.0, 100.0), (0.5, 100.0), (2.0, 300.0)])
+    350.0
+    """
+    return math.fsum(
+        (later[0] - earlier[0]) * (earlier[1] + later[1]) / 2
+        for earlier, later in pairwise(points)
+    )
+
+
+def write_trace(trace: Trace, file: Path) -> None:
+    """Write the samples as a table.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    rows = [["" if c is None else c for c in astuple(s)] for s in trace.samples]
+    write_whole(file, csv_text(COLUMNS, rows))
