@@ -530,7 +530,7 @@ def test_validate_says_that_teams_cannot_be_ranked():
 
 def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
     """Those of single organs, and of processor time, can be ranked."""
-    text = (ROOT / "flare" / "challenges" / "flare21.toml").read_text()
+    text = (ROOT / "flare" / "challenge" / "editions" / "flare21.toml").read_text()
     file = tmp_path / "mine.toml"
     rule = '\n[[ranking]]\nmetric = "{}"\nbetter = "lower"\n'
     file.write_text(text + rule.format("dsc_liver") + rule.format("cpu_s"))

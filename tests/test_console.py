@@ -20,9 +20,9 @@ from flare.common.errors import (
     MissingCasesError,
     StoppedError,
 )
-from flare.evaluation.scoring.case import CaseScore
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.submission.folder import CasePair
+from flare.results.scores import CaseScore
 from tests.builders import ROOT
 
 

@@ -17,7 +17,7 @@ from flare.common.errors import GroundTruthError
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
 
-CHALLENGES = ROOT / "flare" / "challenges"
+CHALLENGES = ROOT / "flare" / "challenge" / "editions"
 
 ORGANS = {
     # organ: label, reference and prediction from the lowest slice to the highest

@@ -8,13 +8,13 @@ import pytest
 from flare.challenge.rules import MaxMemory
 from flare.common.errors import MeasurementError, OutputError
 from flare.measuring.container import ContainerRun
+from flare.measuring.record import record_of
 from flare.results.efficiency_csv import (
     VALUES,
     CaseRecord,
     RunStatus,
     means,
     read_records,
-    record_of,
     write_records,
 )
 from flare.results.traces_csv import Sample, Trace

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
+from flare.challenge.cases import case_name
 from flare.common.errors import DamagedFileError, FileFormatError, FractionError
-from flare.evaluation.labelmaps.reading import case_name, read_grid, read_label_map
+from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import (
     ORGANS,
     metaimage_bytes,

@@ -222,7 +222,7 @@ def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
     assert content["evaluation"]["challenge"] == "two-organs"
     assert "dsc_spleen" in content["case"]
     assert "dsc_kidney" not in content["case"]
-    assert not (ROOT / "flare" / "challenges" / challenge.name).exists()
+    assert not (ROOT / "flare" / "challenge" / "editions" / challenge.name).exists()
 
 
 def test_labels_of_ones_own_are_baked_in(image, tmp_path):

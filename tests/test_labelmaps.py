@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
+from flare.challenge.cases import case_name
 from flare.common.errors import (
     DamagedFileError,
     FileFormatError,
@@ -19,7 +20,6 @@ from flare.common.errors import (
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import (
     PIECE_BYTES,
-    case_name,
     read_grid,
     read_label_map,
     write_label_map,

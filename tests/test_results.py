@@ -8,16 +8,13 @@ import pytest
 
 import flare
 from flare.common.errors import OutputError
-from flare.evaluation.scoring.case import CaseScore, OrganScore
 from flare.results.metrics_json import (
-    Provenance,
-    Results,
     metrics_json,
     prepare_output,
     results_table,
-    statistics,
     write_metrics,
 )
+from flare.results.scores import CaseScore, OrganScore, Provenance, Results, statistics
 from tests.builders import ORGANS
 
 PROVENANCE = Provenance(

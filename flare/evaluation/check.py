@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flare.challenge.cases import SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
     EmptyError,
@@ -29,7 +30,7 @@ from flare.evaluation.evaluate import (
     find_submission,
     prepare,
 )
-from flare.evaluation.labelmaps.reading import SUFFIX, read_grid, read_label_map
+from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.scoring.case import ignored_labels_text
 from flare.evaluation.scoring.pool import score_cases
 from flare.evaluation.submission.folder import (

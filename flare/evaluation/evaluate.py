@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from flare.challenge.cases import case_name
 from flare.challenge.rulebook import rules_digest, scoring_rules
 from flare.challenge.rules import (
     Challenge,
@@ -42,9 +43,7 @@ from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import aligned, listing, safe
 from flare.common.version import __version__, source_commit
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.reading import case_name
 from flare.evaluation.scoring.case import (
-    CaseScore,
     check_headers,
     ignored_labels_text,
     read_reference,
@@ -63,7 +62,7 @@ from flare.evaluation.submission.folder import (
 )
 from flare.evaluation.submission.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import find_job_outputs
-from flare.results.metrics_json import Provenance, Results
+from flare.results.scores import CaseScore, Provenance, Results
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """What a result rests on."""

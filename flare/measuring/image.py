@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from flare.challenge.cases import SUFFIXES
 from flare.challenge.rules import Challenge
 from flare.common.errors import ArchiveError, EngineError, MeasurementError
 from flare.common.lock import FolderLock
 from flare.common.text import safe
-from flare.evaluation.labelmaps.reading import SUFFIXES
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
 from flare.measuring.cleanup import Guard, remove_tree

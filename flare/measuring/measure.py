@@ -22,8 +22,9 @@ from flare.measuring.engine import Engine
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.team import Options, Session
 from flare.results.efficiency_csv import FILE_NAME, RunStatus, means, read_records
-from flare.results.metrics_json import Results, write_metrics
+from flare.results.metrics_json import write_metrics
 from flare.results.roll_call import REFUSED, TOLD
+from flare.results.scores import Results
 from flare.results.team_folder import PREDICTIONS
 
 _log = logging.getLogger(__name__)

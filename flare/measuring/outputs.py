@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from flare.challenge.cases import case_name
 from flare.common.text import safe
-from flare.evaluation.labelmaps.reading import case_name
 from flare.measuring.archive.image_tar import BrokenError, Entry
 from flare.measuring.empty_image import OUTPUTS
 from flare.measuring.engine import ANSWER_S, Engine

@@ -17,7 +17,8 @@ from flare.common.text import aligned, safe
 from flare.measuring.measure import Failures, evaluate_team, zeros_lines
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY
 from flare.results.measurement_json import RECORD
-from flare.results.metrics_json import FILE_NAME, Results, statistics
+from flare.results.metrics_json import FILE_NAME
+from flare.results.scores import Results, statistics
 
 MEANS = ("dsc", "nsd")
 """Means that are told before and after."""

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from flare.challenge.cases import SUFFIXES, case_name
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import EmptyError, FileFormatError, FlareError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.labelmaps.reading import SUFFIXES, case_name, read_grid
+from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.container import ContainerRun
 from flare.measuring.disk import SPARE_BYTES
 from flare.measuring.outputs import Output

@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from flare.challenge.cases import SUFFIXES
 from flare.challenge.rulebook import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError
 from flare.common.lock import FolderLock
 from flare.common.text import printable
-from flare.evaluation.labelmaps.reading import SUFFIXES
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
 from flare.measuring.cleanup import clean_up, remove_tree
@@ -24,15 +24,14 @@ from flare.measuring.container import COMMAND, ContainerRun, Limits, create_comm
 from flare.measuring.engine import Engine
 from flare.measuring.host_load import Caches
 from flare.measuring.image import Runner, suffix_of
+from flare.measuring.record import counted_run, record_of
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
     FILE_NAME,
     CaseRecord,
     RunStatus,
-    counted_run,
     read_records,
-    record_of,
     write_records,
 )
 from flare.results.ledger import FILE_NAME as LEDGER

@@ -3,115 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rulebook import Rule
-from flare.challenge.rules import STATISTICS
 from flare.common.errors import OutputError
 from flare.common.text import printable, safe, why
-from flare.evaluation.scoring.case import CaseScore
+from flare.results.scores import JOBS_NOTE, Results, statistics
 
 FILE_NAME = "metrics.json"
 _PART_NAME = f".{FILE_NAME}.part"
-
-JOBS_NOTE = (
-    "As the platform says: on its own, shared hardware, with the start of the container"
-    " and the loading of the model. Not to be ranked by."
-)
-"""What stands beside the running times of an algorithm's jobs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where results come from; equal for equal results, but for the machine."""
-
-    challenge: str
-    challenge_sha256: str
-    """Of the bytes of its file."""
-    rules: dict[str, Rule]
-    """What scoring has read of it, see `flare.challenge.rulebook`."""
-    rules_sha256: str
-    version: str
-    commit: str
-    """Commit of the program's source, or "unknown"."""
-    references: str
-    """Which reference labels: "bundled", "tarball", or "given" on the command line."""
-    references_sha256: str
-    """Digest of the names and contents of all reference files."""
-    cases: int
-    options: dict[str, str]
-    """Options that change a result, as they were set on the command line."""
-    libraries: dict[str, str]
-    """Versions."""
-    machine: dict[str, str]
-    """Of this run alone: Python and the operating system."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Results:
-    """What a submission scores."""
-
-    cases: tuple[CaseScore, ...]
-    """In the order of their names."""
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    decimals: int | None = None
-    """Decimals in metrics.json; None for full precision."""
-    efficiency: dict[str, float] | None = None
-    """Means of what was measured; None if nothing was."""
-    jobs: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Running times of an algorithm's jobs on the platform, in s, by key and case."""
-
-    def __repr__(self) -> str:
-        """Return one short line: the rules, how many cases there are, and the means."""
-        dsc, nsd = (statistics(self.metrics[name])["mean"] for name in ("dsc", "nsd"))
-        return (
-            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases,"
-            f" DSC {dsc:.4f}, NSD {nsd:.4f}>"
-        )
-
-    @property
-    def metrics(self) -> dict[str, tuple[float, ...]]:
-        """The values of all cases, by metric, in the order of metrics.json."""
-        columns: dict[str, tuple[float, ...]] = {}
-        for number, organ in enumerate(self.cases[0].organs):
-            scores = [case.organs[number] for case in self.cases]
-            columns[f"dsc_{organ.organ}"] = tuple(score.dsc for score in scores)
-            columns[f"nsd_{organ.organ}"] = tuple(score.nsd for score in scores)
-        columns["dsc"] = tuple(case.dsc for case in self.cases)
-        columns["nsd"] = tuple(case.nsd for case in self.cases)
-        return columns
-
-
-def statistics(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean, sample standard deviation (n - 1), minimum, maximum and median.
-
-    Sums are exact (`math.fsum`), so that no order and no processor changes a digit.
-
-    Examples
-    --------
-    >>> statistics([0.5, 1.0])["mean"]
-    0.75
-    >>> print(statistics([0.5])["std"])
-    None
-    """
-    count = len(values)
-    mean = math.fsum(values) / count
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    middle = sorted(values)[(count - 1) // 2 : count // 2 + 1]
-    found = (
-        mean,
-        math.sqrt(squares / (count - 1)) if count > 1 else None,
-        min(values),
-        max(values),
-        math.fsum(middle) / len(middle),
-    )
-    return dict(zip(STATISTICS, found, strict=True))
 
 
 def metrics_json(results: Results) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.cases import case_name
 from flare.challenge.rules import Challenge
 from flare.common.errors import RankingError
 from flare.common.text import cell_text, listing, safe, shell_word
-from flare.evaluation.labelmaps.reading import case_name
 from flare.results.csv_rows import Row, check_value, is_score, number, read_rows
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY_FILE
 from flare.results.efficiency_csv import SPREAD, RunStatus

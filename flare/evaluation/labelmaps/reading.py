@@ -44,12 +44,6 @@ from flare.evaluation.labelmaps.text_headers import (
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
-SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
-"""What names of label maps end in, in any mixture of upper and lower case."""
-
-SUFFIX = SUFFIXES[0]
-"""The one to recommend."""
-
 _ONE_FILE = "Save each label map as one .nii.gz or .mha file."
 _WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
 _NO_ARCHIVE = "Submit one zip of the label maps themselves."
@@ -114,20 +108,6 @@ class LabelMap:
         """The known labels that there are."""
         places = self.places.items()
         return tuple(label for label, place in places if place.rows.any())
-
-
-def case_name(path: Path) -> str | None:
-    """The name of the case that a file is for; None if it is no label map.
-
-    Examples
-    --------
-    >>> case_name(Path("team/validation_001.nii.gz"))
-    'validation_001'
-    """
-    for suffix in SUFFIXES:
-        if path.name.lower().endswith(suffix):
-            return path.name[: -len(suffix)]
-    return None
 
 
 def read_grid(path: Path, name: str) -> Grid:

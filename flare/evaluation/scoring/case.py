@@ -44,6 +44,7 @@ from flare.evaluation.labelmaps.reading import (
 from flare.evaluation.metrics.agreement import Agreement, compare_labels
 from flare.evaluation.metrics.arrays import Memory
 from flare.evaluation.submission.folder import CasePair, LabelMapFile
+from flare.results.scores import CaseScore, OrganScore
 
 _log = logging.getLogger(__name__)
 
@@ -54,38 +55,6 @@ FEW_LABELS = 16
 """A label map under the header of a CT has fewer values, and a CT has more."""
 
 _of_thread = threading.local()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganScore:
-    """DSC and NSD of one organ in one case, after all rules of the challenge."""
-
-    organ: str
-    dsc: float
-    nsd: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseScore:
-    """What one case scores."""
-
-    case: str
-    reference_file: str
-    """Name without folders."""
-    prediction_file: str
-    """Name without folders."""
-    organs: tuple[OrganScore, ...]
-    """In the order of the challenge."""
-    dsc: float
-    """Mean over the organs that count in it."""
-    nsd: float
-    """Mean over the organs that count in it."""
-    is_empty: bool = False
-    """Whether the prediction has no organ at all."""
-    unknown_labels: tuple[int, ...] = ()
-    """Labels of the prediction that are no organs; the first few of many."""
-    failure: str = ""
-    """Why the case was not scored, and got the worst value instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

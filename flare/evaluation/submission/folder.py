@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 
+from flare.challenge.cases import case_name
 from flare.common.errors import (
     DuplicateCasesError,
     FileError,
@@ -31,7 +32,6 @@ from flare.evaluation.labelmaps.reading import (
     ARCHIVE_SUFFIXES,
     FOREIGN_SUFFIXES,
     OTHER_SUFFIXES,
-    case_name,
 )
 from flare.evaluation.submission.organ_files import find_organ_files
 

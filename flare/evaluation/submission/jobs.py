@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from flare.challenge.cases import SUFFIXES
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
     ChallengeError,
@@ -24,7 +25,7 @@ from flare.common.errors import (
     JobsFileError,
 )
 from flare.common.text import listing, safe, why
-from flare.evaluation.labelmaps.reading import OTHER_SUFFIXES, SUFFIXES
+from flare.evaluation.labelmaps.reading import OTHER_SUFFIXES
 from flare.evaluation.submission.folder import Folder, LabelMapFile
 
 FILE_NAME = "predictions.json"

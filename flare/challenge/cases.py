@@ -1,0 +1,26 @@
+"""What cases, and the files of label maps, are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
+"""What names of label maps end in, in any mixture of upper and lower case."""
+
+
+SUFFIX = SUFFIXES[0]
+"""The one to recommend."""
+
+
+def case_name(path: Path) -> str | None:
+    """The name of the case that a file is for; None if it is no label map.
+
+    Examples
+    --------
+    >>> case_name(Path("team/validation_001.nii.gz"))
+    'validation_001'
+    """
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)]
+    return None

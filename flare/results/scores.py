@@ -1,0 +1,137 @@
+"""What cases and submissions score: the numbers, and where they come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flare.challenge.rulebook import Rule
+from flare.challenge.rules import STATISTICS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganScore:
+    """DSC and NSD of one organ in one case, after all rules of the challenge."""
+
+    organ: str
+    dsc: float
+    nsd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseScore:
+    """What one case scores."""
+
+    case: str
+    reference_file: str
+    """Name without folders."""
+    prediction_file: str
+    """Name without folders."""
+    organs: tuple[OrganScore, ...]
+    """In the order of the challenge."""
+    dsc: float
+    """Mean over the organs that count in it."""
+    nsd: float
+    """Mean over the organs that count in it."""
+    is_empty: bool = False
+    """Whether the prediction has no organ at all."""
+    unknown_labels: tuple[int, ...] = ()
+    """Labels of the prediction that are no organs; the first few of many."""
+    failure: str = ""
+    """Why the case was not scored, and got the worst value instead."""
+
+
+JOBS_NOTE = (
+    "As the platform says: on its own, shared hardware, with the start of the container"
+    " and the loading of the model. Not to be ranked by."
+)
+"""What stands beside the running times of an algorithm's jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where results come from; equal for equal results, but for the machine."""
+
+    challenge: str
+    challenge_sha256: str
+    """Of the bytes of its file."""
+    rules: dict[str, Rule]
+    """What scoring has read of it, see `flare.challenge.rulebook`."""
+    rules_sha256: str
+    version: str
+    commit: str
+    """Commit of the program's source, or "unknown"."""
+    references: str
+    """Which reference labels: "bundled", "tarball", or "given" on the command line."""
+    references_sha256: str
+    """Digest of the names and contents of all reference files."""
+    cases: int
+    options: dict[str, str]
+    """Options that change a result, as they were set on the command line."""
+    libraries: dict[str, str]
+    """Versions."""
+    machine: dict[str, str]
+    """Of this run alone: Python and the operating system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Results:
+    """What a submission scores."""
+
+    cases: tuple[CaseScore, ...]
+    """In the order of their names."""
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    decimals: int | None = None
+    """Decimals in metrics.json; None for full precision."""
+    efficiency: dict[str, float] | None = None
+    """Means of what was measured; None if nothing was."""
+    jobs: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Running times of an algorithm's jobs on the platform, in s, by key and case."""
+
+    def __repr__(self) -> str:
+        """Return one short line: the rules, how many cases there are, and the means."""
+        dsc, nsd = (statistics(self.metrics[name])["mean"] for name in ("dsc", "nsd"))
+        return (
+            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases,"
+            f" DSC {dsc:.4f}, NSD {nsd:.4f}>"
+        )
+
+    @property
+    def metrics(self) -> dict[str, tuple[float, ...]]:
+        """The values of all cases, by metric, in the order of metrics.json."""
+        columns: dict[str, tuple[float, ...]] = {}
+        for number, organ in enumerate(self.cases[0].organs):
+            scores = [case.organs[number] for case in self.cases]
+            columns[f"dsc_{organ.organ}"] = tuple(score.dsc for score in scores)
+            columns[f"nsd_{organ.organ}"] = tuple(score.nsd for score in scores)
+        columns["dsc"] = tuple(case.dsc for case in self.cases)
+        columns["nsd"] = tuple(case.nsd for case in self.cases)
+        return columns
+
+
+def statistics(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean, sample standard deviation (n - 1), minimum, maximum and median.
+
+    Sums are exact (`math.fsum`), so that no order and no processor changes a digit.
+
+    Examples
+    --------
+    >>> statistics([0.5, 1.0])["mean"]
+    0.75
+    >>> print(statistics([0.5])["std"])
+    None
+    """
+    count = len(values)
+    mean = math.fsum(values) / count
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    middle = sorted(values)[(count - 1) // 2 : count // 2 + 1]
+    found = (
+        mean,
+        math.sqrt(squares / (count - 1)) if count > 1 else None,
+        min(values),
+        max(values),
+        math.fsum(middle) / len(middle),
+    )
+    return dict(zip(STATISTICS, found, strict=True))
