@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
-from tests.engine import IMAGE, built, call
-from tests.teams import BASE, make_base
+from tests.builders.engine import IMAGE, built, call
+from tests.builders.teams import BASE, make_base
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("docker", "shared", "tools")

@@ -1,4 +1,4 @@
-"""What counts of a case's runs: the repeat, its values, and what makes them doubtful."""
+"""What counts of a case: one of its repeats, its values, and what is doubtful."""
 
 from __future__ import annotations
 

@@ -1,0 +1,213 @@
+"""Builds the files that tests need: small, with named arguments, nothing random."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+needs_checkout = pytest.mark.skipif(
+    not (ROOT / ".git").exists(), reason="this is no checkout of git"
+)
+
+SPACING = (2.5, 0.8, 0.8)
+"""Of built label maps, along z, y, x, in mm."""
+
+AFFINE = np.array(
+    [
+        [-0.8, 0.0, 0.0, 90.0],
+        [0.0, -0.8, 0.0, 110.0],
+        [0.0, 0.0, 2.5, -300.0],
+        [0.0, 0.0, 0.0, 1.0],
+    ]
+)
+"""Of built label maps: x to the left, y to the back, z to the head."""
+
+ORGANS = {1: "liver", 2: "kidney", 3: "spleen", 4: "pancreas"}
+
+
+def organ_boxes(*, shift=0):
+    """A label map of shape (10, 16, 20) with a box for each of the four organs.
+
+    `shift` moves the liver along x.
+    """
+    labels = np.zeros((10, 16, 20), dtype=np.uint8)
+    labels[2:8, 2:9, 2 + shift : 9 + shift] = 1
+    labels[3:7, 11:15, 3:7] = 2
+    labels[2:6, 3:8, 14:18] = 3
+    labels[4:6, 11:13, 11:18] = 4
+    return labels
+
+
+def nifti_bytes(
+    labels,
+    *,
+    dtype="<u1",
+    version=1,
+    affine=AFFINE,
+    spacing=SPACING,
+    slope=float("nan"),
+    intercept=float("nan"),
+    shape=None,
+):
+    """An uncompressed single-file NIfTI; `labels` has shape (Z, Y, X) or more axes."""
+    dtype = np.dtype(dtype)
+    kind = {1: nib.Nifti1Header, 2: nib.Nifti2Header}[version]
+    header = kind(endianness=">" if dtype.byteorder == ">" else "<")
+    header.set_data_shape(shape or labels.T.shape)
+    header.set_data_dtype(dtype)
+    header.set_sform(affine, code=1)
+    header["qform_code"] = 0
+    header["pixdim"][1:4] = spacing[::-1]
+    header["vox_offset"] = header.single_vox_offset
+    header["magic"] = header.single_magic
+    header["scl_slope"], header["scl_inter"] = slope, intercept
+    padding = b"\0" * (header.single_vox_offset - len(header.binaryblock))
+    return header.binaryblock + padding + labels.astype(dtype).tobytes()
+
+
+METAIMAGE_TYPES = {
+    "i1": "MET_CHAR",
+    "u1": "MET_UCHAR",
+    "i2": "MET_SHORT",
+    "u2": "MET_USHORT",
+    "i4": "MET_INT",
+    "u4": "MET_UINT",
+    "i8": "MET_LONG_LONG",
+    "u8": "MET_ULONG_LONG",
+    "f4": "MET_FLOAT",
+    "f8": "MET_DOUBLE",
+}
+
+NRRD_TYPES = {
+    "i1": "signed char",
+    "u1": "unsigned char",
+    "i2": "short",
+    "u2": "unsigned short",
+    "i4": "int",
+    "u4": "unsigned int",
+    "i8": "long long",
+    "u8": "unsigned long long",
+    "f4": "float",
+    "f8": "double",
+}
+
+
+def metaimage_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
+    """A .mha file on the grid of `AFFINE`; keywords replace lines of its header."""
+    dtype = np.dtype(dtype)
+    content = labels.astype(dtype).tobytes() if voxels is None else voxels
+    fields = {
+        "ObjectType": "Image",
+        "NDims": 3,
+        "BinaryData": "True",
+        "BinaryDataByteOrderMSB": dtype.byteorder == ">",
+        "CompressedData": compressed,
+        "TransformMatrix": "1 0 0 0 1 0 0 0 1",
+        "Offset": "-90 -110 -300",
+        "ElementSpacing": "0.8 0.8 2.5",
+        "DimSize": "{} {} {}".format(*reversed(labels.shape)),
+        "ElementType": METAIMAGE_TYPES[dtype.str[1:]],
+        **changes,
+    }
+    fields.setdefault("ElementDataFile", "LOCAL")
+    header = "".join(f"{key} = {value}\n" for key, value in fields.items())
+    return header.encode() + (zlib.compress(content) if compressed else content)
+
+
+def nrrd_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
+    """A .nrrd file on the grid of `AFFINE`; keywords replace lines of its header."""
+    dtype = np.dtype(dtype)
+    content = labels.astype(dtype).tobytes() if voxels is None else voxels
+    fields = {
+        "type": NRRD_TYPES[dtype.str[1:]],
+        "dimension": 3,
+        "space": "left-posterior-superior",
+        "sizes": "{} {} {}".format(*reversed(labels.shape)),
+        "space directions": "(0.8,0,0) (0,0.8,0) (0,0,2.5)",
+        "kinds": "domain domain domain",
+        "endian": "big" if dtype.byteorder == ">" else "little",
+        "encoding": "gzip" if compressed else "raw",
+        "space origin": "(-90,-110,-300)",
+        **{key.replace("_", " "): value for key, value in changes.items()},
+    }
+    lines = [f"{key}: {value}\n" for key, value in fields.items() if value is not None]
+    header = "NRRD0004\n# a comment\n" + "".join(lines) + "\n"
+    packed = gzip.compress(content, mtime=0) if compressed else content
+    return header.encode() + packed
+
+
+def write_nifti(path, labels, **header):
+    """Write a .nii.gz file; keywords as `nifti_bytes`."""
+    return write_gzip(path, nifti_bytes(labels, **header))
+
+
+def write_gzip(path, content):
+    """Write a gzip file that depends on nothing but the content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(content, compresslevel=6, mtime=0))
+    return path
+
+
+def case_names(count):
+    """validation_001, validation_002, ..."""
+    return [f"validation_{number:03}" for number in range(1, count + 1)]
+
+
+def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
+    """Write the same label map for each name."""
+    labels = organ_boxes() if labels is None else labels
+    for name in names:
+        write_nifti(folder / f"{name}{suffix}", labels)
+    return folder
+
+
+def wait_until(condition, seconds=60):
+    """Wait until something is true; so long that a busy computer is no failure."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def run_evaluate(predictions, ground_truth, output, *arguments, env=None):
+    """Run evaluate.py as the platform does, with two workers."""
+    folders = ["--input", predictions, "--output", output, "--workers", "2"]
+    if ground_truth is not None:
+        folders += ["--ground-truth", ground_truth]
+    return run_program(*folders, *arguments, env=env)
+
+
+def read_metrics(output):
+    """What an evaluation wrote."""
+    return json.loads((output / "metrics.json").read_bytes())
+
+
+def run_flare(*arguments, **options):
+    """Run a command of the program; its streams come back as text."""
+    return subprocess.run(
+        [sys.executable, "-m", "flare", *map(str, arguments)],
+        **{"cwd": ROOT, "capture_output": True, "text": True, "check": False} | options,
+    )
+
+
+def run_program(*arguments, program=("evaluate.py",), env=None):
+    """Run a program of the project; its streams come back as bytes."""
+    return subprocess.run(
+        [sys.executable, *program, *map(str, arguments)],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )

@@ -1,0 +1,101 @@
+"""Tables and folders of results."""
+
+import csv
+import json
+
+import numpy as np
+
+import flare
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import Board, Rules, board_of
+from flare.ranking.teams import ResultTable
+
+DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
+
+
+TIME = RankedMetric(metric="runtime_s", better=Better.LOWER)
+
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+def write_table(file, rows):
+    """A long table: team, case, metric, value."""
+    with file.open("w", newline="") as content:
+        csv.writer(content).writerows([("team", "case", "metric", "value"), *rows])
+    return file
+
+
+def make_table(values):
+    """A table from values by team, case and metric; None for a missing result."""
+    teams, cases = (tuple(sorted({key[n] for key in values})) for n in range(2))
+    return ResultTable(
+        teams=teams,
+        cases=cases,
+        metrics=tuple(dict.fromkeys(key[2] for key in values)),
+        values={key: value for key, value in values.items() if value is not None},
+        reasons={},
+    )
+
+
+METRICS21 = [rule.metric for rule in FLARE21.ranking]
+
+
+FLARE22 = flare.read_challenge("flare22")
+
+
+METRICS22 = [rule.metric for rule in FLARE22.ranking]
+
+
+def write_team(folder, scores, efficiency=None, failed=None, **evaluation):
+    """metrics.json of a team with a DSC for each case, and efficiency.csv."""
+    folder.mkdir(parents=True)
+    names = {str(n): f"{case}.nii.gz" for n, case in enumerate(sorted(scores))}
+    by_case = {str(n): scores[case] for n, case in enumerate(sorted(scores))}
+    content = {
+        "case": {"dsc": by_case, "nsd": by_case, "gt_fname": names},
+        "failed": failed or {},
+        "evaluation": {"challenge_sha256": "a", "references_sha256": "b",
+                       "version": "1", **evaluation},
+    }  # fmt: skip
+    (folder / "metrics.json").write_text(json.dumps(content))
+    if efficiency is not None:
+        lines = ["case,status,runtime_s,max_gpu_memory_mb,note"]
+        lines += [",".join([*map(str, row), "x"]) for row in efficiency]
+        (folder / "efficiency.csv").write_text("\n".join(lines) + "\n")
+
+
+ROWS = [
+    (team, case, "dsc", value)
+    for team, values in {
+        "a": (0.3, 0.3, 0.1),
+        "b": (0.2,) * 3,
+        "c": (0.1, 0.1, 0.3),
+    }.items()
+    for case, value in zip("123", values, strict=True)
+]
+
+
+def one_metric(values, rule=TIME):
+    """A board of one metric from values by team, and its rules; NaN is missing."""
+    array = np.array([list(own) for own in values.values()], dtype=float)
+    cases = tuple(f"c{n:02}" for n in range(array.shape[1]))
+    board = Board(teams=tuple(values), cases=cases, values=array[:, :, np.newaxis])
+    return board, Rules(metrics=(rule,))
+
+
+def challenger_board(folder, metric):
+    """One of its tables, and rules for it."""
+    with (folder / f"{metric}.csv").open() as content:
+        rows = list(csv.DictReader(content))
+    table = make_table(
+        {
+            (row["alg_name"], row["case"], "m"): None
+            if row["value"] in ("", "NA")
+            else float(row["value"])
+            for row in rows
+        }
+    )
+    better = Better.HIGHER if metric == "dsc" else Better.LOWER
+    rules = Rules(metrics=(RankedMetric(metric="m", better=better),))
+    return board_of(table, rules, table.teams), rules

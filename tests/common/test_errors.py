@@ -1,0 +1,202 @@
+"""Messages: what they say, in which order, and that nothing can break their line."""
+
+import pickle
+import re
+
+import pytest
+
+from flare.common import errors
+from flare.common import text as names
+from tests.builders.errors import all_classes
+
+EXAMPLES = (
+    errors.JobError("case 7 of 100", "the algorithm wrote no image"),
+    errors.JobsFileError("it is not JSON"),
+    errors.PhaseSettingsError("mine.json", "is not JSON"),
+    errors.MetricsFileError("a/metrics.json", "it is not JSON"),
+    errors.UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
+    errors.RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
+    errors.EngineError("flare-eval: there is no such image"),
+    errors.ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
+    errors.MeasurementError("results/team_a", "another measurement is running"),
+    errors.DeviceError("there is no GPU 1, but 1, counted from 0"),
+    errors.PlatformError("https://a.org/api/v1/: it does not accept the token"),
+    errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
+    errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
+    errors.MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),
+    errors.UnexpectedCasesError(["ct.nii.gz"], "validation_001.nii.gz"),
+    errors.MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5),
+    errors.FileFormatError("case_1.nii.gz", "it is not a NIfTI file"),
+    errors.GridSizeError(
+        "case_1.nii.gz", "size is 2 x 2 x 2 voxels, expected 3 x 3 x 3"
+    ),
+    errors.GridPositionError("case_1.nii.gz", "it lies up to 100 mm off"),
+    errors.DamagedFileError("case_1.nii.gz", "its compressed data end early"),
+    errors.FractionError("case_1.nii.gz", "voxels are not whole numbers (found 0.5)"),
+    errors.LabelError("case_1.nii.gz", "unknown label 5", "0 background, 1 liver"),
+    errors.EmptyError(5),
+    errors.FolderError("input/: it holds more than 1000000 files"),
+    errors.ChallengeError("my.toml", "name is missing"),
+    errors.GroundTruthError("case_1.nii.gz: its compressed data end early"),
+    errors.DemonstrationSetError(),
+    errors.InputError("/input: there is no such folder"),
+    errors.OutputError("/output: metrics.json cannot be written here (read-only)"),
+    errors.WorkerError("The evaluation ran out of memory"),
+    errors.StoppedError("The evaluation was interrupted"),
+)
+
+
+def test_there_is_an_example_of_every_error():
+    assert {type(error) for error in EXAMPLES} == set(all_classes())
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: error.code)
+def test_an_error_is_one_short_line_that_ends_with_its_code(error):
+    text = str(error)
+
+    assert text == f"{error.finding}. {error.remedy} [{error.code}]"
+    assert text.isprintable()
+    assert len(text) < 300
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: error.code)
+def test_an_error_comes_back_whole_from_a_worker(error):
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_codes_are_given_once():
+    codes = [kind.code for kind in all_classes()]
+
+    assert len(codes) == len(set(codes))
+
+
+def test_the_tree_in_the_docstring_is_the_tree():
+    for kind in all_classes():
+        line = next(
+            line for line in errors.__doc__.splitlines() if f" {kind.__name__} " in line
+        )
+        assert line.endswith(f" {kind.code}")
+
+
+def test_missing_cases_are_counted_and_named():
+    error = errors.MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5)
+
+    assert str(error) == (
+        "Missing 2 of 5 cases: case_2.nii.gz, case_4.nii.gz."
+        " Submit all 5 files in one zip. [F05]"
+    )
+
+
+def test_long_lists_name_ten_and_count_the_rest():
+    assert names.listing(f"c{n}" for n in range(12)) == (
+        "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more"
+    )
+
+
+def test_lists_of_long_names_stay_short():
+    text = names.listing("x" * 60 + str(n) for n in range(50))
+
+    assert text == f"{'x' * 60}0, {'x' * 60}1 and 48 more"
+
+
+def test_several_problems_share_the_line_in_the_order_of_their_codes():
+    error = errors.SeveralProblemsError(
+        [
+            errors.DamagedFileError("b.nii.gz", "the file is empty"),
+            errors.MissingCasesError(["c.nii.gz"], 4),
+            errors.DamagedFileError("a.nii.gz", "its compressed data end early"),
+            errors.DuplicateCasesError([("d", ("x/d.nii.gz", "y/d.nii.gz"))]),
+        ]
+    )
+
+    assert str(error) == (
+        "x/d.nii.gz, y/d.nii.gz: 2 files for case d. Keep one file for each case. [F02]"
+        " Missing 1 of 4 cases: c.nii.gz. Submit all 4 files in one zip. [F05]"
+        " b.nii.gz: the file is empty; a.nii.gz: its compressed data end early."
+        " Check your own copy (gzip -t); write it anew if it is damaged, then zip and"
+        " submit all files again. [F09]"
+    )
+    assert isinstance(error, errors.SubmissionError)
+
+
+def test_only_the_same_finding_is_shared():
+    """Not "unknown label 77, likewise" a file that has another one."""
+    known = "0 background, 1 liver"
+    findings = [("a", "unknown label 77"), ("b", "unknown label 5")]
+    findings += [("c", "unknown label 77"), ("d", "unknown label 5")]
+    error = errors.SeveralProblemsError(
+        [errors.LabelError(file, problem, known) for file, problem in findings]
+    )
+
+    assert str(error) == (
+        "a: unknown label 77, likewise c; b: unknown label 5, likewise d."
+        " Use 0 background, 1 liver; map other labels to one of these, or to 0. [F11]"
+    )
+
+
+def test_very_many_findings_are_not_all_told():
+    known = "0 background, 1 liver"
+    error = errors.SeveralProblemsError(
+        [
+            errors.LabelError(f"case_{n}.nii.gz", f"unknown label {n + 9}", known)
+            for n in range(50)
+        ]
+    )
+
+    text = str(error)
+    assert text.startswith("case_0.nii.gz: unknown label 9; case_1.nii.gz: unknown")
+    assert "; similar problems in case_" in text
+    assert text.endswith("or to 0. [F11]")
+    assert len(text) < 450
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00fc", "\u808c"])
+def test_a_line_that_grows_too_long_keeps_every_code(letter):
+    """The limit is one of bytes: letters may have two or three."""
+    problems = [e for e in EXAMPLES if isinstance(e, errors.SubmissionError)]
+    many = [f"{letter * 70}_{n}.nii.gz" for n in range(99)]
+    problems += [errors.MissingCasesError(many, 99)]
+    problems += [errors.UnexpectedCasesError(many, many[0])]
+    problems += [errors.MisnamedCasesError([(name, name) for name in many])]
+    problems += [errors.DamagedFileError(name, f"it is {name}") for name in many]
+
+    text = str(errors.SeveralProblemsError(problems))
+
+    assert len(text.encode()) < errors.MESSAGE_LIMIT
+    codes = {f"[{problem.code}]" for problem in problems}
+    assert set(re.findall(r"\[F\d\d\]", text)) == codes
+    assert text.endswith(("... [F16]", ". [F16]"))
+
+
+def test_nothing_wrong_raises_nothing():
+    errors.raise_problems([])
+
+
+def test_a_single_problem_is_raised_as_it_is():
+    problem = errors.MissingCasesError(["a.nii.gz"], 1)
+
+    with pytest.raises(errors.MissingCasesError) as caught:
+        errors.raise_problems([problem])
+
+    assert caught.value is problem
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("a\nb", "a\\nb", id="new line"),
+        pytest.param("a\x1b[31mb", "a\\x1b[31mb", id="escape sequence"),
+        pytest.param("a\udcffb", "a\\udcffb", id="invalid UTF-8"),
+        pytest.param("a\u202eb", "a\\u202eb", id="right to left"),
+        pytest.param("Übung", "Übung", id="other letters"),
+        pytest.param("x" * 90, f"{'x' * 38}...{'x' * 38}", id="long"),
+    ],
+)
+def test_names_are_made_safe(name, text):
+    assert names.safe(name) == text
+
+
+def test_a_name_that_is_only_made_printable_stays_whole():
+    assert names.printable("\n" + "x" * 200) == "\\n" + "x" * 200

@@ -1,0 +1,772 @@
+"""Algorithm submissions: predictions.json as the platform writes it, and otherwise."""
+
+import json
+import logging
+import os
+import random
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.rules import AlgorithmRules
+from flare.common.errors import ChallengeError, GroundTruthError, JobsFileError
+from flare.results.metrics_json import metrics_json
+from tests.builders import (
+    ROOT,
+    case_names,
+    metaimage_bytes,
+    organ_boxes,
+    read_metrics,
+    run_evaluate,
+    write_cases,
+)
+from tests.builders.jobs import interface, job, value, write_jobs
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+@pytest.fixture
+def ground_truth(tmp_path):
+    return write_cases(tmp_path / "ground-truth", case_names(3))
+
+
+@pytest.fixture
+def jobs():
+    return [job(f"pk{n}", f"{name}.mha") for n, name in enumerate(case_names(3))]
+
+
+def evaluate(folder, ground_truth, **rules):
+    rules = {"hide_cases": False, **rules}
+    challenge = flare.Challenge(
+        key="mine",
+        name="Mine",
+        checksum="",
+        organs=FLARE21.organs,
+        algorithm=AlgorithmRules(**rules),
+    )
+    return flare.evaluate(folder, ground_truth, challenge=challenge)
+
+
+def refusal(folder, ground_truth, **rules):
+    with pytest.raises(flare.FlareError) as caught:
+        evaluate(folder, ground_truth, **rules)
+    return str(caught.value)
+
+
+# --- Good submissions -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["socket", "interface"])
+def test_jobs_score_as_the_folder_of_their_outputs_does(tmp_path, key):
+    """The bundled submission, as an algorithm would have made it, in another order."""
+    import SimpleITK as sitk
+
+    source = ROOT / "examples" / "predictions"
+    names = sorted(file.name.removesuffix(".nii.gz") for file in source.iterdir())
+    order = names[:]
+    random.Random(7).shuffle(order)
+    assert order != names
+    folder = write_jobs(
+        tmp_path / "input",
+        [job(f"pk-{name}", f"{name}_0000.nii.gz", key=key) for name in order],
+    )
+    for name in names:
+        image = sitk.ReadImage(source / f"{name}.nii.gz")
+        where = folder / f"pk-{name}" / "output" / "images" / "organs"
+        sitk.WriteImage(image, where / f"pk-{name}-out.mha", useCompression=True)
+
+    run = run_evaluate(folder, None, tmp_path / "out")
+    expected = run_evaluate(source, None, tmp_path / "expected")
+
+    assert (run.returncode, run.stderr, expected.returncode) == (0, b"", 0)
+    found, folder_case = (
+        read_metrics(tmp_path / name)["case"] for name in ("out", "expected")
+    )
+    assert found.pop("alg_fname") == {
+        str(n): f"pk-{name}-out.mha" for n, name in enumerate(names)
+    }
+    folder_case.pop("alg_fname")
+    assert found == folder_case
+
+
+def test_a_socket_counts_before_an_interface(tmp_path, ground_truth, jobs):
+    for item in jobs:
+        for image in (*item["inputs"], *item["outputs"]):
+            image["socket"] = image["interface"]
+            image["interface"] = interface("other", "images/other")
+
+    results = evaluate(write_jobs(tmp_path / "input", jobs), ground_truth)
+
+    assert [case.dsc for case in results.cases] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("image", "case"),
+    [
+        ("case_1", "case_1"),
+        ("case_1.mha", "case_1"),
+        ("case_1.nii.gz", "case_1"),
+        ("case_1_0000.nii.gz", "case_1"),
+        ("case_1_0000", "case_1"),
+        ("case_1.nii.gz.mha", "case_1"),
+        ("case_1_0000.tif", "case_1"),
+        # The exact name comes first.
+        ("case_2_0000.mha", "case_2_0000"),
+        ("case_2.mha", "case_2"),
+        ("case_3.v1.mha", "case_3.v1"),
+    ],
+)
+def test_the_name_of_the_image_says_which_case_it_is(tmp_path, image, case):
+    names = ["case_1", "case_2", "case_2_0000", "case_3.v1"]
+    ground_truth = write_cases(tmp_path / "ground-truth", names)
+    folder = write_jobs(tmp_path / "input", [job("pk", image)])
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        evaluate(folder, ground_truth)
+
+    assert caught.value.missing == tuple(f"{n}.nii.gz" for n in names if n != case)
+
+
+def test_the_challenge_names_one_of_several_images(tmp_path, ground_truth, jobs):
+    for item in jobs:
+        item["inputs"].insert(0, value("mask", "images/mask", "something else"))
+        item["outputs"].insert(0, value("heat", "images/heat", "heat"))
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    results = evaluate(folder, ground_truth, input="ct-image", output="organs")
+
+    assert [case.dsc for case in results.cases] == [1, 1, 1]
+    assert refusal(folder, ground_truth, output="organs") == (
+        "mine.toml: algorithm.input is missing, but the image inputs of a job are"
+        " ct-image and mask. Every key is explained in docs/challenge-files.md. [G01]"
+    )
+    assert refusal(folder, ground_truth, input="ct-image", output="liver") == (
+        "mine.toml: algorithm.output is 'liver', but the image outputs of a job are"
+        " heat and organs. Every key is explained in docs/challenge-files.md. [G01]"
+    )
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+REMEDY = (
+    "The algorithm has to write one image for every case: try it out on the platform,"
+    " and ask the organisers for the log of the job. [F13]"
+)
+
+
+def output_of(folder, pk):
+    return folder / pk / "output" / "images" / "organs"
+
+
+def fail(folder, jobs):
+    jobs[1]["status"] = "Failed"
+    return f"the algorithm's job ended as Failed. {REMEDY}"
+
+
+def run_twice(folder, jobs):
+    jobs.append(job("again", "validation_002_0000.mha"))
+    return "2 jobs were run on it. Expected one: please tell the organisers. [F13]"
+
+
+def write_nothing(folder, jobs):
+    shutil.rmtree(folder / "pk1" / "output")
+    return f"the algorithm's output organs is no file. {REMEDY}"
+
+
+def write_an_empty_folder(folder, jobs):
+    next(output_of(folder, "pk1").iterdir()).unlink()
+    return f"the algorithm's output organs is no file. {REMEDY}"
+
+
+def write_two_files(folder, jobs):
+    (output_of(folder, "pk1") / "second.mha").write_bytes(b"")
+    return f"the algorithm's output organs is 2 files. {REMEDY}"
+
+
+def have_no_output(folder, jobs):
+    jobs[1]["outputs"] = []
+    return f"the algorithm wrote no image. {REMEDY}"
+
+
+def write_a_tif(folder, jobs):
+    (file,) = output_of(folder, "pk1").iterdir()
+    file.rename(file.with_suffix(".tif"))
+    return (
+        "its format does not say where the voxels are (.tif)."
+        " Let the algorithm write its output as .mha. [F06]"
+    )
+
+
+def link_the_output(folder, jobs):
+    (file,) = output_of(folder, "pk1").iterdir()
+    file.unlink()
+    file.symlink_to(folder / "inputs.json")
+    return f"the algorithm's output is a link or no regular file. {REMEDY}"
+
+
+def link_a_folder(folder, jobs):
+    shutil.rmtree(output_of(folder, "pk1"))
+    output_of(folder, "pk1").symlink_to(output_of(folder, "pk0"))
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def climb(folder, jobs):
+    jobs[1]["outputs"][0]["interface"]["relative_path"] = "../../../../ground-truth"
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def climb_from_the_key(folder, jobs):
+    jobs[1]["pk"] = "../input/pk0"
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def be_absolute(folder, jobs):
+    jobs[1]["outputs"][0]["interface"]["relative_path"] = str(folder / "pk0")
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def begin_at_the_top(folder, jobs):
+    """POSIX takes two slashes for a root of their own."""
+    where = f"/{folder / 'pk0' / 'output' / 'images' / 'organs'}"
+    jobs[1]["outputs"][0]["interface"]["relative_path"] = where
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def begin_at_the_top_from_the_key(folder, jobs):
+    jobs[1]["pk"] = f"/{folder / 'pk0'}"
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def have_a_key_that_no_file_has(folder, jobs):
+    jobs[1]["pk"] = "k" * 300
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+def have_a_slug_that_is_no_word(folder, jobs):
+    jobs[1]["outputs"][0]["interface"]["slug"] = "a\x1b[31m\u202e\0" + "b" * 2000
+    shutil.rmtree(output_of(folder, "pk1"))
+    shown = r"a\x1b[31m\u202e\x00" + "b" * 19 + "..." + "b" * 38
+    return f"the algorithm's output {shown} is no file. {REMEDY}"
+
+
+def have_a_null_byte(folder, jobs):
+    jobs[1]["outputs"][0]["interface"]["relative_path"] = "images/\0"
+    return f"the path of its output leads elsewhere. {REMEDY}"
+
+
+CHANGES = [
+    fail,
+    run_twice,
+    write_nothing,
+    write_an_empty_folder,
+    write_two_files,
+    have_no_output,
+    write_a_tif,
+    link_the_output,
+    link_a_folder,
+    climb,
+    climb_from_the_key,
+    be_absolute,
+    begin_at_the_top,
+    begin_at_the_top_from_the_key,
+    have_a_key_that_no_file_has,
+    have_a_slug_that_is_no_word,
+    have_a_null_byte,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_is_wrong_with_a_job_is_told(
+    tmp_path, ground_truth, jobs, change, hidden, caplog
+):
+    """And hidden cases have numbers in public, and names in the log."""
+    folder = write_jobs(tmp_path / "input", jobs)
+    problem = change(folder, jobs)
+    if change is run_twice:
+        write_jobs(tmp_path / "more", jobs[-1:])
+        shutil.move(tmp_path / "more" / "again", folder / "again")
+    (folder / "predictions.json").write_text(json.dumps(jobs))
+
+    with caplog.at_level("INFO"):
+        message = refusal(folder, ground_truth, hide_cases=hidden)
+
+    name = "case 2 of 3" if hidden else "validation_002.nii.gz"
+    assert message == f"{name}: {problem}"
+    assert ("case 2 of 3 is validation_002.nii.gz" in caplog.text) == hidden
+
+
+def test_a_case_without_a_job(tmp_path, ground_truth, jobs):
+    folder = write_jobs(tmp_path / "input", jobs[1:])
+
+    assert refusal(folder, ground_truth, hide_cases=True) == (
+        "Missing 1 of 3 cases: case 1 of 3. The algorithm was not run on them, or"
+        " failed: please ask the organisers. [F05]"
+    )
+
+
+def test_faults_of_voxels_and_headers_name_hidden_cases_by_number(
+    tmp_path, ground_truth, jobs
+):
+    labels = organ_boxes()
+    labels[0, 0, 0] = 9
+    outputs = {
+        "pk0": metaimage_bytes(labels),
+        "pk2": metaimage_bytes(organ_boxes()[:-1]),
+    }
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    message = refusal(folder, ground_truth, hide_cases=True)
+
+    assert "case 1 of 3: unknown label 9" in message
+    assert "case 3 of 3: its size is not that of the CT." in message
+    assert "validation" not in message
+
+
+def offset(x, y, z):
+    return {"Offset": f"{x} {y} {z}"}
+
+
+HIDDEN = {
+    "cropped": (organ_boxes()[:-1], {}, "its size is not that of the CT", "F07"),
+    "resampled": (
+        organ_boxes()[:, ::2],
+        {"ElementSpacing": "0.8 1.6 2.5", **offset(-90, -109.6, -300)},
+        "its size is not that of the CT",
+        "F07",
+    ),
+    "axes reversed": (
+        np.ascontiguousarray(organ_boxes().transpose(2, 1, 0)),
+        {},
+        "its size is not that of the CT: its axes are reversed",
+        "F07",
+    ),
+    "reoriented and resized": (
+        organ_boxes()[:, :, ::2],
+        {
+            "TransformMatrix": "-1 0 0 0 1 0 0 0 1",
+            "ElementSpacing": "1.6 0.8 2.5",
+            **offset(-75.2, -110, -300),
+        },
+        "its size is not that of the CT; its axes point elsewhere",
+        "F07",
+    ),
+    "header lost": (
+        organ_boxes(),
+        {"ElementSpacing": "1 1 1", **offset(0, 0, 0)},
+        "it lies elsewhere than the CT: its header was lost (voxel size 1, origin 0)",
+        "F08",
+    ),
+    "voxel size": (
+        organ_boxes(),
+        {"ElementSpacing": "0.8 0.8 5"},
+        "it lies elsewhere than the CT: its voxel size is another one",
+        "F08",
+    ),
+    "origin": (
+        organ_boxes(),
+        offset(-90, -110, -200),
+        "it lies elsewhere than the CT: its origin is another one",
+        "F08",
+    ),
+    "reoriented": (
+        organ_boxes(),
+        {"TransformMatrix": "-1 0 0 0 1 0 0 0 1", **offset(-74.8, -110, -300)},
+        "it lies elsewhere than the CT: it was reoriented",
+        "F08",
+    ),
+    "flipped": (
+        organ_boxes(),
+        {"TransformMatrix": "-1 0 0 0 1 0 0 0 1"},
+        "it lies elsewhere than the CT: its axes point elsewhere",
+        "F08",
+    ),
+    "rotated": (
+        organ_boxes(),
+        {"TransformMatrix": "0.9994 0.0349 0 -0.0349 0.9994 0 0 0 1"},
+        "it lies elsewhere than the CT: it is rotated",
+        "F08",
+    ),
+    "four dimensions": (
+        organ_boxes(),
+        {
+            "NDims": 4,
+            "DimSize": "20 16 5 2",
+            "TransformMatrix": "1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1",
+            "Offset": "-90 -110 -300 0",
+            "ElementSpacing": "0.8 0.8 2.5 1",
+        },
+        "it has 4 dimensions",
+        "F06",
+    ),
+}
+"""Outputs whose header is wrong: what the participant reads, who has no such CT."""
+
+
+@pytest.mark.parametrize(
+    ("labels", "header", "text", "code"), HIDDEN.values(), ids=HIDDEN
+)
+@pytest.mark.parametrize("how", ["refuse", "worst"])
+def test_no_message_describes_a_hidden_image(
+    tmp_path, ground_truth, jobs, labels, header, text, code, how, caplog
+):
+    """The log, which organisers see, has the numbers."""
+    caplog.set_level(logging.INFO)
+    outputs = {"pk1": metaimage_bytes(labels, **header)}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    if how == "refuse":
+        message = refusal(folder, ground_truth, hide_cases=True)
+        assert message.startswith(f"case 2 of 3: {text}. ")
+        assert message.endswith(f" [{code}]")
+        assert "expected" not in message
+    else:
+        results = flare.evaluate(folder, ground_truth, on_bad_case="worst")
+        assert results.cases[1].failure == f"case 2 of 3: {text}"
+    numbers = re.compile(r"case 2 of 3: .*( x \d|mm off| axes point to \w+,)")
+    assert any(numbers.search(record.getMessage()) for record in caplog.records)
+
+
+def test_a_warning_does_not_describe_a_hidden_image_either(
+    tmp_path, ground_truth, jobs
+):
+    outputs = {"pk1": metaimage_bytes(organ_boxes(), **offset(-90, -110, -200))}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    results = flare.evaluate(folder, ground_truth, grid="size")
+
+    assert results.warnings == (
+        "case 2 of 3: it lies elsewhere than the CT: its origin is another one",
+    )
+
+
+def test_images_that_are_not_hidden_are_described(tmp_path, ground_truth, jobs):
+    outputs = {"pk1": metaimage_bytes(organ_boxes()[:-1])}
+    folder = write_jobs(tmp_path / "input", jobs, outputs)
+
+    assert refusal(folder, ground_truth).startswith(
+        "validation_002.nii.gz: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10. "
+    )
+
+
+# --- Whose predictions.json it is -------------------------------------------------
+
+
+def listed(*slugs, key="socket"):
+    """What the platform writes into inputs.json."""
+    return json.dumps([{"pk": 1, key: {"slug": slug}} for slug in slugs])
+
+
+STRANGERS = (
+    "predictions.json: 1 of 1 images that the algorithm was run on have none of that"
+    " name. If it is a file of yours, remove it from the zip: the name is the"
+    " platform's. [F14]"
+)
+IN_A_ZIP = (
+    "predictions.json: it came in a zip, but the platform alone writes it. If it is a"
+    " file of yours, remove it from the zip: the name is the platform's. [F14]"
+)
+
+
+@pytest.mark.parametrize("key", ["socket", "interface"])
+@pytest.mark.parametrize("has_outputs", [False, True])
+def test_in_a_phase_for_predictions_it_is_the_participants(
+    tmp_path, ground_truth, key, has_outputs
+):
+    folder = write_cases(tmp_path / "input", case_names(3))
+    if has_outputs:
+        write_jobs(folder, [job("pk", "validation_001")])
+    (folder / "predictions.json").write_text(json.dumps([job("pk", "zzz")]))
+    (folder / "inputs.json").write_text(listed("predictions-zip-file", key=key))
+
+    assert refusal(folder, ground_truth) == IN_A_ZIP
+
+
+INPUTS = [
+    None,
+    "[]",
+    "{}",
+    "no JSON",
+    "[1]",
+    '[{"socket": null}]',
+    '[{"socket": {"slug": 7}}]',
+    listed("something-else"),
+]
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("change", ["strangers", "two inputs"])
+def test_without_a_word_of_the_platform_organisers_are_not_blamed(
+    tmp_path, ground_truth, inputs, change
+):
+    """Only the file itself says that an algorithm was run: no output is there."""
+    folder = write_cases(tmp_path / "input", case_names(3))
+    item = job("pk", "zzz")
+    if change == "two inputs":
+        item["inputs"].append(value("mask", "images/mask", "zzz"))
+    (folder / "predictions.json").write_text(json.dumps([item]))
+    if inputs is not None:
+        (folder / "inputs.json").write_text(inputs)
+
+    message = refusal(folder, ground_truth)
+
+    if change == "strangers":
+        assert message == STRANGERS
+    else:
+        assert message.startswith("predictions.json: algorithm.input is missing, but")
+        assert message.endswith("[F14]")
+
+
+def test_in_a_phase_for_algorithms_it_is_the_platforms(tmp_path, ground_truth):
+    """Though none of the outputs is there."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    (folder / "predictions.json").write_text(json.dumps([job("pk", "zzz")]))
+    (folder / "inputs.json").write_text(listed("age", "predictions-json-file"))
+
+    assert refusal(folder, ground_truth).endswith("[G02]")
+
+
+@pytest.mark.parametrize("key", ["pk", "status", "slug", "relative_path", "name"])
+def test_half_a_character_is_no_text(tmp_path, ground_truth, jobs, key):
+    r"""JSON can hold a lone \ud800, and no name of a file can."""
+    item = jobs[1]
+    if key in item:
+        item[key] = "x\ud800"
+    elif key == "name":
+        item["inputs"][1]["image"]["name"] = "x\ud800"
+    else:
+        item["outputs"][0]["interface"][key] = "x\ud800"
+    folder = write_cases(tmp_path / "input", case_names(3))
+    (folder / "predictions.json").write_text(json.dumps(jobs))
+
+    assert refusal(folder, ground_truth) == (
+        f"predictions.json: job 2 has no usable {key}. If it is a file of yours, remove"
+        " it from the zip: the name is the platform's. [F14]"
+    )
+
+
+# --- Running times on the platform ------------------------------------------------
+
+
+DURATIONS = [
+    ("P0DT00H01M23.456000S", 83.456),
+    ("P1DT02H00M00S", 93600.0),
+    ("PT2.5S", 2.5),
+    ("P0DT00H00M00S", 0.0),
+    *((odd, None) for odd in (None, 83.456, "", "P", "PT", "P1D", "83 s", "-PT1S")),
+    *((odd, None) for odd in ("PT1e3S", "PT٣S", "PT9999999S", "PT1S\n", [], {}, True)),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds"), DURATIONS)
+def test_running_times_of_jobs_are_kept(tmp_path, ground_truth, jobs, text, seconds):
+    """And what is none is left out, as if it were not there."""
+    jobs[0]["exec_duration"] = None
+    jobs[1]["exec_duration"], jobs[1]["invoke_duration"] = None, text
+    del jobs[2]["exec_duration"], jobs[2]["invoke_duration"]
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    content = json.loads(metrics_json(flare.evaluate(folder, ground_truth)))
+
+    if seconds is None:
+        assert "jobs" not in content
+    else:
+        assert content["jobs"] == {
+            "note": (
+                "As the platform says: on its own, shared hardware, with the start of"
+                " the container and the loading of the model. Not to be ranked by."
+            ),
+            "invoke_duration_s": {"1": seconds},
+        }
+
+
+def test_running_times_have_the_numbers_of_their_cases(tmp_path, ground_truth, jobs):
+    for number, item in enumerate(jobs):
+        item["exec_duration"] = f"PT{number}.5S"
+    folder = write_jobs(tmp_path / "input", list(reversed(jobs)))
+
+    content = json.loads(metrics_json(flare.evaluate(folder, ground_truth)))
+
+    times = content["jobs"]["exec_duration_s"]
+    assert times == {"0": 0.5, "1": 1.5, "2": 2.5}
+
+
+def test_a_submission_without_jobs_has_no_running_times(tmp_path, ground_truth):
+    folder = write_cases(tmp_path / "input", case_names(3))
+
+    assert flare.evaluate(folder, ground_truth).jobs == {}
+
+
+def test_images_without_a_reference_are_for_the_organisers(
+    tmp_path, ground_truth, jobs
+):
+    jobs[0]["inputs"][1]["image"]["name"] = "secret_patient.mha"
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    assert refusal(folder, ground_truth) == (
+        "Reference labels: 1 of 3 images that the algorithm was run on have none of"
+        " that name. The organisers have to repair this; the submission is not at"
+        " fault. [G02]"
+    )
+
+
+def test_jobs_against_the_demonstration_set(tmp_path, jobs):
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    with pytest.raises(flare.OrganiserError, match=r"its demonstration set.*\[G03\]"):
+        evaluate(folder, ROOT / "ground-truth")
+
+
+def test_a_hidden_reference_is_not_named_either(tmp_path, ground_truth, jobs):
+    (ground_truth / "validation_002.nii.gz").write_bytes(b"not a label map")
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    with pytest.raises(GroundTruthError) as caught:
+        evaluate(folder, ground_truth, hide_cases=True)
+
+    assert str(caught.value).startswith("Reference labels: case 2 of 3: it is not a")
+
+
+def without(key):
+    item = job("pk", "validation_001")
+    del item[key]
+    return item
+
+
+def no_slug():
+    item = job("pk", "validation_001")
+    del item["outputs"][0]["interface"]["slug"]
+    return item
+
+
+def no_image_input():
+    item = job("pk", "validation_001")
+    del item["inputs"][1]
+    return item
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param(b"", "it is not JSON", id="empty"),
+        pytest.param(b"\xff\xfe", "it is not JSON", id="no UTF-8"),
+        pytest.param(b"[" * 200_000, "it is not JSON", id="very deep"),
+        pytest.param(b" " * (2**25 + 1), "it is larger than 32 MiB", id="huge"),
+        pytest.param(b"{}", "it is not a list of jobs", id="an object"),
+        pytest.param(b"[]", "it is not a list of jobs", id="an empty list"),
+        pytest.param(b"null", "it is not a list of jobs", id="null"),
+        pytest.param(b"[1]", "job 1 has no usable pk", id="a number"),
+        *(
+            pytest.param(
+                json.dumps([without(key)]).encode(),
+                f"job 1 has no usable {key}",
+                id=f"no {key}",
+            )
+            for key in ("pk", "status", "inputs", "outputs")
+        ),
+        pytest.param(
+            json.dumps([no_slug()]).encode(), "job 1 has no usable slug", id="no slug"
+        ),
+        pytest.param(
+            json.dumps([no_image_input()]).encode(),
+            "job 1 has no usable image among its inputs",
+            id="no image",
+        ),
+    ],
+)
+def test_a_file_that_the_platform_did_not_write(
+    tmp_path, ground_truth, content, problem
+):
+    """A zip may hold one of that name: its author is told to remove it."""
+    write_cases(tmp_path / "input", case_names(3))
+    (tmp_path / "input" / "predictions.json").write_bytes(content)
+
+    assert refusal(tmp_path / "input", ground_truth) == (
+        f"predictions.json: {problem}. If it is a file of yours, remove it from the"
+        " zip: the name is the platform's. [F14]"
+    )
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_a_predictions_json_that_is_no_file(tmp_path, ground_truth, jobs, kind):
+    folder = write_jobs(tmp_path / "input", jobs)
+    file = folder / "predictions.json"
+    file.rename(tmp_path / "elsewhere.json")
+    if kind == "link":
+        file.symlink_to(tmp_path / "elsewhere.json")
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        os.mkfifo(file)
+
+    with pytest.raises(JobsFileError, match="it is a link or no regular file"):
+        evaluate(folder, ground_truth)
+
+
+def test_with_worst_a_failed_job_scores_0(tmp_path, ground_truth, jobs):
+    jobs[1]["status"] = "Failed"
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    results = flare.evaluate(folder, ground_truth, on_bad_case="worst")
+
+    assert [case.dsc for case in results.cases] == [1, 0, 1]
+    assert results.cases[1].failure == (
+        "case 2 of 3: the algorithm's job ended as Failed"
+    )
+
+
+def test_unknown_slugs_are_the_challenges_fault(tmp_path, ground_truth, jobs):
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    with pytest.raises(ChallengeError, match=r"algorithm.input is 'mri', but"):
+        evaluate(folder, ground_truth, input="mri")
+
+
+def test_labels_are_compared_voxel_by_voxel(tmp_path, ground_truth, jobs):
+    """The output of one job lacks the liver: it is not another job's."""
+    labels = organ_boxes()
+    labels[labels == 1] = 0
+    random.Random(3).shuffle(jobs)
+    folder = write_jobs(
+        tmp_path / "input", jobs, {"pk1": metaimage_bytes(np.ascontiguousarray(labels))}
+    )
+
+    results = evaluate(folder, ground_truth)
+
+    assert [case.organs[0].dsc for case in results.cases] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["twice", "half an image", "demonstration"])
+def test_a_mistake_in_hidden_references_names_none_of_them(
+    tmp_path, ground_truth, jobs, kind, caplog
+):
+    """The log, which organisers see, does."""
+    if kind == "twice":
+        (ground_truth / "again").mkdir()
+        name = "again/validation_002.nii.gz"
+        shutil.copy(ground_truth / "validation_002.nii.gz", ground_truth / name)
+    else:
+        name = "validation_009.mhd" if kind == "half an image" else "demo_009.nii.gz"
+        (ground_truth / name).write_bytes(b"")
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    with caplog.at_level("INFO"):
+        message = refusal(folder, ground_truth, hide_cases=True)
+
+    assert message == (
+        "Reference labels: there is a mistake in their files, which the log names. The"
+        " organisers have to repair this; the submission is not at fault. [G02]"
+    )
+    assert name in caplog.text
+
+
+def test_an_image_with_a_name_of_kilobytes_is_no_case(tmp_path, ground_truth, jobs):
+    jobs[0]["inputs"][1]["image"]["name"] = "x" + ".nii" * 100_000
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    assert "1 of 3 images that the algorithm" in refusal(folder, ground_truth)

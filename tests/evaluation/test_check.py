@@ -1,0 +1,421 @@
+"""`flare check` says what the evaluation says, before anything is submitted."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unicodedata
+import venv
+import zipfile
+
+import numpy as np
+import pytest
+
+import flare
+from flare.common.errors import GroundTruthError, InputError
+from flare.common.text import safe
+from flare.evaluation.check import check_submission
+from tests.builders import (
+    ROOT,
+    case_names,
+    nrrd_bytes,
+    organ_boxes,
+    run_evaluate,
+    run_program,
+    write_cases,
+    write_nifti,
+)
+from tests.evaluation.test_evaluate import REFUSALS
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Images of the three cases: the grid of their labels, and other voxels.
+
+    They are no CTs in HU, which have air: organs are not looked at.
+    """
+    for name in case_names(3):
+        ct = np.linspace(-400, 1000, organ_boxes().size).reshape(organ_boxes().shape)
+        write_nifti(tmp_path / "images" / f"{name}_0000.nii.gz", ct, dtype="<i2")
+    return tmp_path / "images"
+
+
+def run_check(*arguments):
+    run = run_program("check", *arguments, program=("-m", "flare"))
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_each_broken_submission_is_told_in_the_evaluations_words(
+    predictions, ground_truth, name
+):
+    """Both are run; the evaluation's line is the check's lines in a row."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(predictions, ground_truth)
+    report = check_submission(predictions, FLARE21, ground_truth=ground_truth)
+
+    assert " ".join(report.lines) == str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["missing", "truncated", "all empty"])
+def test_the_programs_say_the_same(predictions, ground_truth, output, name):
+    """On stdout here, on stderr there."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    expected = run_evaluate(predictions, ground_truth, output).stderr.decode()
+    status, stdout, stderr = run_check(predictions, "--ground-truth", ground_truth)
+
+    assert expected == f"{message}\n"
+    assert (status, stderr) == (1, "")
+    assert " ".join(stdout.splitlines()) + "\n" == expected
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
+    """But where an example is named: any of the cases serves."""
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    report = check_submission(predictions, FLARE21, images=images)
+
+    assert " ".join(report.lines) == message
+
+
+def test_every_problem_has_a_line_of_its_own(predictions, ground_truth):
+    write_cases(ground_truth, case_names(7))
+    write_cases(predictions, case_names(7))
+    (predictions / "validation_003.nii.gz").unlink()
+    (predictions / "validation_004.nii.gz").rename(predictions / "Validation_4.nii.gz")
+    file = predictions / "validation_006.nii.gz"
+    file.write_bytes(file.read_bytes()[:-9])
+
+    status, stdout, _ = run_check(predictions, "--ground-truth", ground_truth)
+
+    codes = [line[-5:] for line in stdout.splitlines()]
+    assert (status, codes) == (1, ["[F03]", "[F05]", "[F09]"])
+
+
+def test_more_than_fits_into_the_evaluations_line_is_told_whole(
+    predictions, ground_truth
+):
+    names = [f"{'long_name_' * 6}{n:03}" for n in range(40)]
+    write_cases(ground_truth, [*case_names(3), *names])
+    for n, name in enumerate(names):
+        labels = organ_boxes()
+        labels[0, 0, 0] = 10 + n
+        write_nifti(predictions / f"{name}.nii.gz", labels)
+    (predictions / "validation_001.nii.gz").unlink()
+    (predictions / "validation_002.nii.gz").write_bytes(b"none")
+
+    report = check_submission(predictions, FLARE21, ground_truth=ground_truth)
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(predictions, ground_truth)
+
+    assert len(report.lines) == 3
+    for line in report.lines:
+        assert line[:80] in str(caught.value)
+
+
+# --- Good submissions -------------------------------------------------------------
+
+
+def test_a_good_submission_gets_a_summary(predictions, ground_truth):
+    labels = organ_boxes()
+    labels[labels == 4] = 0
+    write_nifti(predictions / "validation_002.nii.gz", labels)
+
+    status, stdout, stderr = run_check(predictions, "--ground-truth", ground_truth)
+
+    assert (status, stderr) == (0, "")
+    assert stdout == (
+        "Checked 3 label maps by the rules of FLARE 2021. They have:\n"
+        "  liver     in 3 of 3\n"
+        "  kidney    in 3 of 3\n"
+        "  spleen    in 3 of 3\n"
+        "  pancreas  in 2 of 3\n"
+        "Scores depend on the labels: only an evaluation tells them.\n"
+        "Nothing is wrong with this submission.\n"
+    )
+
+
+def test_with_images_alone(predictions, images):
+    report = check_submission(predictions, FLARE21, images=images)
+
+    assert report.lines == ()
+    assert report.note == "Names and grids are those of the images."
+
+
+def test_images_without_a_channel_are_found_as_well(predictions, images):
+    for file in images.iterdir():
+        file.rename(images / file.name.replace("_0000", ""))
+
+    assert check_submission(predictions, FLARE21, images=images).lines == ()
+
+
+def test_with_nothing_to_compare(predictions):
+    report = check_submission(predictions, FLARE21)
+
+    assert report.lines == ()
+    assert report.note.endswith("is not known: add --images with the CTs.")
+    status, stdout, _ = run_check(predictions)
+    assert (status, stdout.splitlines()[-1]) == (
+        0,
+        "Nothing is wrong with the files themselves.",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["truncated", "bit-flipped", "non-integer", "another edition", "duplicate"],
+)
+def test_with_nothing_to_compare_what_a_file_itself_tells(predictions, name):
+    spoil, message = REFUSALS[name]
+    spoil(predictions)
+
+    assert " ".join(check_submission(predictions, FLARE21).lines) == message
+
+
+def test_the_challenge_decides_about_labels(predictions):
+    labels = organ_boxes()
+    labels[0, 0, 0] = 13
+    write_nifti(predictions / "validation_002.nii.gz", labels)
+
+    flare22 = flare.read_challenge("flare22")
+
+    assert check_submission(predictions, flare22).lines == ()
+    (line,) = check_submission(predictions, FLARE21).lines
+    assert line.startswith("validation_002.nii.gz: unknown label 13.")
+
+
+# --- What is not the participant's fault ------------------------------------------
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[]", b"[1]", b"no JSON"])
+@pytest.mark.parametrize("option", ["--images", "--ground-truth", None])
+def test_a_predictions_json_of_ones_own(
+    predictions, ground_truth, images, output, content, option
+):
+    """Whatever it is compared with, the evaluation would not accept it."""
+    (predictions / "predictions.json").write_bytes(content)
+    folders = {"--images": [images], "--ground-truth": [ground_truth]}
+    options = [option, *folders[option]] if option else []
+
+    expected = run_evaluate(predictions, ground_truth, output).stderr.decode()
+    status, stdout, _ = run_check(predictions, *options)
+
+    assert status == 1
+    assert stdout.splitlines()[-1] + "\n" == expected
+
+
+def test_an_organ_that_no_file_has_is_told(predictions):
+    flare22 = flare.read_challenge("flare22")
+
+    report = check_submission(predictions, flare22)
+
+    assert "No label map has aorta, inferior_vena_cava, " in report.summary
+    assert report.summary.endswith("is --challenge flare22 the right one?")
+
+
+def test_more_images_than_the_phase_has_are_hinted_at(predictions, images):
+    write_nifti(images / "train_001_0000.nii.gz", organ_boxes())
+
+    status, stdout, _ = run_check(predictions, "--images", images)
+
+    assert status == 1
+    assert stdout.splitlines()[1].endswith(
+        "which has to hold the CTs of this phase and no other images."
+    )
+
+
+def test_cts_in_the_place_of_predictions(images):
+    """Their voxels are no labels; and a folder is not compared with itself."""
+    report = check_submission(images, FLARE21)
+
+    assert "it looks like a CT instead of a label map" in report.lines[0]
+    with pytest.raises(InputError, match="these are the predictions as well"):
+        check_submission(images, FLARE21, images=images)
+
+
+def test_labels_under_the_scaling_of_a_ct(predictions, images):
+    file = predictions / "validation_002.nii.gz"
+    write_nifti(file, organ_boxes(), dtype="<i2", slope=1, intercept=-1024)
+
+    (line,) = check_submission(predictions, FLARE21, images=images).lines
+
+    assert line == (
+        "validation_002.nii.gz: unknown labels -1024, -1023, -1022, -1021 and -1020:"
+        " scl_inter -1024 of its header is added to each voxel, as in the header of a"
+        " CT; set it to 0. Use 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas;"
+        " map other labels to one of these, or to 0. [F11]"
+    )
+
+
+def test_layers_of_3d_slicer_are_no_probabilities(predictions, images):
+    (predictions / "validation_002.nii.gz").unlink()
+    layers = nrrd_bytes(
+        np.zeros((10, 16, 20, 2)),
+        space_directions="none (0.8,0,0) (0,0.8,0) (0,0,2.5)",
+        dimension=4,
+        sizes="2 20 16 10",
+        kinds="list domain domain domain",
+    )
+    (predictions / "validation_002.nrrd").write_bytes(layers)
+
+    (line,) = check_submission(predictions, FLARE21, images=images).lines
+
+    assert line == (
+        "validation_002.nrrd: it has 4 dimensions (2 x 20 x 16 x 10), expected 3: the"
+        " first are layers of 3D Slicer. In 3D Slicer, export the segmentation as a"
+        " binary label map in one layer, with the labels of the challenge. [F06]"
+    )
+
+
+def test_a_name_that_a_mac_has_taken_apart_is_the_same_name(tmp_path):
+    for folder, form in (("images", "NFC"), ("predictions", "NFD")):
+        name = unicodedata.normalize(form, "médecin_001")
+        write_cases(tmp_path / folder, [name])
+
+    report = check_submission(
+        tmp_path / "predictions", FLARE21, images=tmp_path / "images"
+    )
+
+    assert report.lines == ()
+
+
+def test_images_and_references_cannot_both_be_compared(predictions, images):
+    options = ("--images", images, "--ground-truth", images)
+
+    status, _, stderr = run_check(predictions, *options)
+
+    assert status == 2
+    assert "not allowed with argument" in stderr
+
+
+@pytest.mark.parametrize("option", ["ground_truth", "images"])
+def test_a_folder_that_is_not_there(predictions, tmp_path, option):
+    with pytest.raises(flare.FlareError, match="there is no such folder"):
+        check_submission(predictions, FLARE21, **{option: tmp_path / "none"})
+
+
+def test_predictions_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match="there is no such folder"):
+        check_submission(tmp_path / "none", FLARE21)
+
+
+def test_a_damaged_ct_is_named_as_it_is(predictions, images):
+    (images / "validation_002_0000.nii.gz").write_bytes(b"none")
+
+    with pytest.raises(InputError) as caught:
+        check_submission(predictions, FLARE21, images=images)
+
+    assert str(caught.value) == (
+        f"{safe(images)}: validation_002_0000.nii.gz: it is not a NIfTI, MetaImage or"
+        " NRRD file. The folder of --images has to hold one .nii.gz, .nii, .mha or"
+        " .nrrd file for each case. [H01]"
+    )
+
+
+def test_a_zip_is_not_a_folder(tmp_path):
+    (tmp_path / "mine.zip").write_bytes(b"")
+
+    with pytest.raises(InputError, match="it is a file"):
+        check_submission(tmp_path / "mine.zip", FLARE21)
+
+
+def test_a_damaged_reference(predictions, ground_truth):
+    (ground_truth / "validation_002.nii.gz").write_bytes(b"none")
+
+    with pytest.raises(GroundTruthError, match="it is not a NIfTI"):
+        check_submission(predictions, FLARE21, ground_truth=ground_truth)
+
+
+# --- On other computers -----------------------------------------------------------
+
+
+def test_it_runs_where_posix_modules_are_missing(predictions, images):
+    """As on Windows; workers are started anew there, not forked."""
+    code = (
+        "import os, sys\n"
+        "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'):\n"
+        "    sys.modules[name] = None\n"
+        "for name in ('sysconf', 'sched_getaffinity', 'fork', 'getppid'):\n"
+        "    delattr(os, name)\n"
+        "from flare.cli.main import main\n"
+        "sys.exit(main(['check', *sys.argv[1:]]))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, predictions, "--images", images, "--workers", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.endswith("Nothing is wrong with this submission.\n")
+
+
+def test_names_in_messages_have_forward_slashes(predictions):
+    """Whatever the computer has: the evaluation runs on Linux."""
+    (predictions / "a" / "b").mkdir(parents=True)
+    (predictions / "validation_001.nii.gz").rename(predictions / "a" / "b" / "x.nii.gz")
+    (predictions / "a" / "b" / "x.nii.gz").write_bytes(b"none")
+
+    (line,) = check_submission(predictions, FLARE21).lines
+
+    assert line.startswith("a/b/x.nii.gz: it is not a NIfTI")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    source = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "flare", source / "flare")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", source]
+    command += ["--no-build-isolation", "--wheel-dir", folder]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_the_wheel_holds_no_label_map(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+
+    assert "flare/evaluation/check.py" in names
+    assert "flare/challenge/editions/flare22.toml" in names
+    suffixes = (".nii.gz", ".nii", ".mha", ".nrrd", ".gz", ".zip")
+    assert not [name for name in names if name.lower().endswith(suffixes)]
+    assert {name.split("/")[0] for name in names} == {
+        "flare",
+        f"flare_evaluation_kit-{flare.__version__}.dist-info",
+    }
+
+
+def test_the_installed_wheel_checks_a_submission(wheel, predictions, tmp_path):
+    """In a new environment that borrows the libraries of this one."""
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", python, "install"]
+    subprocess.run([*install, "--quiet", "--no-deps", wheel], check=True)
+    libraries = next(path for path in sys.path if path.endswith("site-packages"))
+    run = subprocess.run(
+        [tmp_path / "venv" / "bin" / "flare", "check", predictions],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": libraries},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("Checked 3 label maps by the rules of FLARE 2021.")

@@ -1,0 +1,549 @@
+"""Nothing that a participant uploads crashes, stalls, exhausts or cheats an evaluation.
+
+Each test is a process of its own, with 3 GB of memory and a deadline, as small as what
+the platform gives. Whatever happens, there is one line on stderr, with a code.
+"""
+
+import gzip
+import json
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import unicodedata
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+
+from tests.builders import (
+    ROOT,
+    case_names,
+    metaimage_bytes,
+    nifti_bytes,
+    nrrd_bytes,
+    organ_boxes,
+    write_cases,
+    write_gzip,
+    write_nifti,
+)
+from tests.builders.jobs import job, write_jobs
+
+pytestmark = pytest.mark.slow
+
+MEMORY_BYTES = 3 * 2**30
+DEADLINE_S = 30
+
+CASE = "validation_002"
+
+
+def run_limited(predictions, ground_truth, output, *, code=None, file_bytes=None):
+    """Run an evaluation with little memory; the deadline is the test's."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        if file_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
+    program = ["evaluate.py"] if code is None else ["-c", code]
+    folders = ["--input", predictions, "--ground-truth", ground_truth]
+    return subprocess.run(
+        [sys.executable, *program, *folders, "--output", output, "--workers", "2"],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        preexec_fn=limit,
+        check=False,
+    )
+
+
+def refusal(run):
+    """The line of a refused submission."""
+    assert run.returncode == 1, (run.returncode, run.stdout[-500:], run.stderr[-500:])
+    assert run.stderr.count(b"\n") == 1
+    assert b"Traceback" not in run.stderr
+    line = run.stderr.decode("utf-8").rstrip("\n")
+    assert line.isprintable()
+    assert len(line.encode()) < 1024
+    return line
+
+
+@pytest.fixture
+def refused(predictions, ground_truth, output):
+    """Write a file for a case, and get the line of its refusal."""
+
+    def evaluate(content, suffix=".nii.gz"):
+        (predictions / f"{CASE}.nii.gz").unlink(missing_ok=True)
+        (predictions / f"{CASE}{suffix}").write_bytes(content)
+        run = run_limited(predictions, ground_truth, output)
+        assert not (output / "metrics.json").exists()
+        return refusal(run)
+
+    return evaluate
+
+
+def nifti_with(**fields):
+    """A compressed NIfTI file with other numbers in its header: offset and format."""
+    content = bytearray(nifti_bytes(organ_boxes()))
+    places = {
+        "dim": (40, "<8h"),
+        "pixdim": (76, "<8f"),
+        "vox_offset": (108, "<f"),
+        "slope": (112, "<f"),
+        "srow_x": (280, "<4f"),
+    }
+    for name, values in fields.items():
+        offset, layout = places[name]
+        struct.pack_into(layout, content, offset, *values)
+    return gzip.compress(bytes(content), mtime=0)
+
+
+NAN = float("nan")
+
+HEADERS = {
+    "terabytes in NIfTI": (
+        nifti_with(dim=(3, 32767, 32767, 32767, 1, 1, 1, 1)),
+        ".nii.gz",
+        "[F07]",
+    ),
+    "terabytes in MetaImage": (
+        metaimage_bytes(organ_boxes(), DimSize="100000 100000 100000"),
+        ".mha",
+        "[F07]",
+    ),
+    "terabytes in NRRD": (
+        nrrd_bytes(organ_boxes(), sizes="100000 100000 100000"),
+        ".nrrd",
+        "[F07]",
+    ),
+    "a size of thousands of digits": (
+        metaimage_bytes(organ_boxes(), DimSize=f"{'9' * 5000} 1 1"),
+        ".mha",
+        "[F06]",
+    ),
+    "zero size": (nifti_with(dim=(3, 0, 16, 10, 1, 1, 1, 1)), ".nii.gz", "[F06]"),
+    "negative size": (nifti_with(dim=(3, -20, 16, 10, 1, 1, 1, 1)), ".nii.gz", "[F06]"),
+    "not-a-number size": (
+        metaimage_bytes(organ_boxes(), DimSize="nan 16 10"),
+        ".mha",
+        "[F06]",
+    ),
+    "zero dimensions": (
+        nifti_with(dim=(0, 20, 16, 10, 1, 1, 1, 1)),
+        ".nii.gz",
+        "[F06]",
+    ),
+    "zero spacing": (
+        metaimage_bytes(organ_boxes(), ElementSpacing="0 0.8 2.5"),
+        ".mha",
+        "[F08]",
+    ),
+    "negative spacing": (
+        metaimage_bytes(organ_boxes(), ElementSpacing="-0.8 0.8 2.5"),
+        ".mha",
+        "[F08]",
+    ),
+    "not-a-number spacing": (
+        nifti_with(pixdim=(1, NAN, NAN, NAN, 0, 0, 0, 0)),
+        ".nii.gz",
+        "[F06]",
+    ),
+    "infinite spacing": (
+        metaimage_bytes(organ_boxes(), ElementSpacing="1e308 1e308 1e308"),
+        ".mha",
+        "[F06]",
+    ),
+    "zero offset": (nifti_with(vox_offset=(0,)), ".nii.gz", "[F06]"),
+    "negative offset": (nifti_with(vox_offset=(-1e9,)), ".nii.gz", "[F06]"),
+    "not-a-number offset": (nifti_with(vox_offset=(NAN,)), ".nii.gz", "[F06]"),
+    "an offset of exabytes": (nifti_with(vox_offset=(1e18,)), ".nii.gz", "[F06]"),
+    "not-a-number position": (nifti_with(srow_x=(NAN, 0, 0, 0)), ".nii.gz", "[F06]"),
+    "a slope that overflows": (nifti_with(slope=(3e38,)), ".nii.gz", "[F06]"),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_hostile_header(refused, name):
+    content, suffix, code = HEADERS[name]
+
+    line = refused(content, suffix)
+
+    assert line.startswith(f"{CASE}{suffix}: ")
+    assert code in line
+
+
+def test_a_gzip_bomb_behind_a_small_header(refused):
+    """Half a MB that is half a GB: no more than the header promises is decompressed."""
+    header = nifti_bytes(organ_boxes())[:352]
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    zeros = bytes(2**20)
+    parts = [bomb.compress(header), *(bomb.compress(zeros) for _ in range(512))]
+
+    line = refused(b"".join([*parts, bomb.flush()]))
+
+    assert "it holds more voxels than its header says" in line
+
+
+def test_a_zlib_bomb_behind_a_small_header(refused):
+    bomb = zlib.compressobj(9)
+    zeros = bytes(2**20)
+    parts = [bomb.compress(zeros) for _ in range(512)] + [bomb.flush()]
+    header = metaimage_bytes(organ_boxes(), compressed=False, voxels=b"")
+
+    line = refused(
+        header.replace(b"= False\nTr", b"= True\nTr") + b"".join(parts), ".mha"
+    )
+
+    assert "it holds more voxels than its header says" in line
+
+
+def test_a_zip_bomb_is_not_opened(refused, tmp_path):
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{CASE}.nii.gz", bytes(2**28))
+
+    line = refused((tmp_path / "bomb.zip").read_bytes(), ".zip")
+
+    assert "archive within the zip, which is not opened" in line
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        (60_000, "it is not a NIfTI"),  # all are read, and nothing is in them
+        (1_200_000, "it has more than 65536 gzip members"),
+    ],
+)
+def test_gzip_members_by_the_thousand(refused, members, problem):
+    assert problem in refused(gzip.compress(b"", mtime=0) * members)
+
+
+def test_a_padding_of_a_hundred_megabytes(refused):
+    """A MiB of zeros behind a gzip file is padding; more is refused unread."""
+    whole = gzip.compress(nifti_bytes(organ_boxes()), mtime=0)
+
+    line = refused(whole + bytes(10**8) + b"x")
+
+    assert "there are more than a MiB of zeros behind its compressed data" in line
+
+
+POINTERS = {
+    "MetaImage": (
+        lambda path: metaimage_bytes(organ_boxes(), ElementDataFile=path),
+        ".mha",
+    ),
+    "MetaImage list": (
+        lambda path: metaimage_bytes(organ_boxes(), ElementDataFile=f"LIST\n{path}"),
+        ".mha",
+    ),
+    "NRRD": (lambda path: nrrd_bytes(organ_boxes(), data_file=path), ".nrrd"),
+}
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_a_header_that_points_elsewhere(refused, ground_truth, name):
+    """To the reference of the case itself: it is not read."""
+    make, suffix = POINTERS[name]
+
+    line = refused(make(str(ground_truth / f"{CASE}.nii.gz")), suffix)
+
+    assert "its voxels are in another file" in line
+
+
+# --- Folders and names ------------------------------------------------------------
+
+
+def test_ten_thousand_files(predictions, ground_truth, output):
+    for number in range(10_000):
+        (predictions / f"file_{number}.nii.gz").write_bytes(b"")
+
+    line = refusal(run_limited(predictions, ground_truth, output))
+
+    assert re.search(r"and \d+ more: no case has this name", line)
+
+
+def test_folders_a_hundred_deep(predictions, ground_truth, output):
+    deep = predictions.joinpath(*["d"] * 100)
+    deep.mkdir(parents=True)
+    for file in predictions.glob("*.nii.gz"):
+        file.rename(deep / file.name)
+
+    run = run_limited(predictions, ground_truth, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+NAMES = {
+    "255 bytes": b"n" * 248 + b".nii.gz",
+    "newlines": b"a\nb\r\nc [F01]\n.nii.gz",
+    "escape sequences": b"\x1b[2J\x1b]0;title\x07\x08.nii.gz",
+    "invalid UTF-8": b"\xff\xfe\xc3.nii.gz",
+    "right to left": "\u202egz.iin.\u2066x.nii.gz".encode(),
+    "surrogates": b"\xed\xa0\x80.nii.gz",
+    "only spaces": b"   .nii.gz",
+    "braces": b"{0} %s %n.nii.gz",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_name(predictions, ground_truth, output, name):
+    (predictions / os.fsdecode(NAMES[name])).write_bytes(b"")
+
+    line = refusal(run_limited(predictions, ground_truth, output))
+
+    assert "no case has this name" in line
+    assert line.endswith("[F04]")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_one_name_in_composed_and_decomposed_unicode(
+    tmp_path, predictions, output, form
+):
+    """They are one case, whichever the reference has; both together are two files."""
+    name = "médecin_001"
+    ground_truth = write_cases(
+        tmp_path / "accents", [unicodedata.normalize(form, name)]
+    )
+    shutil.rmtree(predictions)
+    write_cases(predictions, [unicodedata.normalize("NFD", name)])
+
+    run = run_limited(predictions, ground_truth, output)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+    write_cases(predictions, [unicodedata.normalize("NFC", name)])
+    line = refusal(run_limited(predictions, ground_truth, output))
+    assert line.endswith("[F02]")
+
+
+def test_one_name_in_two_cases(predictions, ground_truth, output):
+    shutil.copy(predictions / f"{CASE}.nii.gz", predictions / f"{CASE.upper()}.nii.gz")
+
+    line = refusal(run_limited(predictions, ground_truth, output))
+
+    assert line.startswith(f"{CASE.upper()}.nii.gz: no case has this name.")
+
+
+# --- While it runs ----------------------------------------------------------------
+
+
+CHANGES = {
+    "another size": "write_nifti(path, organ_boxes()[:-1])",
+    "truncated": "path.write_bytes(path.read_bytes()[:-30])",
+    "gone": "path.unlink()",
+    "a folder": "path.unlink(); path.mkdir()",
+    "a link": "path.unlink(); path.symlink_to('/etc/passwd')",
+    "a pipe": "path.unlink(); os.mkfifo(path)",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_while_it_is_read(
+    predictions, ground_truth, output, change
+):
+    """After its header has been checked, and before its voxels are read."""
+    code = (
+        "import os, sys, flare.evaluation.evaluate\n"
+        "from pathlib import Path\n"
+        "from tests.builders import organ_boxes, write_nifti\n"
+        "from flare.cli.main import main\n"
+        "score = flare.evaluation.evaluate.score_cases\n"
+        "def score_cases(*arguments, **options):\n"
+        f"    path = Path({str(predictions)!r}, '{CASE}.nii.gz')\n"
+        f"    {CHANGES[change]}\n"
+        "    return score(*arguments, **options)\n"
+        "flare.evaluation.evaluate.score_cases = score_cases\n"
+        "sys.exit(main(['evaluate', *sys.argv[1:]]))\n"
+    )
+
+    line = refusal(run_limited(predictions, ground_truth, output, code=code))
+
+    assert line.startswith((f"{CASE}.nii.gz: ", "validation_002.nii.gz: "))
+    assert "Internal error" not in line
+
+
+def test_a_full_output(predictions, ground_truth, output):
+    line = refusal(run_limited(predictions, ground_truth, output, file_bytes=100))
+
+    assert line.endswith("[H02]")
+    assert list(output.iterdir()) == []
+
+
+# --- predictions.json -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"[" + b"1," * 2**26 + b"1]", id="huge"),
+        pytest.param(b"[" * 10**6 + b"]" * 10**6, id="deep"),
+        pytest.param(b'[{"a":' * 10**5 + b"1" + b"}]" * 10**5, id="deep objects"),
+        pytest.param(b"[" + b"9" * 10**6 + b"]", id="a number of a million digits"),
+    ],
+)
+def test_a_hostile_predictions_json(predictions, ground_truth, output, content):
+    (predictions / "predictions.json").write_bytes(content)
+
+    line = refusal(run_limited(predictions, ground_truth, output))
+
+    assert line.startswith("predictions.json: ")
+    assert line.endswith("[F14]")
+
+
+# --- Cheating ---------------------------------------------------------------------
+
+
+SENTINEL = "sentinel7f3a"
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """References whose header, voxels and place hold something to search for.
+
+    The liver has a number of voxels that is found nowhere else.
+    """
+    labels = organ_boxes()
+    labels[0, 0, :17] = 1
+    folder = tmp_path / f"labels-{SENTINEL}" / SENTINEL
+    for name in case_names(3):
+        content = bytearray(nifti_bytes(labels))
+        content[148 : 148 + len(SENTINEL)] = SENTINEL.encode()  # descrip
+        write_gzip(folder / f"{name}.nii.gz", bytes(content))
+    return folder
+
+
+def nothing_leaks(run, output):
+    """Neither messages, nor the log behind its first line, nor a result say it."""
+    assert run.returncode == 1
+    assert not (output / "metrics.json").exists()
+    log = run.stdout.decode().splitlines()
+    assert log[0].endswith(SENTINEL)  # which folder the organisers have given
+    for text in (run.stderr.decode(), *log[1:]):
+        assert SENTINEL not in text
+        assert not re.search(r"\bDSC 1\.0|\bDSC 0\.\d", text)
+
+
+def test_cheating_by_a_link_to_a_reference(predictions, secret, output):
+    path = predictions / f"{CASE}.nii.gz"
+    path.unlink()
+    path.symlink_to(secret / path.name)
+
+    run = run_limited(predictions, secret, output)
+
+    assert "it is a link or no regular file" in refusal(run)
+    nothing_leaks(run, output)
+
+
+def test_cheating_by_a_link_to_the_folder(predictions, secret, output):
+    shutil.rmtree(predictions)
+    predictions.mkdir()
+    (predictions / "mine").symlink_to(secret)
+
+    run = run_limited(predictions, secret, output)
+
+    assert refusal(run).endswith("[F01]")
+    nothing_leaks(run, output)
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_cheating_by_header(predictions, secret, output, name):
+    make, suffix = POINTERS[name]
+    (predictions / f"{CASE}.nii.gz").unlink()
+    content = make(str(secret / f"{CASE}.nii.gz"))
+    (predictions / f"{CASE}{suffix}").write_bytes(content)
+
+    run = run_limited(predictions, secret, output)
+
+    assert "its voxels are in another file" in refusal(run)
+    nothing_leaks(run, output)
+
+
+@pytest.mark.parametrize("way", ["{relative}", "{absolute}", "/{absolute}"])
+@pytest.mark.parametrize("place", ["relative_path", "pk"])
+def test_cheating_by_a_path_in_predictions_json(tmp_path, secret, output, place, way):
+    """A folder with a single reference would be a perfect output."""
+    for name in case_names(3):
+        (secret / name).mkdir()
+        (secret / f"{name}.nii.gz").rename(secret / name / f"{name}.nii.gz")
+    jobs = [job(f"pk{n}", name) for n, name in enumerate(case_names(3))]
+    folder = write_jobs(tmp_path / "input", jobs)
+    target = secret / CASE
+    start = folder if place == "pk" else folder / "pk1" / "output"
+    relative = os.path.relpath(target, start)
+    path = way.format(relative=relative, absolute=target)
+    if place == "pk":
+        jobs[1]["pk"] = path
+    else:
+        jobs[1]["outputs"][0]["interface"]["relative_path"] = path
+    (folder / "predictions.json").write_text(json.dumps(jobs))
+
+    run = run_limited(folder, secret, output)
+
+    assert "the path of its output leads elsewhere" in refusal(run)
+    nothing_leaks(run, output)
+
+
+def test_cheating_by_reading_the_references_from_within_the_submission(
+    predictions, secret, output, tmp_path
+):
+    """A pickled object copies the references where a careless reader loads it."""
+    stolen = tmp_path / "stolen"
+    evil = f"cos\nsystem\n(S'cat {secret}/* > {stolen}'\ntR.".encode()
+    load = "import pickle, sys; pickle.load(sys.stdin.buffer)"
+    subprocess.run([sys.executable, "-c", load], input=evil, check=True)
+    assert stolen.stat().st_size > 0
+    stolen.unlink()
+    for suffix in (".npy", ".npz", ".nii.gz", ".mha", ".nrrd"):
+        (predictions / f"{CASE}.nii.gz").unlink(missing_ok=True)
+        (predictions / f"{CASE}{suffix}").write_bytes(evil)
+        run = run_limited(predictions, secret, output)
+        refusal(run)
+        nothing_leaks(run, output)
+        assert not stolen.exists()
+        (predictions / f"{CASE}{suffix}").unlink()
+
+
+def test_a_result_holds_no_more_of_the_references_than_its_scores(
+    predictions, secret, output
+):
+    """Not their header, nor where they are."""
+    run = run_limited(predictions, secret, output)
+
+    assert run.returncode == 0
+    text = (output / "metrics.json").read_text(encoding="utf-8")
+    assert SENTINEL not in text
+    assert sorted(path.name for path in output.iterdir()) == ["metrics.json"]
+
+
+def test_a_submission_cannot_bring_files_along(predictions, ground_truth, output):
+    """Not a program, nor settings: what is not a label map is not looked at."""
+    for name in ("evaluate.py", "sitecustomize.py", "flare21.toml", "metrics.json"):
+        (predictions / name).write_text("raise SystemExit('taken over')")
+
+    run = run_limited(predictions, ground_truth, output)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"taken over" not in run.stdout
+
+
+def noise(kind):
+    """A surfel of some organ on nearly every corner."""
+    shape = (40, 256, 256)
+    if kind == "diagonal":
+        return (1 + np.indices(shape).sum(axis=0) % 4).astype(np.uint8)
+    random = np.random.default_rng({"noise": 1, "other noise": 2}[kind])
+    return random.integers(0, 5, size=shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("prediction", ["noise", "diagonal"])
+@pytest.mark.parametrize("reference", ["other noise", "diagonal"])
+def test_noise_in_every_voxel_does_not_stall(tmp_path, output, reference, prediction):
+    """Of every organ, in both files; the diagonal one packs to next to nothing."""
+    write_nifti(tmp_path / "reference" / "case_1.nii.gz", noise(reference))
+    write_nifti(tmp_path / "predictions" / "case_1.nii.gz", noise(prediction))
+
+    run = run_limited(tmp_path / "predictions", tmp_path / "reference", output)
+
+    assert (run.returncode, run.stderr) == (0, b"")

@@ -1,0 +1,335 @@
+"""Feeds file trees, zip files and lists of jobs to the code that looks for label maps.
+
+    python -m tests.fuzzing.folders --minutes 10 [--seed 7]
+
+Whatever a participant sends, it is scored, or refused by one of the program's errors,
+on one line, in time. What a tree or a zip is refused for is never called the fault of
+the organisers, or of the computer. Every input follows from its number: a finding is
+told by it, and `--only NUMBER` tries it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import io
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import flare
+from flare.cli.console import _fitting
+from flare.common.errors import FlareError, SubmissionError, UploadError
+from flare.evaluation.check import check_submission
+from flare.evaluation.submission.unpacking import find_label_maps_in_tar, unpack_zip
+from flare.results.metrics_json import metrics_json
+from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
+
+SECONDS = 30
+CASES = case_names(3)
+
+NAMES = [
+    *(f"{case}.nii.gz" for case in CASES * 4),
+    *(f"{case}{end}" for case in CASES for end in (".nii", ".mha", ".NII.GZ", "")),
+    *("validation_1.nii.gz", "Validation-002.nii.gz", "validation_001 (1).nii.gz"),
+    *("validation_001.nii (1).gz", "validation_001.gz", "validation_001_0000.nii.gz"),
+    *("validation_001_liver.nii.gz", "liver.nii.gz", "validation_001_kidney.nii.gz"),
+    *("validation_001_seg.nii.gz", "validation_001.seg.nrrd", "segmentations"),
+    *("v\u0430lidation_001.nii.gz", "validation_00\u00b2.nii.gz", "\u0661.nii.gz"),
+    *("inputs.json", "predictions.json", ".DS_Store", "__MACOSX", "a.zip", "x.csv"),
+    *("\ud800.nii.gz", "9" * 200 + ".nii.gz"),
+    *("-", "~", "a\nb.nii.gz", "\x1b[31m.nii.gz", "%s%n.nii.gz", " .nii.gz", "..."),
+    *(os.fsdecode(b"\xff\xfe.nii.gz"), os.fsdecode(b"validation_001\xe9.nii.gz")),
+    *("\u202egz.iin.1.nii.gz", "\u00e9.nii.gz", "e\u0301.nii.gz", ".nii.gz", ".nii"),
+    *("validation_" + "1" * 240, "\u0c66" * 60 + ".nii.gz", "\u2460.nii.gz", "d", "e"),
+]
+
+
+def contents():
+    """What files may hold."""
+    good = nifti_bytes(organ_boxes())
+    return [good, good[:-9], b"", b"PK\x03\x04", b"\x1f\x8b", b"NRRD", good[:200]]
+
+
+def plant(folder: Path, chance: random.Random, files: list[bytes]) -> None:
+    """Fill a folder with what a participant might send, and might not."""
+    folders = [folder]
+    for _ in range(chance.choice((0, 1, 3, 6, 30))):
+        parent, name = chance.choice(folders), chance.choice(NAMES)
+        path = parent / name
+        if os.path.lexists(path):  # a link must not be written through
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            kind = chance.randrange(12)
+            if kind < 6:
+                write_gzip(path, chance.choice(files[:1] * 6 + files))
+            elif kind == 6:
+                path.write_bytes(chance.choice(files))
+            elif kind == 7:
+                path.mkdir()
+                folders.append(path)
+            elif kind == 8:
+                targets = (
+                    "/etc/os-release",
+                    ".",
+                    "..",
+                    str(path),
+                    "/nowhere",
+                    "/dev/zero",
+                )
+                path.symlink_to(chance.choice(targets))
+            elif kind == 9:
+                os.mkfifo(path)
+            elif kind == 10:
+                dig(path, chance.choice((3, 150, 210, 2100)), chance)
+            else:
+                write_cases(path, CASES)
+    if chance.random() < 0.3:  # otherwise too few are whole
+        left = [
+            name for name in CASES if not os.path.lexists(folder / f"{name}.nii.gz")
+        ]
+        write_cases(folder, left)
+
+
+def dig(top: Path, depth: int, chance: random.Random) -> None:
+    """Make folders in folders, deeper than a path can tell."""
+    name, place = "d" * chance.choice((1, 1, 100)), os.open(top.parent, os.O_RDONLY)
+    try:
+        for number in range(depth):
+            here = top.name if not number else name
+            os.mkdir(here, dir_fd=place)
+            inner = os.open(here, os.O_RDONLY, dir_fd=place)
+            os.close(place)
+            place = inner
+        end = chance.choice(NAMES)
+        os.close(os.open(end, os.O_CREAT | os.O_WRONLY, dir_fd=place))
+    finally:
+        os.close(place)
+
+
+TEXTS = ("", "a", "\ud800", "\0", "..", "/", "/etc", "x" * 300, "a/b", "\udcff", "é")
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    10**400,
+    [],
+    {},
+    [[]],
+    "Succeeded",
+    "Failed",
+    *TEXTS,
+)
+
+
+def jobs(chance: random.Random) -> bytes:
+    """A predictions.json, of which something is odd."""
+
+    def image(name, slug):
+        socket = {"slug": slug, "relative_path": chance.choice(("images/x", *TEXTS))}
+        key = chance.choice(("socket", "interface"))
+        return {"image": {"name": name}, key: socket}
+
+    values = []
+    for case in CASES[: chance.choice((1, 3, 3))] * chance.choice((1, 1, 2)):
+        end = chance.choice((".mha", ".mha", "_0000.nii.gz", *TEXTS))
+        ins = [image(case + end, "ct")] * chance.choice((1, 1, 2))
+        outs = [image("x", "seg")] * chance.choice((0, 1, 1, 2))
+        state = chance.choice(("Succeeded", "Succeeded", *VALUES))
+        pk = chance.choice(("pk", *TEXTS))
+        values.append({"pk": pk, "status": state, "inputs": ins, "outputs": outs})
+    values = copy.deepcopy(values)
+    for _ in range(chance.choice((0, 1, 1, 3))):
+        place: object = values
+        while isinstance(place, dict | list) and place:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            key = chance.choice(list(keys))
+            if chance.random() < 0.3 or not isinstance(place[key], dict | list):
+                place[key] = copy.deepcopy(chance.choice(VALUES))
+                break
+            place = place[key]
+    text = json.dumps(values).encode()
+    kind = chance.randrange(12)
+    if kind == 0:
+        return b"[" * chance.choice((10, 10**5)) + text
+    if kind == 1:
+        return text + bytes(chance.choice((1, 2**20)))
+    if kind == 2:
+        return text[: chance.randrange(len(text))]
+    if kind == 3:
+        return b"[" + b",".join([text[1:-1]] * 2000) + b"]"
+    return text
+
+
+def sparse(path: Path, content: bytes) -> None:
+    """Write a file with gigabytes of zeros that take no place."""
+    if not os.path.lexists(path):
+        with path.open("xb") as file:
+            file.write(content)
+            file.truncate(2**34)
+
+
+def zipped(chance: random.Random, files: list[bytes]) -> bytes:
+    """A zip file, of which something may be odd."""
+    target = io.BytesIO()
+    odd = ("../x.nii.gz", "/x", "a\\b.nii.gz", "a//b", "a/", "", ".", "a/../b", "C:\\x")
+    with zipfile.ZipFile(target, "w") as archive:
+        for _ in range(chance.choice((0, 1, 3, 8))):
+            name = chance.choice((*NAMES, *NAMES, *odd))
+            name = f"{chance.choice(('', 'x/', 'x/y/'))}{name}"
+            entry = zipfile.ZipInfo(name.encode("utf-8", "replace").decode())
+            kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
+            entry.compress_type = chance.choice(kinds)
+            entry.external_attr = chance.choice((0, 0o120777 << 16, 0o10644 << 16))
+            archive.writestr(entry, chance.choice(files))
+    content = bytearray(target.getvalue())
+    for _ in range(chance.choice((0, 0, 1, 4))):
+        place = chance.randrange(len(content))
+        content[place] = chance.choice((0, 1, 8, 127, 255, content[place] ^ 1))
+    if chance.random() < 0.1:
+        del content[chance.randrange(len(content)) :]
+    return bytes(content)
+
+
+def judge(folder: Path, truth: Path, chance: random.Random, *, is_ours: bool) -> str:
+    """Evaluate and check a folder; the result is what came of it."""
+    outcome = "scored"
+    try:
+        results = flare.evaluate(
+            folder,
+            truth,
+            challenge=chance.choice(("flare21", "flare22")),
+            on_bad_case=chance.choice(("refuse", "worst")),
+        )
+        json.loads(metrics_json(results))
+    except FlareError as error:
+        outcome = _refusal(error, is_ours=is_ours)
+    for images in (None, truth):
+        try:
+            report = check_submission(
+                folder, flare.read_challenge("flare21"), images=images, workers=1
+            )
+            assert all(_fitting(line).isprintable() for line in report.lines)
+        except FlareError as error:
+            _refusal(error, is_ours=is_ours)
+    return outcome
+
+
+def _refusal(error: FlareError, *, is_ours: bool) -> str:
+    """The code of an error that may be shown."""
+    line = _fitting(str(error))
+    assert line.isprintable(), line
+    assert re.search(r"\[[FGH]\d\d\]$", line), line
+    assert is_ours or isinstance(error, SubmissionError), line
+    return f"refused {error.code}"
+
+
+def attempt(number: int, seed: int, work: Path, truth: Path) -> str:
+    """Try one input; the result is what came of it, and any broken rule is raised."""
+    chance = random.Random(f"{seed} {number}")
+    folder, files = work / "input", contents()
+    folder.mkdir()
+    kind = chance.choice(("tree", "tree", "jobs", "zip"))
+    if kind == "tree":
+        plant(folder, chance, files)
+        has_jobs = os.path.lexists(folder / "predictions.json")
+        if chance.random() < 0.05:
+            sparse(folder / "validation_002.mha", chance.choice(files))
+        return f"tree {judge(folder, truth, chance, is_ours=has_jobs)}"
+    if kind == "jobs":
+        write_gzip(folder / "pk" / "output" / "images" / "x" / "a.nii.gz", files[0])
+        if chance.random() < 0.2:
+            plant(folder / "pk" / "output" / "images", chance, files)
+        file = folder / "predictions.json"
+        if chance.random() < 0.03:
+            sparse(file, jobs(chance))
+        else:
+            file.write_bytes(jobs(chance))
+        return f"jobs {judge(folder, truth, chance, is_ours=True)}"
+    file = work / "submission.zip"
+    file.write_bytes(zipped(chance, files))
+    find_label_maps_in_tar(file)
+    try:
+        unpack_zip(file, folder)
+    except UploadError as error:
+        return f"zip {_refusal(error, is_ours=True)}"
+    assert {path.name for path in work.iterdir()} == {"input", "submission.zip"}
+    return f"zip {judge(folder, truth, chance, is_ours=True)}"
+
+
+class SlowError(Exception):
+    """An input took too long."""
+
+
+def _too_slow(*_: object) -> None:
+    raise SlowError
+
+
+def fuzz(
+    seed: int, *, seconds: float = 1e9, runs: int = 10**9, only: int | None = None
+) -> tuple[Counter[str], dict[str, int]]:
+    """Try inputs: how many came to what, and by its text, the first of each finding."""
+    outcomes, findings = Counter[str](), {}
+    end = time.monotonic() + seconds
+    signal.signal(signal.SIGALRM, _too_slow)
+    os.environ["FLARE_COMMIT"] = "fuzzed"  # or git would be asked every time
+    warnings.filterwarnings("ignore", "Duplicate name")
+    with tempfile.TemporaryDirectory() as top:
+        truth = write_cases(Path(top) / "truth", CASES)
+        number = only or 0
+        while time.monotonic() < end and outcomes.total() < runs:
+            work = Path(top) / "work"
+            work.mkdir()
+            signal.alarm(SECONDS)
+            try:
+                outcomes[attempt(number, seed, work, truth)] += 1
+            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
+                where = traceback.extract_tb(error.__traceback__)
+                ours = [f for f in where if "/flare/" in f.filename] or where
+                place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
+                outcomes["FINDING"] += 1
+                text = f"{type(error).__name__} in {place}: {error}"[:200]
+                findings.setdefault(ascii(text), number)
+            finally:
+                signal.alarm(0)
+            subprocess.run(["rm", "-rf", work], check=True)  # however deep it is
+            number += 1
+    return outcomes, findings
+
+
+def main() -> None:
+    """Fuzz for a while, and say what came out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    outcomes, findings = fuzz(
+        arguments.seed,
+        seconds=60 * arguments.minutes,
+        runs=10**9 if arguments.only is None else 1,
+        only=arguments.only,
+    )
+    print(f"seed {arguments.seed}: {outcomes.total()} inputs")
+    for outcome, count in sorted(outcomes.items()):
+        print(f"{count:>9}  {outcome}")
+    for text, number in findings.items():
+        print(f"--only {number}: {text}")
+    raise SystemExit(bool(findings))
+
+
+if __name__ == "__main__":
+    main()

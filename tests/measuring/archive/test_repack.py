@@ -1,0 +1,189 @@
+"""What is handed to the engine: the image that was checked, in a file of our own."""
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from flare.common.errors import ArchiveError
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.archive.repack import write_image
+from tests.builders import ROOT
+from tests.measuring.archive.test_reading import FILES, save, tar
+
+KINDS = {
+    # Made by `docker image inspect`, `podman inspect` or `skopeo inspect --config`.
+    "docker-20": "74676bd6899aabc5ed8bea4075c52e4a94ced36b66ef0fa118e37b16c970f25c",
+    "docker-20-equal-layers": "3053c02024449164ccc9193bc70fc1a9"
+    "fb381dd5e37915b8be21264961ae40e5",
+    "docker-26-classic": "21852fcc16817c3afce9f09d62320224"
+    "d7ec22c0263f3a7de5757b390d560a7d",
+    "docker-26-ctd": "9762e4734fa8dc7a472d53de7de06e761409b8e093eae3a333ac77ef20f6aa9d",
+    "buildx-oci": "9762e4734fa8dc7a472d53de7de06e761409b8e093eae3a333ac77ef20f6aa9d",
+    "buildx-oci-zstd-attested": "9762e4734fa8dc7a472d53de7de06e76"
+    "1409b8e093eae3a333ac77ef20f6aa9d",
+    "buildx-oci-estargz": "225d810f82cd57890e913a69b19d963a"
+    "8ba62ee257193acc2aa3c3a303ce917e",
+    "buildx-oci-two-platforms": "9762e4734fa8dc7a472d53de7de06e76"
+    "1409b8e093eae3a333ac77ef20f6aa9d",
+    "buildx-docker": "9762e4734fa8dc7a472d53de7de06e761409b8e093eae3a333ac77ef20f6aa9d",
+    "podman-docker-archive": "df09cda8673c1f8a49a1adf57ee72b95"
+    "21773ceaf360163381a3c165761b8a10",
+    "podman-oci-archive": "df09cda8673c1f8a49a1adf57ee72b95"
+    "21773ceaf360163381a3c165761b8a10",
+    "skopeo-docker-archive": "df09cda8673c1f8a49a1adf57ee72b95"
+    "21773ceaf360163381a3c165761b8a10",
+    "skopeo-oci-archive": "df09cda8673c1f8a49a1adf57ee72b95"
+    "21773ceaf360163381a3c165761b8a10",
+    "skopeo-oci-zstd": "df09cda8673c1f8a49a1adf57ee72b95"
+    "21773ceaf360163381a3c165761b8a10",
+    "umoci-tar": "e4cc12a7f4fabae9b2d165866d632990f3753013a6784640c84bf626423c83cf",
+}
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def written(archive):
+    """What is handed over, as bytes."""
+    content = io.BytesIO()
+    write_image(archive, content)
+    return content.getvalue()
+
+
+def unpack(content):
+    """The files of a tar file, by name."""
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return {entry.name: archive.extractfile(entry).read() for entry in archive}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_archives_of_all_tools_are_read_and_written_anew(tmp_path, kind):
+    """tests/data/archives has the command lines."""
+    file = tmp_path / "arc-team.tar.gz"
+    shutil.copy(ROOT / "tests" / "data" / "archives" / f"{kind}.archive", file)
+
+    archive = read_archive(file)
+
+    assert (archive.problems, archive.doubts) == ((), ())
+    assert archive.image == KINDS[kind]
+    assert archive.working_directory == "/workspace"
+    files = unpack(written(archive))
+    diff_ids = json.loads(archive.configuration)["rootfs"]["diff_ids"]
+    layers = [f"blobs/sha256/{diff_id.removeprefix('sha256:')}" for diff_id in diff_ids]
+    (entry,) = json.loads(files.pop("manifest.json"))
+    config = f"blobs/sha256/{archive.image}"
+    assert entry == {"Config": config, "RepoTags": None, "Layers": layers}
+    (descriptor,) = json.loads(files.pop("index.json"))["manifests"]
+    assert descriptor["digest"] == f"sha256:{archive.manifest}"
+    assert descriptor["platform"] == {"os": "linux", "architecture": "amd64"}
+    assert "annotations" not in descriptor
+    manifest = json.loads(files[f"blobs/sha256/{archive.manifest}"])
+    assert manifest["config"]["digest"] == f"sha256:{archive.image}"
+    assert [layer["digest"] for layer in manifest["layers"]] == diff_ids
+    assert files.pop("oci-layout") == b'{"imageLayoutVersion":"1.0.0"}'
+    assert set(files) == {*layers, config, f"blobs/sha256/{archive.manifest}"}
+    assert all(name.endswith(sha256(content)) for name, content in files.items())
+
+
+def test_what_is_written_can_be_read_and_is_always_the_same(tmp_path):
+    archive = read_archive(save(tmp_path, FILES, {"x": b"y" * 1000}))
+
+    first = written(archive)
+
+    assert written(archive) == first
+    assert len(first) % 512 == 0
+    with tarfile.open(fileobj=io.BytesIO(first)) as tar_file:
+        entries = tar_file.getmembers()
+    assert {(e.mtime, e.uid, e.gid, e.uname) for e in entries} == {(0, 0, 0, "")}
+    # Without a manifest, a file that was cut off is no image to any engine.
+    assert [e.name for e in entries[-2:]] == ["index.json", "manifest.json"]
+
+
+def test_only_our_own_digests_are_the_image(tmp_path):
+    archive = read_archive(save(tmp_path))
+
+    assert archive.is_image(archive.image)
+    assert archive.is_image(archive.manifest)
+    assert not archive.is_image("")
+    assert not archive.is_image("c" * 64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: save(folder, FILES | {"bin/bash": b"y"}),
+        lambda folder: save(folder, FILES | {"more": b"y" * 9000}),
+        lambda folder: save(folder, {}),
+        lambda folder: (folder / "team_a.tar.gz").write_bytes(b"x" * 2000),
+        lambda folder: (folder / "team_a.tar.gz").unlink(),
+    ],
+    ids=["other content", "longer", "shorter", "no archive", "gone"],
+)
+def test_an_archive_that_has_changed_is_not_written_to_the_end(tmp_path, change):
+    archive = read_archive(save(tmp_path))
+    change(tmp_path)
+    content = io.BytesIO()
+
+    with pytest.raises(ArchiveError) as caught:
+        write_image(archive, content)
+
+    assert str(caught.value) == (
+        "team_a.tar.gz: it has changed since it was checked. Leave it alone while it is"
+        " measured, and start again. [F15]"
+    )
+    assert b"manifest.json" not in content.getvalue()
+
+
+def test_a_pipe_that_breaks_is_no_fault_of_the_archive(tmp_path):
+    class Broken(io.BytesIO):
+        def write(self, _):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        write_image(read_archive(save(tmp_path)), Broken())
+
+
+def list_images(docker):
+    """All tags of the engine, with what they stand for."""
+    command = [docker, "image", "ls", "--no-trunc", "--format"]
+    form = "{{.Repository}}:{{.Tag}} {{.ID}}"
+    found = subprocess.run([*command, form], capture_output=True, check=True)
+    return {x for x in found.stdout.splitlines() if not x.startswith(b"<none>")}
+
+
+@pytest.mark.docker
+def test_an_engine_loads_it_under_its_id_and_no_name(docker, tmp_path):
+    layer = tar(FILES)
+    file = save(tmp_path, layer, layer, name="arc-team.tar.gz",
+                tags=["arc-team:latest"], Labels={"from": "test_repack"})  # fmt: skip
+    archive = read_archive(file)
+    before = list_images(docker)
+    try:
+        run = subprocess.run(
+            [docker, "image", "load"],
+            input=written(archive),
+            capture_output=True,
+            check=True,
+        )
+        command = [docker, "image", "inspect", f"sha256:{archive.image}"]
+        found = subprocess.run(command, capture_output=True, check=False)
+        if found.returncode:
+            # With containerd's image store.
+            command[-1] = f"sha256:{archive.manifest}"
+            found = subprocess.run(command, capture_output=True, check=True)
+        (image,) = json.loads(found.stdout)
+        assert f"Loaded image ID: {image['Id']}\n" in run.stdout.decode()
+        assert archive.is_image(image["Id"].removeprefix("sha256:"))
+        assert not image["RepoTags"]
+        # Another test's image may have come or gone; this one has no name.
+        assert not any(b"arc-team" in line for line in list_images(docker) - before)
+    finally:
+        subprocess.run(
+            [docker, "image", "rm", command[-1]], capture_output=True, check=False
+        )

@@ -1,0 +1,198 @@
+"""Reading a GPU through the real nvidia-ml-py, from a library that stands in for NVML.
+
+Nothing here needs a GPU; the library needs a C compiler.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from flare.common.errors import DeviceError
+from flare.measuring.sampling.gpu import MemoryReading, open_gpu
+from tests.builders import ROOT
+from tests.conftest import need_tool
+
+READ = """
+import dataclasses, json, sys
+from flare.common.errors import DeviceError
+from flare.measuring.sampling.gpu import open_gpu
+try:
+    with open_gpu(sys.argv[1]) as gpu:
+        found = {
+            "device": dataclasses.asdict(gpu.device),
+            "memory": dataclasses.asdict(gpu.read()),
+            "allocated": gpu.read().allocated_mb,
+            "processes": sorted(gpu.processes()),
+            "state": dataclasses.asdict(gpu.state()),
+        }
+except DeviceError as error:
+    found = str(error)
+print(json.dumps(found))
+"""
+
+SAMPLE = """
+import json, os, sys, time
+from flare.measuring.sampling.gpu import open_gpu
+from flare.measuring.sampling.sampler import Probe, Sampler
+from pathlib import Path
+script = Path(os.environ["FAKE_NVML"])
+with open_gpu("0") as gpu:
+    sampler = Sampler(Probe(gpu=gpu), 0.01)
+    sampler.look_before()
+    start = sampler.start()
+    for used in (100, 4000, 900):
+        part = script.with_suffix(".part")
+        part.write_text(f"10000 300 {used} 0 0 0")
+        part.replace(script)
+        enough, deadline = len(sampler._samples) + 8, time.monotonic() + 60
+        while len(sampler._samples) < enough and time.monotonic() < deadline:
+            time.sleep(0.01)
+    trace = sampler.stop(time.perf_counter() - start)
+memory = [mb for _, mb in trace.gpu_memory_mb]
+print(json.dumps([trace.idle_mb, max(memory), len(memory), trace.problem]))
+"""
+
+
+@pytest.fixture(scope="module", params=[(), ("-DOLD",)], ids=["v2", "v1"])
+def library(request, tmp_path_factory):
+    """The folder of the stand-in, and the version of the call that it has."""
+    compiler = need_tool(request, "cc")
+    folder = tmp_path_factory.mktemp("nvml")
+    target = folder / "libnvidia-ml.so.1"
+    source = ROOT / "tests" / "fakes" / "nvml.c"
+    command = [compiler, "-shared", "-fPIC", "-o", target, source, *request.param]
+    subprocess.run(command, check=True)
+    return folder, "v1" if request.param else "v2"
+
+
+def run(folder, program, *arguments, script="10000 300 2000 4711 0 0"):
+    """What a program prints that sees the stand-in."""
+    file = folder / "script"
+    file.write_text(script)
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": str(folder),
+        "FAKE_NVML": str(file),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def test_allocated_memory_is_without_what_is_reserved(library):
+    """10000 MB, of which 300 are reserved and 2000 allocated."""
+    folder, version = library
+
+    found = run(folder, READ, "0")
+
+    assert found["device"] == {
+        "uuid": "GPU-11111111-2222",
+        "name": "Made-up 1",
+        "driver": "999.1",
+        "version": version,
+    }
+    if version == "v2":
+        assert found["memory"] == {
+            "total_mb": 10000,
+            "free_mb": 7700,
+            "used_mb": 2000,
+            "reserved_mb": 300,
+        }
+        assert found["allocated"] == 2000
+    else:  # what is reserved is not known, and counts
+        assert found["memory"]["reserved_mb"] is None
+        assert found["allocated"] == found["memory"]["used_mb"] == 2300
+
+
+def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
+    folder, version = library
+
+    found = run(folder, READ, "GPU-11111111-2222", script="10000 300 0 4711 0 4")
+
+    if version == "v2":
+        assert found["processes"] == [4711]
+        assert found["state"] == {
+            "sm_clock_mhz": 1500,
+            "temperature_c": 61,
+            "is_throttled": True,  # by its power
+        }
+    else:
+        assert found["processes"] == []
+        assert set(found["state"].values()) == {None}
+
+
+def test_an_idle_clock_is_not_throttled(library):
+    folder, version = library
+
+    found = run(folder, READ, "0", script="10000 300 0 0 0 1")
+
+    assert found["state"]["is_throttled"] == (False if version == "v2" else None)
+
+
+@pytest.mark.parametrize(
+    ("which", "script", "problem"),
+    [
+        ("0", "10000 300 0 0 1 0", "GPU 0 is divided into several (MIG). Its memory"),
+        ("1", "10000 300 0 0 0 0", "there is no GPU 1, but 1, counted from 0."),
+        ("GPU-3", "10000 300 0 0 0 0", "GPU GPU-3: Not Found."),
+        ("MIG-1", "10000 300 0 0 0 0", "GPU MIG-1 is divided into several (MIG)."),
+        ("all", "10000 300 0 0 0 0", "all is no index or UUID of a GPU."),
+        ("-1", "10000 300 0 0 0 0", "-1 is no index or UUID of a GPU."),
+    ],
+)
+def test_a_gpu_that_cannot_be_used_is_refused_in_one_line(
+    library, which, script, problem
+):
+    found = run(library[0], READ, which, script=script)
+
+    assert found.startswith(problem)
+    assert found.endswith("[H08]")
+
+
+def test_a_gpu_that_is_lost_is_said_to_be(library):
+    found = run(library[0], READ, "0", script="")
+
+    assert "GPU is lost" in found
+    assert found.endswith("[H08]")
+
+
+def test_a_peak_is_seen_from_end_to_end(library):
+    """100, 4000 and 900 MB for 0.2 s each, sampled every 10 ms."""
+    folder, version = library
+
+    idle, peak, count, problem = run(folder, SAMPLE, script="10000 300 50 0 0 0")
+
+    reserved = 0 if version == "v2" else 300
+    assert (idle, peak) == (50 + reserved, 4000 + reserved)
+    assert count >= 3 * 8 - 1  # the last may be younger than the end
+    assert problem == ""
+
+
+def test_without_a_driver_there_is_one_line():
+    if shutil.which("nvidia-smi"):
+        pytest.skip("there is a driver")
+
+    with (
+        pytest.raises(DeviceError, match="no NVIDIA driver answers") as caught,
+        open_gpu("0"),
+    ):
+        pass
+    assert "--gpu none measures without a GPU" in str(caught.value)
+
+
+def test_nothing_is_taken_off_where_nothing_is_known_to_be_reserved():
+    reading = MemoryReading(
+        total_mb=100.0, free_mb=60.0, used_mb=40.0, reserved_mb=None
+    )
+
+    assert reading.allocated_mb == 40

@@ -1,0 +1,105 @@
+"""What a measurement is made of, and one line for whatever is missing."""
+
+import os
+import shutil
+
+import pytest
+
+from flare.common.errors import FlareError
+from flare.measuring.cases import case_of, check_cases, find_archives, find_cases
+from tests.builders import case_names, run_flare, write_cases
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Images of two cases."""
+    names = [f"{case}_0000" for case in case_names(2)]
+    return write_cases(tmp_path / "images", names)
+
+
+def test_an_image_gives_its_case_a_name(images):
+    assert [case.name for case in find_cases(images)] == case_names(2)
+    image = images / "validation_002_0000.nii.gz"
+    assert case_of(image).name == "validation_002"
+
+
+def test_archives_of_a_folder(tmp_path):
+    for name in ("b.tar.gz", "a.tar.gz", "notes.txt"):
+        (tmp_path / name).write_text("")
+
+    assert [file.name for file in find_archives(tmp_path)] == ["a.tar.gz", "b.tar.gz"]
+    assert find_archives(tmp_path / "a.tar.gz") == (tmp_path / "a.tar.gz",)
+
+
+def test_what_is_missing_is_said_in_one_line(tmp_path, images):
+    labels = write_cases(tmp_path / "labels", case_names(3))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
+    for call, problem in (
+        (lambda: find_cases(tmp_path / "no"), "there is no such folder"),
+        (lambda: find_cases(tmp_path / "empty"), "there is no label map in their"),
+        (lambda: find_cases(tmp_path / "broken"), "ct.nii.gz: "),
+        (lambda: find_archives(tmp_path / "empty"), "there is no TEAMNAME.tar.gz"),
+        (lambda: case_of(images / "no.nii.gz"), "there is no such image"),
+        (lambda: check_cases(find_cases(images), tmp_path / "no"), "no such folder"),
+        (
+            lambda: check_cases(find_cases(images), labels),
+            "validation_003: there is an image or a reference, but not both",
+        ),
+    ):
+        with pytest.raises(FlareError) as caught:
+            call()
+        assert problem in str(caught.value)
+
+
+def run_measure(*arguments, **options):
+    run = run_flare("measure", *arguments, **options)
+    return run.returncode, run.stderr
+
+
+def test_without_docker_there_is_one_line(tmp_path, images):
+    from tests.measuring.archive.test_reading import save
+
+    path = tmp_path / "path"
+    path.mkdir()
+    environment = os.environ | {"PATH": str(path)}
+    arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")
+
+    status, stderr = run_measure(*arguments, "--gpu", "none", env=environment)
+
+    assert status == 1
+    assert stderr == (
+        "docker: it cannot be run (no such file or directory). Install Docker, and"
+        " start it. [H05]\n"
+    )
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a GPU")
+def test_without_a_gpu_there_is_one_line(docker, tmp_path, images):
+    from tests.measuring.archive.test_reading import save
+
+    arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")
+
+    status, stderr = run_measure(*arguments)
+
+    assert status == 1
+    assert stderr.startswith("no NVIDIA driver answers")
+    assert stderr.endswith("--gpu none measures without a GPU. [H08]\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--timeout", "0"), ("--timeout", "x"), ("--interval", "-1")),
+        *(("--memory", "much"), ("--shm-size", "1 g"), ("--repeats", "0")),
+    ],
+)
+def test_options_that_make_no_sense(option, value):
+    status, stderr = run_measure("a.tar.gz", "--images", ".", "--output", "x", option,
+                                 value)  # fmt: skip
+
+    assert status == 2
+    assert stderr.count("\n") == 1
+    assert option in stderr

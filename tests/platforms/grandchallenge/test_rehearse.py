@@ -1,0 +1,492 @@
+"""What the platform makes of a run."""
+
+import json
+import shutil
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+from flare.common.errors import EngineError
+from flare.platforms.grandchallenge.phase import Phase, read_phase
+from flare.platforms.grandchallenge.rehearse import (
+    Run,
+    image_settings,
+    instance_of,
+    judge,
+    participant_message,
+    rehearse,
+)
+from tests.builders import ROOT, read_metrics, run_evaluate
+from tests.builders.engine import IMAGE, built, call
+from tests.builders.jobs import job, write_jobs
+
+PREDICTIONS = ROOT / "examples" / "predictions"
+VALIDATION = read_phase(ROOT / "phase-settings.json", "validation")
+
+
+# --- The participant's message ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stderr", "message"),
+    [
+        (b"", "No errors were reported in the logs."),
+        (b"\n  \n", "No errors were reported in the logs."),
+        (b"first\nlast\n", "last"),
+        (b"  last  \n\n \n", "last"),
+        (b"Traceback\n  File\nValueError: no\n", "ValueError: no"),
+        (b"x" * 2000, "x" * 1024),
+        (b"the reason\n" + b"y" * (2**16 + 1) + b"\n", "the reason"),
+        (b"y" * (2**16 + 1), "No errors were reported in the logs."),
+        (b"y" * 2**16, "y" * 1024),
+        (b"caf\xc3\xa9", "café"),
+    ],
+)
+def test_the_last_line_of_stderr_is_the_message(stderr, message):
+    assert participant_message(stderr).startswith(message)
+
+
+# --- The verdict ------------------------------------------------------------------
+
+
+METRICS = {"aggregates": {"dsc_mean": 0.5, "dsc_std": 0.25, "nsd_mean": 1}}
+PHASE = Phase(
+    title="Mine",
+    score_title="DSC",
+    score_jsonpath="aggregates.dsc_mean",
+    score_error_jsonpath="aggregates.dsc_std",
+    score_decimal_places=2,
+    display_all_metrics=False,
+)
+
+
+def run_of(**changes):
+    values = {
+        "status": 0,
+        "stdout": b"log\n",
+        "stderr": b"",
+        "seconds": 1.0,
+        "process_bytes": 2**20,
+        "is_late": False,
+        "outputs": ("metrics.json",),
+        "metrics": json.dumps(METRICS).encode(),
+        **changes,
+    }
+    return Run(**values)
+
+
+def test_a_good_run_has_a_row_and_nothing_to_say():
+    verdict = judge(run_of(), PHASE)
+
+    assert (verdict.message, verdict.warnings) == ("", ())
+    assert verdict.row == (("DSC", "0.50 ± 0.25"),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"status": 1, "stderr": b"a.nii.gz: bad\n"}, "a.nii.gz: bad"),
+        ({"status": 1}, "No errors were reported in the logs."),
+        (
+            {"status": 137},
+            "The container was killed as it exceeded its memory limit",
+        ),
+        ({"status": 143, "is_late": True}, "Time limit exceeded"),
+        ({"metrics": None}, "Output file 'metrics.json' was not produced"),
+        ({"metrics": b""}, "The output file 'metrics.json' is not valid json"),
+        ({"metrics": b"\xef\xbb\xbf{}"}, "The output file 'metrics.json' is not valid"),
+        ({"metrics": b"\xff"}, "An unexpected error occurred"),
+        ({"metrics": b'{"a": 1e999}'}, "An unexpected error occurred"),
+        ({"metrics": b'{"a": "\\u0000"}'}, "An unexpected error occurred"),
+        ({"status": -9, "stderr": b"the reason\n"}, "the reason"),
+    ],
+)
+def test_a_failure_has_the_platforms_message(changes, message):
+    verdict = judge(run_of(**changes), PHASE)
+
+    assert verdict.message.startswith(message)
+    assert verdict.row == ()
+
+
+def metrics_with(**changes):
+    return json.dumps({"aggregates": {**METRICS["aggregates"], **changes}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        (
+            {"stderr": b"a warning\n"},
+            "A successful run wrote to stderr, which marks it",
+        ),
+        ({"stdout": b"x" * 70_000}, "A line of 70000 bytes on stdout would be dropped"),
+        ({"outputs": ("metrics.json", "core")}, "Other files in /output, which are"),
+        ({"process_bytes": 4 << 30}, "A process used 4.0 GiB of the 7 GiB that it may"),
+        ({"seconds": 2000.0}, "It took 2000 s of 3600 s: ask the platform's staff"),
+        (
+            {"metrics": metrics_with(dsc_mean=None)},
+            "aggregates.dsc_mean is null or no number: the result would not be on the",
+        ),
+        (
+            {"metrics": metrics_with(dsc_mean=float("nan"))},
+            "aggregates.dsc_mean is null or no number: the result would not be on the",
+        ),
+        (
+            {"metrics": b"{}"},
+            "aggregates.dsc_mean is not there: the result would not be on the",
+        ),
+        (
+            {"metrics": metrics_with(dsc_std=None)},
+            "aggregates.dsc_std is null or no number: its column would show none.",
+        ),
+    ],
+)
+def test_what_an_organiser_is_warned_of(changes, warning):
+    verdict = judge(run_of(**changes), PHASE)
+
+    assert verdict.message == ""
+    assert verdict.warnings[0].startswith(warning)
+    assert verdict.is_ranked == ("would not be on the" not in warning)
+
+
+@pytest.mark.parametrize(
+    ("asked", "instance"),
+    [
+        (4, (8, 2)),
+        (8, (8, 2)),
+        (9, (16, 2)),
+        (16, (16, 2)),
+        (17, (32, 4)),
+        (32, (32, 4)),
+    ],
+)
+def test_a_phase_has_a_whole_instance(asked, instance):
+    phase = replace(PHASE, evaluation_requires_memory_gb=asked)
+
+    assert instance_of(phase) == instance
+    warnings = judge(run_of(process_bytes=(instance[0] - 1) << 30), phase).warnings
+    assert f" of the {instance[0] - 1} GiB that it may: set " in warnings[0]
+
+
+def test_halves_are_rounded_up_as_on_the_board():
+    run = run_of(metrics=metrics_with(dsc_mean=0.125, dsc_std=0.015))
+
+    assert judge(run, PHASE).row == (("DSC", "0.13 ± 0.02"),)
+
+
+def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
+    warnings = judge(run_of(), replace(PHASE, display_all_metrics=True)).warnings
+
+    assert warnings == (
+        "display_all_metrics is on: the DSC of a single case gives away the volume of"
+        " its reference.",
+    )
+
+
+# --- The real image ---------------------------------------------------------------
+
+
+def rehearsal(submission, image, *arguments):
+    return call("./rehearse.sh", *arguments, submission, image=image)
+
+
+def zip_of(folder, file, parent=""):
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{parent}{path.name}")
+    return file
+
+
+def test_what_cannot_be_run_is_told(tmp_path):
+    with pytest.raises(EngineError, match=r"install Docker or Podman.*\[H05\]"):
+        rehearse(PREDICTIONS, VALIDATION, image="none", engine="no-such-engine")
+
+
+@pytest.mark.docker
+def test_a_rehearsal_shows_the_row_of_the_leaderboard(image):
+    run = rehearsal(PREDICTIONS, image)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    text = run.stdout.decode()
+    assert "The evaluation would succeed. The leaderboard's row:\n" in text
+    assert "\nCases: 5. Challenge: flare21. Reference labels: bundled.\n" in text
+    assert "\n  Mean DSC      0.8590 ± 0.1148\n" in text
+    assert "For the organiser" not in text
+
+
+@pytest.mark.docker
+def test_folder_zip_and_a_zip_with_another_folder_give_the_same(image, tmp_path):
+    """And it is what `evaluate.py` gives, but for what is said of the machine."""
+    (tmp_path / "junk").mkdir()
+    nested = zip_of(PREDICTIONS, tmp_path / "nested.zip", "final/team/")
+    with zipfile.ZipFile(nested, "a") as archive:
+        archive.writestr("__MACOSX/final/._demo_001.nii.gz", b"junk")
+    sources = [PREDICTIONS, zip_of(PREDICTIONS, tmp_path / "flat.zip"), nested]
+    contents = []
+    for number, source in enumerate(sources):
+        output = tmp_path / f"out-{number}"
+        run = rehearsal(source, image, "--output", output)
+        assert run.returncode == 0, run.stderr
+        contents.append((output / "metrics.json").read_bytes())
+    run_evaluate(PREDICTIONS, None, tmp_path / "checkout")
+
+    assert contents[0] == contents[1] == contents[2]
+    found, expected = json.loads(contents[0]), read_metrics(tmp_path / "checkout")
+    found["evaluation"].pop("machine")
+    expected["evaluation"].pop("machine")
+    assert found == expected
+
+
+@pytest.mark.docker
+def test_algorithm_jobs_can_be_rehearsed(image, tmp_path):
+    names = sorted(f.name.removesuffix(".nii.gz") for f in PREDICTIONS.iterdir())
+    folder = write_jobs(
+        tmp_path / "jobs", [job(f"pk-{n}", f"{n}_0000.mha") for n in reversed(names)]
+    )
+    for name in names:
+        where = folder / f"pk-{name}" / "output" / "images" / "organs"
+        label_map = sitk.ReadImage(PREDICTIONS / f"{name}.nii.gz")
+        sitk.WriteImage(label_map, where / f"pk-{name}-out.mha")
+
+    run = rehearsal(folder, image)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"Mean DSC      0.8590" in run.stdout
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("kind", ["tarball", "stray"])
+def test_a_tarball_is_used_once_it_has_label_maps(image, tmp_path, kind):
+    """A .DS_Store is none; then the labels in the image are used."""
+    folder = tmp_path / "labels"
+    if kind == "tarball":
+        shutil.copytree(PREDICTIONS, folder)
+    else:
+        folder.mkdir()
+        (folder / ".DS_Store").write_bytes(b"x")
+    tarball = shutil.make_archive(str(tmp_path / "labels"), "gztar", folder)
+
+    run = rehearsal(
+        PREDICTIONS, image, "--ground-truth", tarball, "--output", tmp_path / "out"
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    expected = ("tarball", 1.0) if kind == "tarball" else ("bundled", 0.859)
+    assert content["evaluation"]["references"] == expected[0]
+    is_unused = f"The labels of {tarball} were not used." in run.stdout.decode()
+    assert is_unused == (kind == "stray")
+    assert round(content["aggregates"]["dsc_mean"], 4) == expected[1]
+
+
+def lack_a_case(folder):
+    (folder / "demo_002.nii.gz").unlink()
+
+
+def have_a_case_twice(folder):
+    (folder / "old").mkdir()
+    shutil.copy(folder / "demo_002.nii.gz", folder / "old")
+
+
+def misname_a_case(folder):
+    (folder / "demo_002.nii.gz").rename(folder / "Demo-2.nii.gz")
+
+
+def truncate_a_file(folder):
+    file = folder / "demo_002.nii.gz"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def crop_a_file(folder):
+    image = sitk.ReadImage(folder / "demo_002.nii.gz")
+    sitk.WriteImage(image[:, :, 1:], folder / "demo_002.nii.gz")
+
+
+def use_another_label(folder):
+    image = sitk.ReadImage(folder / "demo_002.nii.gz")
+    labels = sitk.GetArrayFromImage(image)
+    labels[labels == 4] = 9
+    other = sitk.GetImageFromArray(labels.astype(np.uint8))
+    other.CopyInformation(image)
+    sitk.WriteImage(other, folder / "demo_002.nii.gz")
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        lack_a_case,
+        have_a_case_twice,
+        misname_a_case,
+        truncate_a_file,
+        crop_a_file,
+        use_another_label,
+    ],
+    ids=lambda breakage: breakage.__name__,
+)
+def test_a_broken_submission_shows_what_the_participant_would_read(
+    image, tmp_path, breakage
+):
+    """The very line that the program writes."""
+    shutil.copytree(PREDICTIONS, tmp_path / "predictions")
+    breakage(tmp_path / "predictions")
+    expected = run_evaluate(tmp_path / "predictions", None, tmp_path / "out")
+
+    run = rehearsal(tmp_path / "predictions", image)
+
+    assert (run.returncode, expected.returncode) == (1, 1)
+    assert run.stderr == expected.stderr
+    assert b"The participant would read:\n" in run.stdout
+
+
+@pytest.mark.docker
+def test_the_container_is_as_on_the_platform(image, tmp_path):
+    """/input is a link, and read-only; variables of the platform are gone."""
+    probe = tmp_path / "evaluate.py"
+    probe.write_text(
+        "import json, os, pathlib, resource\n"
+        "def can_write(path):\n"
+        "    try: (pathlib.Path(path) / 'x').write_text('x'); return True\n"
+        "    except OSError: return False\n"
+        "def is_offline():\n"
+        "    return sorted(os.listdir('/sys/class/net')) == ['lo']\n"
+        "found = {\n"
+        "  'link': os.path.islink('/input'), 'input': can_write('/input'),\n"
+        "  'tmp': can_write('/tmp') and os.listdir('/tmp') == ['x'],\n"
+        "  'home': os.environ['HOME'], 'user': os.getuid(), 'offline': is_offline(),\n"
+        "  'reserved': [k for k in os.environ if k.startswith('GRAND_')],\n"
+        "  'level': os.environ['LOG_LEVEL'],\n"
+        "  'data': resource.getrlimit(resource.RLIMIT_DATA)[0] >> 30,\n"
+        "  'folder': os.getcwd(), 'files': sorted(os.listdir('/input')),\n"
+        "}\n"
+        "print(json.dumps(found))\n"
+        "pathlib.Path('/output/metrics.json').write_text('{}')\n"
+    )
+    name = f"{IMAGE}-probe"
+    dockerfile = f"FROM {image}\nCOPY evaluate.py /opt/app/evaluate.py\n"
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        run = rehearse(PREDICTIONS, VALIDATION, image=name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+    assert run.status == 0, run.stderr
+    assert json.loads(run.stdout) == {
+        "link": True,
+        "input": False,
+        "tmp": True,
+        "home": "/home/flare",
+        "user": 1000,
+        "offline": True,
+        "reserved": [],
+        "level": "INFO",
+        "data": 7,
+        "folder": "/opt/app",
+        "files": sorted([*(f.name for f in PREDICTIONS.iterdir()), "inputs.json"]),
+    }
+
+
+@pytest.mark.docker
+def test_the_time_limit_ends_it(image, tmp_path):
+    name = f"{IMAGE}-slow"
+    (tmp_path / "Dockerfile").write_text(
+        f'FROM {image}\nENTRYPOINT ["python", "-c", "import time; time.sleep(60)"]\n'
+    )
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        run = rehearse(PREDICTIONS, VALIDATION, image=name, time_limit_s=1)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+    assert run.is_late
+    assert judge(run, VALIDATION).message == "Time limit exceeded"
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("USER root\n", "its USER is root, which the platform refuses"),
+        ("USER Root:flare\n", "its USER is root, which the platform refuses"),
+    ],
+)
+def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, problem):
+    name = f"{IMAGE}-root"
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{lines}")
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        with pytest.raises(EngineError, match=problem):
+            rehearse(PREDICTIONS, VALIDATION, image=name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+
+@pytest.mark.docker
+def test_a_challenge_of_ones_own_has_its_own_settings(image, tmp_path):
+    """The image knows its challenge, which is nowhere else on this computer."""
+    with built(f"{IMAGE}-own", "--challenge", "examples/two-organs.toml") as name:
+        run = rehearsal(PREDICTIONS, name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    text = run.stdout.decode()
+    assert text.startswith(
+        "Phase settings: those that phase-settings prints for two-organs, the image's"
+        " challenge (--phase-settings takes others)\n"
+    )
+    assert "Spleen DSC" in text
+    assert "Kidney" not in text
+    assert "would show none" not in text
+
+
+@pytest.mark.docker
+def test_flare21_has_the_settings_of_the_bundled_file(image):
+    assert image_settings(image) == ("", "")
+
+
+@pytest.mark.docker
+def test_an_image_that_tells_no_settings(image, tmp_path):
+    name = f"{IMAGE}-old"
+    dockerfile = f"FROM {image}\nENV FLARE_CHALLENGE=unheard-of\n"
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
+    try:
+        with pytest.raises(EngineError, match="or give --phase-settings"):
+            image_settings(name)
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+
+@pytest.mark.docker
+def test_files_that_only_their_owner_may_read_are_no_obstacle(image, tmp_path):
+    """As on the platform, which makes them readable."""
+    labels = shutil.copytree(ROOT / "ground-truth", tmp_path / "labels")
+    predictions = shutil.copytree(PREDICTIONS, tmp_path / "predictions")
+    for folder in (labels, predictions):
+        for file in folder.iterdir():
+            file.chmod(0o600)
+        folder.chmod(0o700)
+
+    run = rehearsal(predictions, image, "--ground-truth", labels)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"Reference labels: tarball." in run.stdout
+
+
+@pytest.mark.docker
+def test_a_path_that_leads_nowhere_is_an_outcome_of_its_own(image, tmp_path):
+    settings = json.loads((ROOT / "phase-settings.json").read_text(encoding="utf-8"))
+    settings["validation"]["score_jsonpath"] = "aggregates.dsc_meen"
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+
+    run = rehearsal(PREDICTIONS, image, "--phase-settings", tmp_path / "settings.json")
+
+    assert run.returncode == 1
+    assert b"would succeed, and NOT be on the leaderboard" in run.stdout
+    assert run.stderr.decode() == (
+        "The result would not be on the leaderboard: aggregates.dsc_meen is not there:"
+        " the result would not be on the leaderboard.\n"
+    )

@@ -1,0 +1,570 @@
+"""The files around the code: requirements, scripts, what git and Docker may see."""
+
+import gzip
+import json
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from typing import NamedTuple
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.builders import ROOT, needs_checkout
+from tests.builders.engine import LOCAL_BASE
+
+SCRIPTS = [
+    *sorted(path.name for path in ROOT.glob("*.sh")),
+    *("scripts/lock.sh", "scripts/renew-base.sh"),
+]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+WRONG_HASH = f"absl-py==2.5.1 --hash=sha256:{'0' * 64}\n"
+"""A requirement that no file on PyPI fulfils."""
+
+
+class Pin(NamedTuple):
+    """A requirement: its version, the Pythons that need it, and its files' hashes."""
+
+    version: str
+    pythons: tuple[str, ...]
+    hashes: tuple[str, ...]
+
+
+def read_requirements(file):
+    """The pins of a file of requirements, by their packages' names."""
+    text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
+    pins = {}
+    for line in filter(None, (line.split("#")[0].strip() for line in text.split("\n"))):
+        text, *hashes = line.split(" --hash=")
+        requirement = Requirement(text)
+        (specifier,) = requirement.specifier
+        assert specifier.operator == "=="
+        pythons = tuple(
+            version
+            for version in ("3.11", "3.12", "3.13")
+            if not requirement.marker
+            or requirement.marker.evaluate(
+                {"python_version": version, "python_full_version": f"{version}.0"}
+            )
+        )
+        name = canonicalize_name(requirement.name)
+        assert name not in pins
+        pins[name] = Pin(
+            specifier.version, pythons, tuple(word.strip() for word in hashes)
+        )
+    return pins
+
+
+def call(script, *arguments, **environment):
+    """Run a script with hardly any environment."""
+    return subprocess.run(
+        [ROOT / script, *arguments],
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_requirements_are_exact_versions_of_all_dependencies():
+    dependencies = map(Requirement, PYPROJECT["project"]["dependencies"])
+
+    names = {canonicalize_name(dependency.name) for dependency in dependencies}
+
+    assert names <= set(read_requirements("requirements.txt"))
+
+
+def test_requirements_are_locked_as_they_are_written():
+    """If not: run scripts/lock.sh; what it adds belongs in requirements.in, too."""
+    written, locked = map(read_requirements, ("requirements.in", "requirements.txt"))
+
+    assert {name: pin[:2] for name, pin in locked.items()} == {
+        name: pin[:2] for name, pin in written.items()
+    }
+
+
+def test_every_requirement_has_hashes_and_no_index():
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+    for name, pin in read_requirements("requirements.txt").items():
+        assert pin.hashes, name
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", word) for word in pin.hashes)
+    assert not re.search(r"://|--(?!hash=|no-deps|require-hashes)\w", text)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_explains_itself(script):
+    path = ROOT / script
+    first, *_ = path.read_text(encoding="utf-8").splitlines()
+    assert first == "#!/usr/bin/env bash"
+    assert path.stat().st_mode & stat.S_IXUSR
+
+    run = call(script, "--help")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"Usage: ./{script}" in run.stdout
+
+
+@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
+def test_an_unknown_argument_is_one_line(script):
+    run = call(script, "--nonsense")
+
+    assert run.returncode == 2
+    assert run.stderr == (
+        f"{script}: unknown argument --nonsense; see ./{script} --help\n"
+    )
+
+
+@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
+def test_without_an_engine_scripts_say_what_to_install(script, tmp_path):
+    for tool in ("bash", "env", "dirname", "sed"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+
+    run = call(script, PATH=str(tmp_path))
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "Neither docker nor podman is installed. Install one of them.\n"
+    )
+
+
+@pytest.mark.parametrize("script", ["demo.sh", "test.sh"])
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        pytest.param(
+            "exit 1",
+            "No Python 3.11 or newer was found. Install it, for example with: sudo apt"
+            " install python3 python3-venv\n",
+            id="no python",
+        ),
+        pytest.param(
+            '[ "$1" = -c ] || { echo "No module named venv"; exit 1; }',
+            "python3 cannot make a virtual environment in {venv}. Install its venv"
+            " module, for example with: sudo apt install python3-venv\n",
+            id="no venv",
+        ),
+        pytest.param(
+            '[ "$1" = -c ] || { printf "More\\nNo space left\\n"; exit 1; }',
+            "python3 cannot make a virtual environment in {venv}. No space left\n",
+            id="no space",
+        ),
+    ],
+)
+def test_without_python_or_venv_scripts_say_what_to_install(
+    script, python, message, tmp_path
+):
+    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+    (tmp_path / "python3").write_text(f"#!/bin/sh\n{python}\n")
+    (tmp_path / "python3").chmod(0o755)
+
+    run = call(script, PATH=str(tmp_path), FLARE_VENV=str(tmp_path / "venv"))
+
+    assert run.returncode == 1
+    assert run.stderr == message.format(venv=tmp_path / "venv")
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """A stand-in for docker: an image with certain labels, which may fail to be saved.
+
+    The real engine takes most of a minute for an export; test_image.py has one.
+    """
+
+    def make(
+        *labels, tags=(["an/image:latest"],), save=f"tar -C {tmp_path} -c manifest.json"
+    ):
+        manifest = [{"Config": "c", "RepoTags": names, "Layers": []} for names in tags]
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        for label in labels:
+            path = tmp_path / "app" / "ground-truth" / label
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        script = tmp_path / "engine"
+        script.write_text(
+            f"""#!/bin/bash
+            echo "$@" >> {tmp_path}/calls
+            case $1 in
+              create) echo the-container ;;
+              cp) tar -C {tmp_path}/app -cf - ground-truth ;;
+              save) {save} ;;
+            esac
+            """
+        )
+        script.chmod(0o755)
+        return str(script)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("labels", "arguments", "is_exported"),
+    [
+        (["demo_001.nii.gz", "demo_002.nii.gz"], [], False),
+        (["demo_001.nii.gz", "demo_002.nii.gz"], ["--demonstration"], True),
+        (["demo_001.nii.gz", "case_1.nii.gz"], [], True),
+        (["nested/demo_/case_1.nii.gz"], [], True),
+    ],
+)
+def test_export_knows_the_demonstration_set(
+    engine, tmp_path, labels, arguments, is_exported
+):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    settings = {"FLARE_ENGINE": engine(*labels), "FLARE_IMAGE": "an/image"}
+
+    run = call("export.sh", *arguments, str(folder), **settings)
+
+    assert run.returncode == (0 if is_exported else 1)
+    names = ["image-ground-truth.tar.gz", "image.tar.gz"] if is_exported else []
+    assert sorted(path.name for path in folder.iterdir()) == names
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[-1] == "rm the-container"
+    if is_exported:
+        with tarfile.open(folder / names[1]) as archive:
+            assert archive.getnames() == ["manifest.json"]
+        with tarfile.open(folder / names[0]) as archive:
+            files = [member.name for member in archive if member.isfile()]
+        assert sorted(files) == sorted(f"./{label}" for label in labels)
+        assert run.stdout.count("Wrote ") == 2
+    else:
+        assert "holds only the demonstration set" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "save", ["echo the first half; exit 1", "echo half; kill -9 $$"], ids=str
+)
+def test_an_export_that_fails_leaves_no_archive(engine, tmp_path, save):
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    run = call(
+        "export.sh", str(folder), FLARE_ENGINE=engine("case_1.nii.gz", save=save)
+    )
+
+    assert run.returncode != 0
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "saved"),
+    [
+        ("flare-eval", "flare-eval:latest"),
+        ("flare-eval:2021", "flare-eval:2021"),
+        ("host:5000/flare-eval", "host:5000/flare-eval:latest"),
+        ("host:5000/flare-eval:2021", "host:5000/flare-eval:2021"),
+    ],
+)
+def test_an_export_is_of_one_tag(engine, tmp_path, image, saved):
+    run = call(
+        "export.sh",
+        str(tmp_path),
+        FLARE_ENGINE=engine("case_1.nii.gz"),
+        FLARE_IMAGE=image,
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert f"save {saved}" in (tmp_path / "calls").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("image", "tags"),
+    [
+        pytest.param("image", [["image:latest"], ["image:old"]], id="two images"),
+        pytest.param("image", [["image:latest", "image:old"]], id="two tags"),
+        pytest.param("image", [["image:latest"], None], id="one without a tag"),
+        pytest.param("image@sha256:" + "0" * 64, [None], id="a digest"),
+        pytest.param("image", [], id="nothing"),
+    ],
+)
+def test_an_export_that_the_platform_would_refuse_is_refused(
+    engine, tmp_path, image, tags
+):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    stand_in = engine("case_1.nii.gz", tags=tags)
+
+    run = call("export.sh", str(folder), FLARE_ENGINE=stand_in, FLARE_IMAGE=image)
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"{stand_in} saved another number of images or tags than one, which the"
+        " platform refuses. Set FLARE_IMAGE to the image's name and tag.\n"
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_labels_have_the_same_bytes_unless_they_are_renewed(engine, tmp_path):
+    """The platform refuses a tarball that it has in any phase of any challenge."""
+    labels = tmp_path / "flare-eval-ground-truth.tar.gz"
+    stand_in = engine("case_1.nii.gz")
+    before = int(time.time())
+    found = []
+    for arguments in ([], [], ["--renew-labels"]):
+        run = call("export.sh", *arguments, str(tmp_path), FLARE_ENGINE=stand_in)
+        assert run.returncode == 0, run.stderr
+        found.append(labels.read_bytes())
+
+    first, second, renewed = found
+    assert first == second != renewed
+    assert first[4:8] == bytes(4)
+    assert gzip.decompress(first) == gzip.decompress(renewed)
+    assert before <= int.from_bytes(renewed[4:8], "little") <= time.time()
+
+
+def test_an_export_needs_a_folder(engine, tmp_path):
+    run = call("export.sh", str(tmp_path / "none"), FLARE_ENGINE=engine())
+
+    assert run.returncode == 1
+    assert run.stderr == f"There is no folder {tmp_path / 'none'}.\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "installed"),
+    [
+        ("demo.sh", ["--no-deps --require-hashes -r requirements.txt"]),
+        ("flare.sh", ["--no-deps --require-hashes -r requirements.txt"]),
+        (
+            "test.sh",
+            [
+                "--no-deps --require-hashes -r requirements.txt",
+                "-c requirements.in -e .[dev]",
+            ],
+        ),
+    ],
+)
+def test_scripts_install_files_with_hashes_once(script, installed, tmp_path):
+    """The second call needs no network."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").write_text(
+        f'#!/bin/bash\n[[ $* != *" install "* ]] || echo "$*" >> {tmp_path}/calls\n'
+    )
+    (tmp_path / "bin" / "python").chmod(0o755)
+
+    for _ in range(2):
+        assert call(script, "list", FLARE_VENV=str(tmp_path)).returncode == 0
+
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [line.split(" install ")[1] for line in calls] == installed
+
+
+def test_pip_refuses_a_file_with_another_hash(tmp_path):
+    """Nothing is installed; the message is pip's."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "scripts", checkout / "scripts")
+    for name in ("demo.sh", "pyproject.toml"):
+        shutil.copy(ROOT / name, checkout)
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    with zipfile.ZipFile(wheels / "absl_py-2.5.1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("absl.py", "")
+    (checkout / "requirements.txt").write_text(WRONG_HASH)
+
+    run = call(
+        checkout / "demo.sh",
+        FLARE_PYTHON=sys.executable,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(wheels),
+    )
+
+    assert run.returncode == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in run.stderr
+    assert not list((checkout / ".venv").glob("installed-*"))
+
+
+def test_a_broken_virtual_environment_is_made_anew(tmp_path):
+    """Its Python is gone, or pip is; the stamp of what was installed is not trusted."""
+    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm", "touch"):
+        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
+    (tmp_path / "python3").write_text(
+        '#!/bin/sh\n[ "$1" = -c ] || { echo "made anew"; exit 1; }\n'
+    )
+    (tmp_path / "python3").chmod(0o755)
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "installed-123").touch()
+
+    run = call("demo.sh", PATH=str(tmp_path), FLARE_VENV=str(venv))
+
+    assert run.returncode == 1
+    assert "made anew" in run.stderr
+    assert not venv.exists()
+
+
+@pytest.mark.tools("git")
+@needs_checkout
+def test_git_sees_no_labels_but_the_demonstration_set():
+    """Real labels, submissions and archives are never pushed by accident."""
+    ignored = (
+        *("ground-truth/validation_001.nii.gz", "ground-truth/a/demo_001.nii.gz"),
+        *("LABELS/a.nii.gz", "a.nii", "a.mha", "examples/predictions/a.nii.gz"),
+        *("labels.tar.gz", "flare-eval.tar.gz", "submission.zip", "results/x.json"),
+    )
+    seen = ("ground-truth/demo_001.nii.gz", "examples/predictions/demo_001.nii.gz")
+
+    run = subprocess.run(
+        ["git", "check-ignore", *ignored, *seen],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.stdout.split() == list(ignored)
+
+
+def test_a_challenge_of_ones_own_does_not_take_the_name_of_another(tmp_path):
+    """The results would say that they are by the rules of FLARE21."""
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "flare21.toml").write_text('name = "Mine"')
+
+    run = call(
+        "build.sh",
+        *("--challenge", str(tmp_path / "flare21.toml")),
+        PATH=f"{tmp_path}:/usr/bin:/bin",
+    )
+
+    assert run.returncode == 2
+    assert run.stderr == (
+        "build.sh: flare21.toml has the name of a challenge that comes with the"
+        " program; give it another one\n"
+    )
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What the scripts around the base image need, to be changed by a test."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(ROOT, folder, ignore=lambda top, names: set(names) - COPIED)
+    return folder
+
+
+COPIED = {
+    *("build.sh", "scripts", "engine.sh", "help.sh", "renew-base.sh", "venv.sh"),
+    *("base-image.txt", "Dockerfile", ".dockerignore", "requirements.txt"),
+    *("evaluate.py", "flare", "ground-truth"),
+}
+
+
+def build_arguments(folder):
+    """What the stand-in for docker was asked to build."""
+    (line,) = re.findall("^build .*$", (folder / "calls").read_text(), re.MULTILINE)
+    return line.split()
+
+
+def test_a_build_takes_the_newest_image_of_the_pinned_digest(engine, tmp_path):
+    run = call("build.sh", FLARE_ENGINE=engine())
+
+    assert (run.returncode, run.stderr) == (0, "")
+    arguments = build_arguments(tmp_path)
+    assert "--pull" in arguments
+    (base,) = [word for word in arguments if word.startswith("BASE=")]
+    assert re.fullmatch(r"BASE=python:3\.13-slim@sha256:[0-9a-f]{64}", base)
+    assert f"{base[5:]}\n" == (ROOT / "base-image.txt").read_text(encoding="utf-8")
+
+
+def test_a_build_asks_no_registry_if_told_so(engine, tmp_path):
+    run = call("build.sh", *LOCAL_BASE, FLARE_ENGINE=engine())
+
+    assert (run.returncode, run.stderr) == (0, "")
+    arguments = build_arguments(tmp_path)
+    assert "--pull" not in arguments
+    assert "BASE=python:3.13-slim" in arguments
+
+
+def test_a_base_that_is_not_pinned_is_told(engine, checkout):
+    (checkout / "base-image.txt").write_text("python:3.13-slim\n")
+
+    run = call(checkout / "build.sh", FLARE_ENGINE=engine())
+
+    assert run.returncode == 0
+    assert run.stderr == (
+        "build.sh: the base image python:3.13-slim is not pinned by a digest;"
+        " scripts/renew-base.sh pins it.\n"
+    )
+
+
+NEW = f"sha256:{'1' * 64}"
+
+
+@pytest.mark.parametrize(
+    "digests",
+    [
+        f"python@{NEW}",
+        f"docker.io/library/python@{NEW}",
+        f"cpython@sha256:{'2' * 64}\nhost:5000/other@sha256:{'2' * 64}\npython@{NEW}",
+    ],
+    ids=["one", "with its registry", "several"],
+)
+def test_the_base_is_renewed(checkout, digests):
+    engine = write_registry(checkout, digests)
+    old = (checkout / "base-image.txt").read_text().strip()
+
+    first, second = (
+        call(checkout / "scripts" / "renew-base.sh", FLARE_ENGINE=engine)
+        for _ in range(2)
+    )
+
+    new = f"python:3.13-slim@{NEW}"
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert f"Wrote base-image.txt: {new} (before: {old}).\n" in first.stdout
+    assert second.stdout == f"base-image.txt is up to date: {new}.\n"
+    assert (checkout / "base-image.txt").read_text() == f"{new}\n"
+
+
+@pytest.mark.parametrize(
+    ("digests", "status", "message"),
+    [
+        ("", 0, "knows no digest of python:3.13-slim; base-image.txt is unchanged."),
+        ("python@sha256:123", 0, "knows no digest of python:3.13-slim;"),
+        (f"python@{NEW}", 1, "no such host"),
+    ],
+    ids=["built here", "half a digest", "no registry"],
+)
+def test_a_base_that_cannot_be_renewed_stays(checkout, digests, status, message):
+    engine = write_registry(checkout, digests, status)
+    old = (checkout / "base-image.txt").read_text()
+
+    run = call(checkout / "scripts" / "renew-base.sh", FLARE_ENGINE=engine)
+
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert (checkout / "base-image.txt").read_text() == old
+    assert not (checkout / "base-image.txt.part").exists()
+
+
+def write_registry(folder, digests, status=0):
+    """A stand-in for docker, which can pull or not, and knows digests of an image."""
+    script = folder / "engine"
+    script.write_text(
+        f"""#!/bin/bash
+        case $1 in
+          pull) [[ {status} == 0 ]] || {{ echo no such host >&2; exit {status}; }} ;;
+          image) echo "{digests}" ;;
+        esac
+        """
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_an_engine_that_is_not_there_is_told():
+    run = call("build.sh", FLARE_ENGINE="no-such-engine")
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "no-such-engine is not installed. Install it, or set FLARE_ENGINE to docker or"
+        " podman.\n"
+    )

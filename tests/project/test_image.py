@@ -1,0 +1,325 @@
+"""The image: built by build.sh, run as the platform and README run it, exported."""
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from tests.builders import (
+    ROOT,
+    case_names,
+    metaimage_bytes,
+    organ_boxes,
+    read_metrics,
+    run_evaluate,
+    write_cases,
+)
+from tests.builders.engine import IMAGE, LOCAL_BASE, build, built, call
+from tests.project.test_files import WRONG_HASH, read_requirements
+
+pytestmark = pytest.mark.docker
+
+STRICT = (
+    *("--network", "none", "--read-only", "--cap-drop", "ALL", "--memory", "2g"),
+    *("--security-opt", "no-new-privileges", "--cpus", "2"),
+)
+"""Nothing that a run does not need."""
+
+ANYBODY = 12345
+"""A user whom the image does not know."""
+
+
+def text_of(*command):
+    """Stdout of a command that has to succeed."""
+    run = call(*command)
+    assert run.returncode == 0, run.stderr.decode()
+    return run.stdout.decode()
+
+
+def run_image(image, folder, output, *flags, user=ANYBODY):
+    """Run the image on a folder; its user may write to the output folder."""
+    output.mkdir(exist_ok=True)
+    output.chmod(0o777)
+    return call(
+        *("docker", "run", "--rm", *STRICT, "--user", f"{user}:{user}"),
+        *("-v", f"{folder}:/input:ro", "-v", f"{output}:/output"),
+        *flags,
+        image,
+    )
+
+
+def test_the_image_gives_what_the_checkout_gives(image, tmp_path):
+    """Byte for byte, but for what is said of the machine."""
+    predictions = ROOT / "examples" / "predictions"
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+
+    run = run_image(image, predictions, inside)
+    checkout = run_evaluate(predictions, None, outside)
+
+    assert (run.returncode, run.stderr) == (0, b""), run.stdout.decode()
+    assert checkout.returncode == 0
+    files = [folder / "metrics.json" for folder in (inside, outside)]
+    found, expected = (file.read_bytes() for file in files)
+    machines = [
+        json.dumps(read_metrics(folder)["evaluation"]["machine"], indent=2)
+        .replace("\n", "\n    ")
+        .encode()
+        for folder in (inside, outside)
+    ]
+    assert machines[0] in found
+    assert found.replace(machines[0], machines[1]) == expected
+    assert [path.name for path in inside.iterdir()] == ["metrics.json"]
+
+
+def test_the_image_equals_the_official_values(image, shared, tmp_path):
+    """With the references mounted where the platform unpacks a tarball."""
+    data = shared / "data" / "flare21"
+
+    run = run_image(
+        image,
+        data / "predictions",
+        tmp_path / "out",
+        *("-v", f"{data / 'reference'}:/opt/ml/input/data/ground_truth:ro"),
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    compare = call(
+        *("python3", shared / "checks" / "compare.py"),
+        *(tmp_path / "out" / "metrics.json", data / "official.csv", "1e-12"),
+    )
+    assert compare.returncode == 0, compare.stdout.decode()
+
+
+def test_a_refusal_in_the_image_is_one_line(image, tmp_path):
+    folder = write_cases(tmp_path / "input", ["demo_001", "demo_002"])
+    path = folder / "demo_001.nii.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+
+    run = run_image(image, folder, tmp_path / "out")
+
+    assert run.returncode == 1
+    line = run.stderr.decode()
+    assert line.count("\n") == 1
+    assert line.startswith("Missing 3 of 5 cases: demo_003.nii.gz, ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_somebody_elses_submission_meets_the_demonstration_set(image, tmp_path):
+    folder = write_cases(tmp_path / "input", case_names(2))
+
+    run = run_image(image, folder, tmp_path / "out")
+
+    assert run.returncode == 1
+    assert run.stderr.decode().endswith("please tell the organisers. [G03]\n")
+
+
+def test_an_output_folder_of_another_user_is_one_line_with_the_remedy(image, tmp_path):
+    """As with `docker run` without --user: the folder belongs to the caller."""
+    (tmp_path / "out").mkdir(mode=0o755)
+
+    run = call(
+        *("docker", "run", "--rm", *STRICT),
+        *("-v", f"{ROOT / 'examples' / 'predictions'}:/input:ro"),
+        *("-v", f"{tmp_path / 'out'}:/output", image),
+    )
+
+    assert run.returncode == 1
+    assert run.stderr.decode() == (
+        "/output: metrics.json cannot be written here (permission denied)."
+        " Make the folder writable; with docker run, mount one of yours with"
+        ' -v "$PWD/results:/output" and add --user "$(id -u):$(id -g)". [H02]\n'
+    )
+
+
+def test_the_image_installs_exactly_the_requirements(image):
+    """And nothing else: pip is gone."""
+    required = {
+        f"{name}=={pin.version}"
+        for name, pin in read_requirements("requirements.txt").items()
+        if "3.13" in pin.pythons
+    }
+    program = (
+        "from importlib.metadata import distributions\n"
+        "for found in distributions():\n"
+        "    print(found.name, found.version)"
+    )
+
+    found = text_of(
+        *("docker", "run", "--rm", "--entrypoint", "python", image, "-c", program)
+    )
+
+    lines = [line.split() for line in found.splitlines()]
+    installed = {f"{canonicalize_name(name)}=={version}" for name, version in lines}
+    assert installed == required
+
+
+def test_no_program_in_the_image_changes_the_user(image):
+    find = ("docker", "run", "--rm", "--user", "0", "--entrypoint", "find", image)
+
+    found = text_of(*find, "/", "-xdev", "-type", "f", "-perm", "/6000")
+
+    assert found == ""
+
+
+def test_pip_in_the_build_refuses_a_file_with_another_hash(docker, tmp_path):
+    """A build of a checkout whose hashes are those of other files."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name in ("build.sh", "Dockerfile", ".dockerignore", "evaluate.py"):
+        shutil.copy(ROOT / name, checkout)
+    for name in ("scripts", "flare", "ground-truth"):
+        shutil.copytree(ROOT / name, checkout / name)
+    (checkout / "requirements.txt").write_text(WRONG_HASH)
+
+    run = subprocess.run(
+        [checkout / "build.sh", *LOCAL_BASE],
+        env={**os.environ, "FLARE_IMAGE": f"{IMAGE}-hash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in run.stdout + run.stderr
+
+
+def test_the_image_holds_only_what_a_run_needs(image):
+    listing = ("docker", "run", "--rm", "--entrypoint", "find", image, "/opt/app")
+
+    top = text_of(*listing, "-mindepth", "1", "-maxdepth", "1").split()
+    assert sorted(top) == [
+        f"/opt/app/{name}"
+        for name in ("evaluate.py", "flare", "ground-truth", "requirements.txt")
+    ]
+    labels = text_of(*listing, "-path", "*/ground-truth/*").split()
+    assert len(labels) == 5
+    assert text_of(*listing, "!", "-perm", "-o=r").split() == []
+
+
+def test_the_image_can_be_imported_by_the_platform(image):
+    """A named user who is not root, with a home; amd64; an exec-form entrypoint."""
+    inspect = json.loads(text_of("docker", "image", "inspect", image))[0]
+
+    assert inspect["Architecture"] == "amd64"
+    assert inspect["Config"]["User"] == "flare"
+    assert inspect["Config"]["Entrypoint"] == ["python", "/opt/app/evaluate.py"]
+    who = ("docker", "run", "--rm", "--entrypoint", "sh", image)
+    name, home = text_of(*who, "-c", "whoami; cd; pwd").split()
+    assert (name, home) == ("flare", "/home/flare")
+
+
+def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
+    challenge = ROOT / "examples" / "two-organs.toml"
+    with built(f"{IMAGE}-challenge", "--challenge", challenge) as name:
+        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    assert content["evaluation"]["challenge"] == "two-organs"
+    assert "dsc_spleen" in content["case"]
+    assert "dsc_kidney" not in content["case"]
+    assert not (ROOT / "flare" / "challenge" / "editions" / challenge.name).exists()
+
+
+def test_labels_of_ones_own_are_baked_in(image, tmp_path):
+    """Nested, linked, readable by their owner alone, and in another format."""
+    labels = write_cases(tmp_path / "labels" / "nested", case_names(2))
+    (labels / "validation_002.nii.gz").rename(tmp_path / "elsewhere")
+    (labels / "validation_002.nii.gz").symlink_to(tmp_path / "elsewhere")
+    (labels / "validation_001.nii.gz").chmod(0o600)
+    (labels / "validation_003.mha").write_bytes(metaimage_bytes(organ_boxes()))
+    moved = organ_boxes(shift=1)
+    folder = write_cases(tmp_path / "input", case_names(3), labels=moved)
+
+    with built(f"{IMAGE}-own", "--ground-truth", tmp_path / "labels") as name:
+        run = run_image(name, folder, tmp_path / "out")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--challenge", "broken: organs is missing. Every key is explained in"),
+        (
+            "--ground-truth",
+            "Reference labels: validation_001.nii.gz: it has labels that",
+        ),
+    ],
+)
+def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, message):
+    (tmp_path / "broken.toml").write_text('name = "Broken"')
+    write_cases(tmp_path / "labels", case_names(1), labels=organ_boxes() * 2)
+    values = {
+        "--challenge": tmp_path / "broken.toml",
+        "--ground-truth": tmp_path / "labels",
+    }
+
+    run = build(f"{IMAGE}-broken", option, values[option])
+
+    assert run.returncode != 0
+    assert message in (run.stdout + run.stderr).decode()
+
+
+ALL_DIGITS = "Its numbers have all their digits, which give away volumes of the"
+
+
+@pytest.mark.parametrize("how", ["option", "challenge file"])
+def test_decimals_for_the_board_are_baked_in(image, tmp_path, how):
+    """And the export says that numbers are rounded."""
+    option = ("--decimals", "3")
+    if how == "challenge file":
+        text = text_of("./flare.sh", "challenge", "show", "flare21")
+        (tmp_path / "mine.toml").write_text(f"{text}\n[board]\ndecimals = 3\n")
+        option = ("--challenge", tmp_path / "mine.toml")
+    with built(f"{IMAGE}-decimals", *option) as name:
+        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
+        export = call("./export.sh", "--demonstration", tmp_path, image=name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    content = read_metrics(tmp_path / "out")
+    assert content["aggregates"]["dsc_mean"] == 0.859
+    assert content["evaluation"]["options"] == {"decimals": "3"}
+    assert (export.returncode, export.stderr) == (0, b"")
+    assert "Its numbers are rounded to 3 decimals.\n" in export.stdout.decode()
+
+
+@pytest.mark.parametrize("value", ["16", "-1", "four", "4 "])
+def test_decimals_that_cannot_be_are_a_usage_error(value):
+    run = build(f"{IMAGE}-decimals", "--decimals", value)
+
+    assert run.returncode == 2
+    expected = f"build.sh: --decimals is {value}, expected 0 to 15\n"
+    assert run.stderr.decode() == expected
+
+
+def test_an_export_of_the_demonstration_set_is_refused(image, tmp_path):
+    run = call("./export.sh", tmp_path)
+
+    assert run.returncode == 1
+    assert b"holds only the demonstration set" in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_is_a_complete_archive_of_one_image(image, tmp_path):
+    """With one tag, although the engine knows an image by another."""
+    other = f"{IMAGE}:other"
+    assert call("docker", "tag", "python:3.13-slim", other).returncode == 0
+
+    run = call("./export.sh", "--demonstration", tmp_path)
+
+    call("docker", "image", "rm", other)
+    assert run.returncode == 0, run.stderr.decode()
+    assert ALL_DIGITS in run.stdout.decode()
+    names = [f"{IMAGE}-ground-truth.tar.gz", f"{IMAGE}.tar.gz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    with tarfile.open(tmp_path / names[0]) as archive:
+        assert sum(member.isfile() for member in archive) == 5
+    with tarfile.open(tmp_path / names[1]) as archive:
+        manifest = json.load(archive.extractfile("manifest.json"))
+    assert [entry["RepoTags"] for entry in manifest] == [[f"{IMAGE}:latest"]]

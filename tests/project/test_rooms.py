@@ -1,0 +1,83 @@
+"""The house: which room may use which."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+import flare
+from tests.builders import ROOT
+from tests.builders.rooms import LEVELS, MODULES, PACKAGE
+
+
+def tree_of(module):
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def rooms_used_by(module):
+    """The rooms of all imports of a module, wherever they stand in it."""
+    rooms = set()
+    for node in ast.walk(tree_of(module)):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module != "flare", "import from the module that has it"
+            names = [node.module]
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("flare.")}
+    return rooms
+
+
+def test_the_rooms_are_what_flare_shows():
+    found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+
+    assert found == {*set.union(*LEVELS), "__init__.py", "__main__.py", "py.typed"}
+
+
+@pytest.mark.parametrize("number", range(len(LEVELS)))
+def test_a_room_imports_only_from_rooms_to_its_left(number):
+    left = set().union(*LEVELS[:number])
+    for room in LEVELS[number]:
+        for module in (PACKAGE / room).rglob("*.py"):
+            wrong = rooms_used_by(module) - left - {room}
+            assert not wrong, f"{module.relative_to(ROOT)} imports from {wrong}"
+
+
+def test_scoring_loads_nothing_of_the_other_wings():
+    code = (
+        "import sys; sys.argv = ['evaluate.py', '--help']\n"
+        "try:\n    import runpy; runpy.run_path('evaluate.py', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print('LOADED', *sys.modules)"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+    loaded = run.stdout.rpartition("LOADED ")[2].split()
+    assert "flare.evaluation.evaluate" in loaded
+    wings = ("flare.measuring", "flare.ranking", "flare.platforms", "flare.reports")
+    others = ("pandas", "SimpleITK", "pynvml")
+    assert [name for name in loaded if name.startswith((*wings, *others))] == []
+
+
+@pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: str(module.relative_to(ROOT))
+)
+def test_a_module_says_in_its_first_line_what_it_is_for(module):
+    first = ast.get_docstring(tree_of(module)).splitlines()[0]
+
+    assert first.endswith((".", ":"))
+
+
+def test_the_help_of_the_package_says_what_to_call_for_what():
+    """And every name that it promises is there."""
+    called = re.findall(r"flare\.(\w+)\(", flare.__doc__)
+
+    assert set(called) >= {"evaluate", "write_metrics", "dice", "read_challenge"}
+    assert set(called) <= set(flare.__all__)
+    assert max(map(len, flare.__doc__.splitlines())) <= 88

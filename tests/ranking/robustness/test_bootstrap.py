@@ -1,0 +1,115 @@
+"""How sure a ranking is: draws of the cases, ranked again."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from flare.challenge.rules import Better, RankedMetric
+from flare.ranking.ranks import Rules, Ties, board_of, rank_teams
+from flare.ranking.robustness.bootstrap import _spread, bootstrap, kendall_tau
+from flare.ranking.teams import ResultTable, read_results
+from tests.builders import run_flare
+from tests.builders.results import DSC, ROWS, make_table, write_table
+
+
+def test_a_team_that_always_wins_is_always_first(tmp_path):
+    rows = [(team, str(case), "dsc", value) for team, value in
+            (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
+    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    rules = Rules(metrics=(DSC,))
+
+    found = bootstrap(board_of(table, rules, "abc"), rules, samples=50)
+
+    # b and c tie in every draw, and share the second rank.
+    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.spreads] == [
+        ("a", 1, 1, (1, 0, 0)),
+        ("b", 2, 2, (0, 1, 0)),
+        ("c", 2, 2, (0, 1, 0)),
+    ]
+    assert found.taus == (1, 1, 1)
+
+
+def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
+    """Each draw is ranked again from its values, missing ones and weights included."""
+    chance = random.Random(5)
+    half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
+    rules = Rules(metrics=(DSC, half), ties=Ties.AVERAGE)
+    rows = [
+        (team, str(case), metric, chance.choice((0.1, 0.2, 0.3, "")))
+        for team in "abcd"
+        for case in range(6)
+        for metric in ("dsc", "runtime_s")
+    ]
+    metrics = ["dsc", "runtime_s"]
+    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
+    drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
+    expected = {team: [0] * 4 for team in "abcd"}
+    for draw in drawn:
+        values = {
+            (team, f"{place}", metric): table.values[team, str(case), metric]
+            for place, case in enumerate(draw)
+            for team in "abcd"
+            for metric in metrics
+            if (team, str(case), metric) in table.values
+        }
+        again = ResultTable(
+            teams=table.teams,
+            cases=tuple(map(str, range(6))),
+            metrics=table.metrics,
+            values=values,
+            reasons={},
+        )
+        for standing in rank_teams(again, rules).standings:
+            expected[standing.team][standing.rank - 1] += 1
+
+    board = board_of(table, rules, table.teams)
+    found = bootstrap(board, rules, samples=40, seed=7)
+
+    assert {s.team: s.frequencies for s in found.spreads} == {
+        team: tuple(count / 40 for count in counts) for team, counts in expected.items()
+    }
+
+
+def test_the_interval_leaves_out_a_fortieth_at_either_end():
+    """Of 80 draws, two at each end: ranks 1 1 1 2 ... 2 3 3 have 1 to 2."""
+    ranks = np.array([1] * 3 + [2] * 75 + [3] * 2)
+
+    spread = _spread("a", ranks, 3)
+
+    assert (spread.lowest, spread.highest) == (1, 2)
+
+
+def test_the_command_says_how_sure_a_rank_is(tmp_path):
+    file = write_table(tmp_path / "results.csv", ROWS)
+    command = ["rank", file, "--metrics", "dsc", "--output", tmp_path / "out"]
+    runs = [
+        run_flare(*command, *options, check=True)
+        for options in (["--bootstrap", "200", "--seed", "3"], ["--bootstrap", "0"])
+    ]
+
+    assert "With 200 draws of as many cases (seed 3):" in runs[0].stdout
+    assert "draws" not in runs[1].stdout
+    written = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert "bootstrap" not in written
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tau_is_that_of_scipy(seed):
+    """The taus of a bootstrap, and None where SciPy has NaN."""
+    chance = np.random.default_rng(seed)
+    first, second = chance.integers(1, 4, size=(2, 6)).tolist()
+
+    assert kendall_tau(first, second) == pytest.approx(
+        kendalltau(first, second).statistic
+    )
+    assert kendall_tau([1, 1, 1], [1, 2, 3]) is None
+
+
+def test_teams_that_all_tie_have_no_tau():
+    table = make_table({(team, "1", "dsc"): 0.5 for team in "abc"})
+    rules = Rules(metrics=(DSC,))
+
+    assert bootstrap(board_of(table, rules, "abc"), rules, samples=5).taus is None

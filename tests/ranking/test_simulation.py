@@ -1,0 +1,103 @@
+"""The simulated challenge, ranked: what FLARE21's rule makes of odd teams."""
+
+import json
+import re
+
+import pytest
+
+from flare.common.errors import OutputError, RankingError
+from flare.ranking.simulation import write_simulation
+from tests.builders import ROOT, run_flare
+from tests.builders.results import FLARE21, FLARE22
+
+
+def flare_command(*arguments):
+    run = run_flare(*arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory):
+    """Both commands of the README, and what ranking.json has."""
+    folder = tmp_path_factory.mktemp("simulation")
+    flare_command("simulate", "--output", folder / "results")
+    text = flare_command("rank", folder / "results", "--output", folder / "ranking")
+    return folder, json.loads((folder / "ranking" / "ranking.json").read_text()), text
+
+
+def test_eleven_teams_on_a_hundred_cases_by_four_metrics(ranked):
+    _, found, _ = ranked
+
+    assert (found["teams"], len(found["cases"])) == (11, 100)
+    assert len(found["settings"]["metrics"]) == 4
+
+
+def test_readme_shows_what_is_printed(ranked):
+    _, _, text = ranked
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    quoted = re.search(r"```text\n(rank  team .*?)\n```", readme, flags=re.DOTALL)[1]
+
+    assert len(quoted.splitlines()) > 8
+    assert text.startswith(quoted.split("...\n")[0])
+    for part in quoted.split("...\n"):
+        assert part.strip("\n") in text
+
+
+def test_the_team_that_crashes_is_last(ranked):
+    """Not seventh: its second of running time, and its idle GPU, do not count."""
+    _, found, _ = ranked
+
+    assert found["ranking"][-1]["team"] == "crash"
+    assert (found["ranking"][-1]["rank"], found["ranking"][-1]["score"]) == (11, 1)
+
+
+def test_empty_masks_place_in_the_middle_and_are_pointed_out(ranked):
+    """FLARE21's rule itself gives two first ranks for nothing; a gate takes them."""
+    folder, found, text = ranked
+
+    ranks = {entry["team"]: entry["rank"] for entry in found["ranking"]}
+    assert 4 <= ranks["empty_masks"] <= 8
+    (flag,) = (f for f in found["flags"] if f.startswith("empty_masks"))
+    assert "has DSC 0, or none, on 100 of 100 cases, and yet is ahead of" in flag
+    assert flag in text
+
+    options = ("--output", folder / "gated", "--gate", "0.5", "--bootstrap", "0")
+    flare_command("rank", folder / "results", *options)
+    gated = json.loads((folder / "gated" / "ranking.json").read_text())
+    assert [entry["team"] for entry in gated["ranking"]][-2:] == [
+        *("empty_masks", "crash"),
+    ]
+
+
+def test_a_team_without_a_gpu_is_tied_best_on_memory(ranked):
+    _, found, _ = ranked
+    memory = {e["team"]: e["mean_ranks"]["max_gpu_memory_mb"] for e in found["ranking"]}
+
+    assert {team for team, rank in memory.items() if rank == 1} == {
+        *("cpu_only", "empty_masks"),
+    }
+
+
+def test_a_seed_gives_the_same_bytes(tmp_path):
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_simulation(FLARE21, tmp_path / folder, teams=4, cases=3, seed=seed)
+    contents = [
+        [file.read_bytes() for file in sorted((tmp_path / folder).rglob("*.*"))]
+        for folder in "abc"
+    ]
+
+    assert len(contents[0]) == 8
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_a_challenge_with_other_metrics(tmp_path):
+    with pytest.raises(RankingError, match="flare22: it does not rank by dsc, nsd"):
+        write_simulation(FLARE22, tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written"):
+        write_simulation(FLARE21, tmp_path / "file", teams=1, cases=1)

@@ -1,0 +1,369 @@
+"""The files of a ranking: what is in them, and what is not."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import flare
+from flare.common.errors import OutputError
+from flare.ranking.decisions import CaseDecision, Decisions
+from flare.ranking.rank import analyse
+from flare.ranking.ranks import MissingRule, Rules, Ties, rules_of
+from flare.reports.ranking.files import analysis_text, write_analysis
+from flare.results.origins import Origin
+from flare.results.roll_call import RollCall
+from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
+
+
+def analysis_of(values, rules=None, challenge=FLARE21, **options):
+    """An analysis of DSC and time by team, a pair for each case."""
+    table = make_table(
+        {
+            (team, f"c{case}", metric): value
+            for team, cases in values.items()
+            for case, pair in enumerate(cases)
+            for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
+        }
+    )
+    return analyse(table, challenge, rules or Rules(metrics=(DSC, TIME)), **options)
+
+
+VALUES = {"team_a": [(0.9, 3.0), (0.8125, 4.0)], "b & c": [(0.7, None), (0.9, 6.0)]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What is written of them."""
+    write_analysis(analysis_of(VALUES, samples=20), tmp_path)
+    return tmp_path
+
+
+def test_tables_for_papers(folder):
+    """Ranks: team_a 1 2 and 1 1, the other 2 1 and 2 2; special characters escaped."""
+    assert (folder / "ranking.md").read_text() == (
+        "| rank | team | score | mean rank: DSC | mean rank: Running time (s) |\n"
+        "|---|---|---|---|---|\n"
+        "| 1 | team\\_a | 0.6250 | 1.50 | 1.00 |\n"
+        "| 2 | b & c | 0.8750 | 1.50 | 2.00 |\n"
+    )
+    assert (folder / "ranking.tex").read_text() == (
+        "% In the preamble: \\usepackage{booktabs}\n"
+        "\\begin{table}\n"
+        "\\centering\n"
+        "\\caption{Ranking of FLARE 2021: scores, and mean ranks by each metric;"
+        " smaller is better.}\n"
+        "\\label{tab:ranking}\n"
+        "\\begin{tabular}{rlrrr}\n"
+        "\\toprule\n"
+        "Rank & Team & Score & DSC & Running time (s) \\\\\n"
+        "\\midrule\n"
+        "1 & team\\_a & 0.6250 & 1.50 & 1.00 \\\\\n"
+        "2 & b \\& c & 0.8750 & 1.50 & 2.00 \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+        "\\end{table}\n"
+    )
+
+
+def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
+    assert (folder / "sheets" / "b___c.md").read_text() == (
+        "# b & c\n\n"
+        "Rank in FLARE 2021: 2 of 2.\n"
+        "Score: 0.8750, from the mean ranks: DSC 1.50; Running time (s) 2.00.\n\n"
+        "| case | DSC | rank | Running time (s) | rank |\n"
+        "|---|---|---|---|---|\n"
+        "| c0 | 0.7 | 2 | missing | 2 |\n"
+        "| c1 | 0.9 | 1 | 6 | 2 |\n\n"
+        "Missing results:\n\n"
+        "- Case c0, Running time (s): there is no row\n"
+    )
+    own = (folder / "sheets" / "team_a.md").read_text()
+    assert "0.8125" in own
+    assert "b & c" not in own
+
+
+def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):
+    """Also on computers where large and small letters are the same."""
+    values = {key: [(0.5, 1.0)] for key in ("a/b", "a:b", "A_B", "../../x")}
+
+    write_analysis(analysis_of(values, samples=0), tmp_path)
+
+    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
+        *("A_B.md", "______x.md", "a_b-2.md", "a_b-3.md")
+    ]
+
+
+def test_sheets_that_windows_can_hold(tmp_path):
+    """There no file has the name of a device, with whatever extension."""
+    teams = ("CON", "con_", "Lpt1", "COM10", "NULL", "nul", "aux.x")
+
+    write_analysis(
+        analysis_of({team: [(0.5, 1.0)] for team in teams}, samples=0), tmp_path
+    )
+
+    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
+        *("COM10.md", "CON_.md", "Lpt1_.md", "NULL.md", "aux_x.md", "con_-2.md"),
+        "nul_.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>alert(1)</script>", r"\<script\>alert(1)\</script\>"),
+        ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"),
+        ("[click](javascript:alert(1))", r"\[click\](javascript\:alert(1))"),
+        ("![x](data:text/html,x)", r"!\[x\](data\:text/html,x)"),
+        ("https://evil.org www.evil.org", r"https\://evil.org www\.evil.org"),
+        ("WWW.evil.org a@evil.org", r"WWW\.evil.org a\@evil.org"),
+        ("&lt;b&gt; &#60; R&D a & b", r"\&lt;b\&gt; \&\#60; R\&D a & b"),
+        ("# a | b #", r"\# a \| b \#"),
+        ("`a` *b* _c_ ~~d~~ $e$", r"\`a\` \*b\* \_c\_ \~\~d\~\~ \$e\$"),
+        (r"a\[b](c)", r"a\\\[b\](c)"),
+        ("{{ a }} {: onclick=b }", r"\{\{ a \}\} \{: onclick=b \}"),
+        ("1. a", "1. a"),
+        ("- a\n\n# b", r"- a\\n\\n\# b"),
+    ],
+)
+def test_no_text_is_html_or_markdown(tmp_path, text, shown):
+    """A team, a case and a reason (which may have a container's file name) of it."""
+    table = make_table({(text, text, "dsc"): None, ("b", text, "dsc"): 0.5})
+    table = replace(table, reasons={(text, text, "dsc"): text})
+    decisions = Decisions(withdrawn=(CaseDecision(case="x", reason=text, date="1"),))
+    rules = Rules(metrics=(DSC,))
+
+    write_analysis(
+        analyse(table, FLARE21, rules, decisions, samples=0), tmp_path / "out"
+    )
+
+    (sheet,) = (f for f in (tmp_path / "out" / "sheets").iterdir() if f.stem != "b")
+    # Of two teams on one case, the one without a result is second: 2 / 2.
+    assert sheet.read_text() == (
+        f"# {shown}\n\n"
+        "Rank in FLARE 2021: 2 of 2.\n"
+        "Score: 1.0000, from the mean ranks: DSC 2.00.\n\n"
+        "| case | DSC | rank |\n"
+        "|---|---|---|\n"
+        f"| {shown} | missing | 2 |\n\n"
+        "Missing results:\n\n"
+        f"- Case {shown}, DSC: {shown}\n"
+    )
+    assert (tmp_path / "out" / "ranking.md").read_text() == (
+        "| rank | team | score | mean rank: DSC |\n"
+        "|---|---|---|---|\n"
+        "| 1 | b | 0.5000 | 1.00 |\n"
+        f"| 2 | {shown} | 1.0000 | 2.00 |\n\n"
+        f"- Withdrawn: case x: {shown} (1)\n"
+    )
+
+
+def test_sheets_of_an_earlier_ranking_do_not_stay(tmp_path):
+    write_analysis(analysis_of(VALUES, samples=0), tmp_path)
+    left = {"team_a": VALUES["team_a"]}
+
+    write_analysis(analysis_of(left, samples=0), tmp_path)
+
+    assert [file.name for file in (tmp_path / "sheets").iterdir()] == ["team_a.md"]
+
+
+def test_a_sheet_explains_the_gate(tmp_path):
+    rules = Rules(metrics=(DSC, TIME), gate_dsc=0.5)
+    write_analysis(analysis_of(VALUES, rules, samples=0), tmp_path)
+
+    text = (tmp_path / "sheets" / "team_a.md").read_text()
+    assert "count only on cases with a DSC of at least 0.5; on others" in text
+
+
+def test_the_page_has_the_decisions(tmp_path):
+    decision = CaseDecision(case="c9", reason="wrong kidney", date="2026-09-01")
+    decisions = Decisions(withdrawn=(decision,))
+
+    write_analysis(analysis_of(VALUES, samples=0, decisions=decisions), tmp_path)
+
+    page = (tmp_path / "ranking.md").read_text()
+    assert page.endswith("\n\n- Withdrawn: case c9: wrong kidney (2026-09-01)\n")
+
+
+def test_json_has_everything(folder):
+    found = json.loads((folder / "ranking.json").read_text())
+
+    assert set(found) == {
+        *("settings", "decisions", "teams", "cases", "ranking", "missing", "recount"),
+        *("schemes", "tests", "flags", "bootstrap", "interim", "out_of_competition"),
+        *("roll_call", "origin"),
+    }
+    assert found["tests"]["family_size"] == 2
+    assert found["recount"][0]["team"] == "team_a"
+    assert len(found["tests"]["pairs"]) == 4
+
+
+def test_methods_say_what_was_really_done():
+    """Every setting changes the sentence about it."""
+    first = analysis_of(VALUES, samples=20, seed=4)
+    text = flare_methods(first)
+    assert text.startswith(
+        "Ranked were 2 teams on each of 2 test cases by each of 2 metrics (dsc,"
+        " higher is better; runtime_s, lower is better). A team's score is the mean of"
+    )
+    assert "1 of 8 results were missing, and got the rank of the number of teams." in (
+        text
+    )
+    assert "20 bootstrap samples of the cases (NumPy's PCG64, seed 4)" in text
+    assert "the best of the places" in text
+    assert "gate" not in text
+    assert FLARE21.checksum[:12] in text
+
+    rules = Rules(
+        metrics=(DSC, TIME),
+        ties=Ties.AVERAGE,
+        missing=MissingRule.WORST_PLUS_ONE,
+        gate_dsc=0.25,
+    )
+    text = flare_methods(analysis_of(VALUES, rules, samples=0))
+    assert "the mean of the places" in text
+    assert "the rank behind the highest rank" in text
+    assert "reached a DSC of 0.25; elsewhere they got the rank behind the" in text
+    assert "bootstrap" not in text
+
+
+def test_methods_say_how_values_were_made():
+    """What DSC and NSD are, by which rules, and how it was measured."""
+    analysis = analysis_of(VALUES, samples=0)
+    assert "The values were given as a table" in flare_methods(analysis)
+
+    measured = {
+        "processor": ("Xeon",),
+        "device": ("A100 (driver 570)",),
+        "timeout_s": ("3600.0",),
+        "memory": ("28g", "2g"),
+        "interval_s": ("0.1",),
+        "repeats": ("3",),
+        "caches": ("cold",),
+        "engine": ("27.1",),
+        "cpus": ("",),
+    }
+    origin = Origin(
+        references_sha256="ab" * 32,
+        challenge_sha256="cd" * 32,
+        rules_sha256="ef",
+        options="--on-bad-case worst",
+        measured=measured,
+        teams_measured=1,
+    )
+    roll = RollCall(ranked=("b & c", "team_a"))
+    table = replace(analysis.table, origin=origin, roll=roll)
+    text = flare_methods(replace(analysis, table=table))
+    for sentence in (
+        "within a tolerance of the other surface (Nikolov et al. 2021,",
+        "Tolerances were 1 mm (liver, kidney, spleen, pancreas).",
+        "An organ in neither label map scored 1, one that only the prediction has 0,",
+        f"The digest (SHA-256) of the reference labels is {'ab' * 32}.",
+        "Label maps were evaluated with --on-bad-case worst.",
+        "1 team of 2 were measured case by case, each case in a container of its own"
+        " without network: processor Xeon, A100 (driver 570), Docker 27.1, time limit"
+        " 3600.0 s, memory limit 28g or 2g, a sample every 0.1 s, repeats 3, cold"
+        " caches.",
+        "made with an earlier file, with the same rules of scoring (SHA-256 cdcdcdcd",
+    ):
+        assert sentence in text
+    empty = replace(analysis, table=replace(table, origin=Origin()))
+    assert "measured is not on record." in flare_methods(empty)
+
+
+def test_rules_of_a_later_edition_are_in_the_methods():
+    table = make_table({(t, "1", m): 0.5 for t in "ab" for m in METRICS22})
+    analysis = analyse(
+        replace(table, origin=Origin()), FLARE22, rules_of(FLARE22), samples=0
+    )
+
+    text = flare_methods(analysis)
+
+    assert "aorta, inferior vena cava, esophagus: scored only between" in text
+    assert "The NSD of an organ was 0 where its DSC was below 0.2." in text
+    assert "DSC and NSD of organs were rounded to 4 decimals." in text
+
+
+def test_methods_of_flare22():
+    table = make_table(
+        {(team, "1", metric): 0.5 for team in "ab" for metric in METRICS22}
+        | {("b", "1", "dsc"): None}
+    )
+    text = flare_methods(analyse(table, FLARE22, rules_of(FLARE22), samples=5))
+
+    assert "the weighted mean of its ranks" in text
+    assert (
+        "gpu_memory_area_mb_s, lower is better, weight 0.5, of the memory above 2048 MB"
+        in text
+    )
+    assert "(dsc 0, nsd 0, runtime_s 3600," in text
+
+
+def flare_methods(analysis):
+    from flare.reports.ranking.methods import methods_text
+
+    return methods_text(analysis)
+
+
+def test_the_terminal_groups_missing_results():
+    values = {"a": [(0.9, 3)] * 12, "b": [(None, None)] * 12}
+
+    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
+
+    (line,) = (line for line in lines if line.startswith("Missing"))
+    assert line.startswith("Missing: b, dsc, runtime_s, 12 of 12 cases (c0, c1, c10,")
+    assert line.endswith("): there is no row")
+
+
+def test_missing_results_are_grouped_by_reason_not_by_file_name():
+    values = {"a": [(0.9, 3)] * 5, "b": [(None, None)] * 5}
+    analysis = analysis_of(values, samples=0)
+    reasons = {
+        (m.team, m.case, m.metric): f"{m.case}_pred.nii.gz: no case has this name"
+        for m in analysis.table.missing
+    }
+    table = replace(analysis.table, reasons=reasons)
+
+    text = analysis_text(replace(analysis, table=table))
+
+    assert (
+        "Missing: b, dsc, runtime_s, 5 of 5 cases (c0, c1, c2, c3, c4):"
+        " CASE_pred.nii.gz: no case has this name\n"
+    ) in text
+
+
+def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
+    values = {
+        t: [(v, 3)] * 3 for t, v in zip("abcd", (0.9, 0.8, 0.7, 0.6), strict=True)
+    }
+
+    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
+
+    assert lines[-1] == "  without any one of a, b, c, d: nobody moves"
+    assert not [line for line in lines if "without team" in line]
+
+
+def test_a_single_team_is_first():
+    text = analysis_text(analysis_of({"a": [(0.9, 3)]}))
+
+    assert text.splitlines()[1].split()[:3] == ["1", "a", "1.0000"]
+    assert "a keeps first place whatever cases are withdrawn" in text
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written"):
+        write_analysis(analysis_of(VALUES, samples=0), tmp_path / "file")
+
+
+def test_public_names_are_made_harmless(tmp_path):
+    values = {"=x\n": [(0.9, 3)], "b": [(0.8, 4)]}
+    analysis = analysis_of(values, samples=0)
+    assert analysis.decisions == Decisions()
+
+    write_analysis(analysis, tmp_path)
+
+    rows = (tmp_path / "ranking.csv").read_text().splitlines()
+    assert rows[1].startswith("'=x\\n,1,")
+    assert flare.__version__ in (tmp_path / "methods.txt").read_text()
