@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import ChallengeError
+from flare.challenge.errors import ChallengeError
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
 

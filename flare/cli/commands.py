@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import (
     Challenge,
     challenge_names,
@@ -31,14 +32,7 @@ from flare.cli.console import (
     show_progress,
     stopping_with,
 )
-from flare.common.errors import (
-    ChallengeError,
-    FlareError,
-    InputError,
-    PlatformError,
-    StoppedError,
-    UploadError,
-)
+from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.places import (
     BUNDLED_GROUND_TRUTH,
     PHASE_SETTINGS,
@@ -46,6 +40,7 @@ from flare.common.places import (
 )
 from flare.common.text import listing, nearest, printable, safe, why
 from flare.common.version import __version__
+from flare.evaluation.errors import UploadError
 from flare.evaluation.evaluate import (
     check_references,
     evaluate,
@@ -627,6 +622,7 @@ def run_leaderboard(arguments: argparse.Namespace) -> None:
 def run_download(arguments: argparse.Namespace) -> None:
     """Get the results of a phase off the platform."""
     from flare.platforms.grandchallenge.download import download, read_token
+    from flare.platforms.grandchallenge.errors import PlatformError
 
     if not arguments.api.startswith("https://"):
         problem = f"{safe(arguments.api)}: the token is sent to no http address"

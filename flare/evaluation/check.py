@@ -10,19 +10,17 @@ from pathlib import Path
 
 from flare.challenge.cases import SUFFIX
 from flare.challenge.rules import Challenge
-from flare.common.errors import (
-    EmptyError,
-    FileError,
-    GroundTruthError,
-    InputError,
-    MissingCasesError,
-    SubmissionError,
-    UnexpectedCasesError,
-    problem_lines,
-)
+from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.ct_values import CaseValues, remarks
+from flare.evaluation.errors import (
+    EmptyError,
+    GroundTruthError,
+    MissingCasesError,
+    UnexpectedCasesError,
+    problem_lines,
+)
 from flare.evaluation.evaluate import (
     OnCase,
     Prepared,

@@ -24,24 +24,22 @@ from flare.challenge.rules import (
     UnknownLabels,
     read_challenge,
 )
-from flare.common.errors import (
-    DemonstrationSetError,
-    DuplicateCasesError,
-    EmptyError,
-    FileError,
-    FolderError,
-    GroundTruthError,
-    InputError,
-    MisnamedCasesError,
-    NothingToScoreError,
-    SubmissionError,
-    UnexpectedCasesError,
-    raise_problems,
-)
+from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import aligned, listing, safe
 from flare.common.version import __version__, source_commit
+from flare.evaluation.errors import (
+    DemonstrationSetError,
+    DuplicateCasesError,
+    EmptyError,
+    FolderError,
+    GroundTruthError,
+    MisnamedCasesError,
+    NothingToScoreError,
+    UnexpectedCasesError,
+    raise_problems,
+)
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.scoring.case import (
     check_headers,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.errors import InputError, MeasurementError
+from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.folder import LabelMapFile, find_references
 from flare.measuring.archive.reading import SUFFIX
+from flare.results.errors import MeasurementError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from flare.common.errors import MeasurementError, OutputError
-from flare.common.lock import FolderLock
+from flare.common.errors import OutputError
 from flare.common.text import safe, why
 from flare.measuring.engine import LABEL, Engine
+from flare.measuring.lock import FolderLock
+from flare.results.errors import MeasurementError
 
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""

@@ -12,8 +12,7 @@ from typing import Self
 
 from flare.challenge.cases import SUFFIXES
 from flare.challenge.rules import Challenge
-from flare.common.errors import ArchiveError, EngineError, MeasurementError
-from flare.common.lock import FolderLock
+from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
@@ -22,7 +21,9 @@ from flare.measuring.container import COMMAND, ContainerRun, Limits, run_contain
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.engine import Engine
+from flare.measuring.errors import ArchiveError
 from flare.measuring.host_load import Caches
+from flare.measuring.lock import FolderLock
 from flare.measuring.outputs import take_out
 from flare.measuring.sampling.gpu import MemorySource
 from flare.measuring.status import (
@@ -32,6 +33,7 @@ from flare.measuring.status import (
     status_of_run,
 )
 from flare.results.efficiency_csv import RunStatus
+from flare.results.errors import MeasurementError
 
 KEPT_FILES = 3
 KEPT_BYTES = 2**26

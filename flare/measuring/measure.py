@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import FlareError, MeasurementError, OutputError
+from flare.common.errors import FlareError, OutputError
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, cell_text, listing, nearest, safe, why
 from flare.evaluation.evaluate import evaluate
@@ -22,6 +22,7 @@ from flare.measuring.engine import Engine
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.team import Options, Session
 from flare.results.efficiency_csv import FILE_NAME, RunStatus, means, read_records
+from flare.results.errors import MeasurementError
 from flare.results.metrics_json import write_metrics
 from flare.results.roll_call import REFUSED, TOLD
 from flare.results.scores import Results

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
-from flare.common.lock import FolderLock
 from flare.common.text import aligned, safe
+from flare.measuring.lock import FolderLock
 from flare.measuring.measure import Failures, evaluate_team, zeros_lines
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY
 from flare.results.measurement_json import RECORD

@@ -15,7 +15,6 @@ from flare.challenge.cases import SUFFIXES
 from flare.challenge.rulebook import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError
-from flare.common.lock import FolderLock
 from flare.common.text import printable
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
@@ -24,6 +23,7 @@ from flare.measuring.container import COMMAND, ContainerRun, Limits, create_comm
 from flare.measuring.engine import Engine
 from flare.measuring.host_load import Caches
 from flare.measuring.image import Runner, suffix_of
+from flare.measuring.lock import FolderLock
 from flare.measuring.record import counted_run, record_of
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.weaknesses import find_weaknesses

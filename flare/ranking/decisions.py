@@ -9,11 +9,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import RankingError
 from flare.common.schema import build, check
 from flare.common.text import listing, nearest, printable, safe, why
 from flare.ranking.lookalikes import check_names, plain_name
 from flare.ranking.teams import ResultTable
+from flare.results.errors import RankingError
 
 _REMEDY = (
     'README says what decisions look like, under "The final ranking", at --decisions.'

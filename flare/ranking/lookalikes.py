@@ -6,8 +6,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from flare.common.errors import RankingError
 from flare.common.text import listing, safe
+from flare.results.errors import RankingError
 
 _LIKE_LATIN = {
     "A": "\u0391\u0410",

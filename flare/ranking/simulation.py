@@ -15,11 +15,11 @@ import numpy as np
 
 from flare.challenge.rulebook import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
-from flare.common.errors import RankingError
 from flare.common.files import csv_text, write_whole
 from flare.common.version import __version__
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY_FILE
 from flare.results.efficiency_csv import RunStatus
+from flare.results.errors import RankingError
 from flare.results.metrics_json import FILE_NAME
 
 TEAMS = 11

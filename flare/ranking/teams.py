@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import RankingError
 from flare.common.text import listing, safe
 from flare.ranking.lookalikes import check_names
 from flare.results.csv_rows import Row, check_value, is_score, number, read_rows
+from flare.results.errors import RankingError
 from flare.results.origins import Origin
 from flare.results.roll_call import Copies, RollCall, find_equal
 from flare.results.team_folder import TeamFolders, read_folders

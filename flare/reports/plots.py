@@ -6,9 +6,10 @@ import csv
 import importlib
 from pathlib import Path
 
-from flare.common.errors import MeasurementError, OutputError
+from flare.common.errors import OutputError
 from flare.common.places import is_checkout
 from flare.common.text import safe, why
+from flare.results.errors import MeasurementError
 from flare.results.team_folder import TRACES
 
 PLOTS = "plots"

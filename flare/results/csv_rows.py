@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.errors import RankingError
 from flare.common.text import listing, safe
+from flare.results.errors import RankingError
 
 SCORES = ("dsc", "nsd")
 """Metrics of a label map, also of one organ, as dsc_liver; all others are of

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from flare.common.errors import MeasurementError
 from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text
+from flare.results.errors import MeasurementError
 
 FILE_NAME = "efficiency.csv"
 

@@ -6,9 +6,9 @@ import csv
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from flare.common.errors import MeasurementError
 from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text, safe
+from flare.results.errors import MeasurementError
 
 FILE_NAME = "ledger.csv"
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import MeasurementError
 from flare.common.files import write_whole
 from flare.common.machine import available_bytes, available_cpus
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
+from flare.results.errors import MeasurementError
 
 RECORD = "measurement.json"
 """In the folder of a team."""

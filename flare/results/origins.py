@@ -11,8 +11,8 @@ from typing import Any
 
 from flare.challenge.rulebook import differences_text, scoring_rules
 from flare.challenge.rules import Challenge, challenge_names
-from flare.common.errors import RankingError
 from flare.common.text import listing, safe, shell_word
+from flare.results.errors import RankingError
 
 OPTIONS = {
     "on_bad_case": "--on-bad-case",

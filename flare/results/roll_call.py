@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import MeasurementError, RankingError
 from flare.common.text import cell_text, listing, printable, safe
 from flare.results.csv_rows import read_rows
+from flare.results.errors import MeasurementError, RankingError
 from flare.results.ledger import FILE_NAME as LEDGER
 from flare.results.ledger import read_ledger
 

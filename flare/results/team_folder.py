@@ -15,11 +15,11 @@ from typing import Any
 
 from flare.challenge.cases import case_name
 from flare.challenge.rules import Challenge
-from flare.common.errors import RankingError
 from flare.common.text import cell_text, listing, safe, shell_word
 from flare.results.csv_rows import Row, check_value, is_score, number, read_rows
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY_FILE
 from flare.results.efficiency_csv import SPREAD, RunStatus
+from flare.results.errors import RankingError
 from flare.results.measurement_json import RECORD
 from flare.results.metrics_json import FILE_NAME
 from flare.results.origins import Evaluated, Origin, check_origins

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 import flare
+from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
@@ -22,7 +23,6 @@ from flare.challenge.rules import (
     challenge_summary,
     read_challenge,
 )
-from flare.common.errors import ChallengeError
 from flare.common.text import safe
 from tests.builders import ORGANS, ROOT, run_flare, run_program
 

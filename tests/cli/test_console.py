@@ -14,12 +14,8 @@ from unicodedata import east_asian_width
 import pytest
 
 from flare.cli import console
-from flare.common.errors import (
-    MESSAGE_LIMIT,
-    InputError,
-    MissingCasesError,
-    StoppedError,
-)
+from flare.common.errors import MESSAGE_LIMIT, InputError, StoppedError
+from flare.evaluation.errors import MissingCasesError
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.submission.folder import CasePair
 from flare.results.scores import CaseScore

@@ -5,44 +5,77 @@ import re
 
 import pytest
 
+from flare.challenge.errors import ChallengeError
 from flare.common import errors
 from flare.common import text as names
+from flare.common.errors import (
+    MESSAGE_LIMIT,
+    EngineError,
+    InputError,
+    OutputError,
+    StoppedError,
+    SubmissionError,
+    WorkerError,
+)
+from flare.evaluation.errors import (
+    DamagedFileError,
+    DemonstrationSetError,
+    DuplicateCasesError,
+    EmptyError,
+    FileFormatError,
+    FolderError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
+    GroundTruthError,
+    JobError,
+    JobsFileError,
+    LabelError,
+    MisnamedCasesError,
+    MissingCasesError,
+    NothingToScoreError,
+    SeveralProblemsError,
+    UnexpectedCasesError,
+    UploadError,
+    raise_problems,
+)
+from flare.measuring.errors import ArchiveError, DeviceError
+from flare.platforms.grandchallenge.errors import PhaseSettingsError, PlatformError
+from flare.results.errors import MeasurementError, MetricsFileError, RankingError
 from tests.builders.errors import all_classes
 
 EXAMPLES = (
-    errors.JobError("case 7 of 100", "the algorithm wrote no image"),
-    errors.JobsFileError("it is not JSON"),
-    errors.PhaseSettingsError("mine.json", "is not JSON"),
-    errors.MetricsFileError("a/metrics.json", "it is not JSON"),
-    errors.UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
-    errors.RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
-    errors.EngineError("flare-eval: there is no such image"),
-    errors.ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
-    errors.MeasurementError("results/team_a", "another measurement is running"),
-    errors.DeviceError("there is no GPU 1, but 1, counted from 0"),
-    errors.PlatformError("https://a.org/api/v1/: it does not accept the token"),
-    errors.NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
-    errors.DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
-    errors.MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),
-    errors.UnexpectedCasesError(["ct.nii.gz"], "validation_001.nii.gz"),
-    errors.MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5),
-    errors.FileFormatError("case_1.nii.gz", "it is not a NIfTI file"),
-    errors.GridSizeError(
-        "case_1.nii.gz", "size is 2 x 2 x 2 voxels, expected 3 x 3 x 3"
-    ),
-    errors.GridPositionError("case_1.nii.gz", "it lies up to 100 mm off"),
-    errors.DamagedFileError("case_1.nii.gz", "its compressed data end early"),
-    errors.FractionError("case_1.nii.gz", "voxels are not whole numbers (found 0.5)"),
-    errors.LabelError("case_1.nii.gz", "unknown label 5", "0 background, 1 liver"),
-    errors.EmptyError(5),
-    errors.FolderError("input/: it holds more than 1000000 files"),
-    errors.ChallengeError("my.toml", "name is missing"),
-    errors.GroundTruthError("case_1.nii.gz: its compressed data end early"),
-    errors.DemonstrationSetError(),
-    errors.InputError("/input: there is no such folder"),
-    errors.OutputError("/output: metrics.json cannot be written here (read-only)"),
-    errors.WorkerError("The evaluation ran out of memory"),
-    errors.StoppedError("The evaluation was interrupted"),
+    JobError("case 7 of 100", "the algorithm wrote no image"),
+    JobsFileError("it is not JSON"),
+    PhaseSettingsError("mine.json", "is not JSON"),
+    MetricsFileError("a/metrics.json", "it is not JSON"),
+    UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
+    RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
+    EngineError("flare-eval: there is no such image"),
+    ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
+    MeasurementError("results/team_a", "another measurement is running"),
+    DeviceError("there is no GPU 1, but 1, counted from 0"),
+    PlatformError("https://a.org/api/v1/: it does not accept the token"),
+    NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
+    DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
+    MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),
+    UnexpectedCasesError(["ct.nii.gz"], "validation_001.nii.gz"),
+    MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5),
+    FileFormatError("case_1.nii.gz", "it is not a NIfTI file"),
+    GridSizeError("case_1.nii.gz", "size is 2 x 2 x 2 voxels, expected 3 x 3 x 3"),
+    GridPositionError("case_1.nii.gz", "it lies up to 100 mm off"),
+    DamagedFileError("case_1.nii.gz", "its compressed data end early"),
+    FractionError("case_1.nii.gz", "voxels are not whole numbers (found 0.5)"),
+    LabelError("case_1.nii.gz", "unknown label 5", "0 background, 1 liver"),
+    EmptyError(5),
+    FolderError("input/: it holds more than 1000000 files"),
+    ChallengeError("my.toml", "name is missing"),
+    GroundTruthError("case_1.nii.gz: its compressed data end early"),
+    DemonstrationSetError(),
+    InputError("/input: there is no such folder"),
+    OutputError("/output: metrics.json cannot be written here (read-only)"),
+    WorkerError("The evaluation ran out of memory"),
+    StoppedError("The evaluation was interrupted"),
 )
 
 
@@ -81,7 +114,7 @@ def test_the_tree_in_the_docstring_is_the_tree():
 
 
 def test_missing_cases_are_counted_and_named():
-    error = errors.MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5)
+    error = MissingCasesError(["case_2.nii.gz", "case_4.nii.gz"], 5)
 
     assert str(error) == (
         "Missing 2 of 5 cases: case_2.nii.gz, case_4.nii.gz."
@@ -102,12 +135,12 @@ def test_lists_of_long_names_stay_short():
 
 
 def test_several_problems_share_the_line_in_the_order_of_their_codes():
-    error = errors.SeveralProblemsError(
+    error = SeveralProblemsError(
         [
-            errors.DamagedFileError("b.nii.gz", "the file is empty"),
-            errors.MissingCasesError(["c.nii.gz"], 4),
-            errors.DamagedFileError("a.nii.gz", "its compressed data end early"),
-            errors.DuplicateCasesError([("d", ("x/d.nii.gz", "y/d.nii.gz"))]),
+            DamagedFileError("b.nii.gz", "the file is empty"),
+            MissingCasesError(["c.nii.gz"], 4),
+            DamagedFileError("a.nii.gz", "its compressed data end early"),
+            DuplicateCasesError([("d", ("x/d.nii.gz", "y/d.nii.gz"))]),
         ]
     )
 
@@ -118,7 +151,7 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
         " Check your own copy (gzip -t); write it anew if it is damaged, then zip and"
         " submit all files again. [F09]"
     )
-    assert isinstance(error, errors.SubmissionError)
+    assert isinstance(error, SubmissionError)
 
 
 def test_only_the_same_finding_is_shared():
@@ -126,8 +159,8 @@ def test_only_the_same_finding_is_shared():
     known = "0 background, 1 liver"
     findings = [("a", "unknown label 77"), ("b", "unknown label 5")]
     findings += [("c", "unknown label 77"), ("d", "unknown label 5")]
-    error = errors.SeveralProblemsError(
-        [errors.LabelError(file, problem, known) for file, problem in findings]
+    error = SeveralProblemsError(
+        [LabelError(file, problem, known) for file, problem in findings]
     )
 
     assert str(error) == (
@@ -138,9 +171,9 @@ def test_only_the_same_finding_is_shared():
 
 def test_very_many_findings_are_not_all_told():
     known = "0 background, 1 liver"
-    error = errors.SeveralProblemsError(
+    error = SeveralProblemsError(
         [
-            errors.LabelError(f"case_{n}.nii.gz", f"unknown label {n + 9}", known)
+            LabelError(f"case_{n}.nii.gz", f"unknown label {n + 9}", known)
             for n in range(50)
         ]
     )
@@ -155,30 +188,30 @@ def test_very_many_findings_are_not_all_told():
 @pytest.mark.parametrize("letter", ["x", "\u00fc", "\u808c"])
 def test_a_line_that_grows_too_long_keeps_every_code(letter):
     """The limit is one of bytes: letters may have two or three."""
-    problems = [e for e in EXAMPLES if isinstance(e, errors.SubmissionError)]
+    problems = [e for e in EXAMPLES if isinstance(e, SubmissionError)]
     many = [f"{letter * 70}_{n}.nii.gz" for n in range(99)]
-    problems += [errors.MissingCasesError(many, 99)]
-    problems += [errors.UnexpectedCasesError(many, many[0])]
-    problems += [errors.MisnamedCasesError([(name, name) for name in many])]
-    problems += [errors.DamagedFileError(name, f"it is {name}") for name in many]
+    problems += [MissingCasesError(many, 99)]
+    problems += [UnexpectedCasesError(many, many[0])]
+    problems += [MisnamedCasesError([(name, name) for name in many])]
+    problems += [DamagedFileError(name, f"it is {name}") for name in many]
 
-    text = str(errors.SeveralProblemsError(problems))
+    text = str(SeveralProblemsError(problems))
 
-    assert len(text.encode()) < errors.MESSAGE_LIMIT
+    assert len(text.encode()) < MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
     assert text.endswith(("... [F16]", ". [F16]"))
 
 
 def test_nothing_wrong_raises_nothing():
-    errors.raise_problems([])
+    raise_problems([])
 
 
 def test_a_single_problem_is_raised_as_it_is():
-    problem = errors.MissingCasesError(["a.nii.gz"], 1)
+    problem = MissingCasesError(["a.nii.gz"], 1)
 
-    with pytest.raises(errors.MissingCasesError) as caught:
-        errors.raise_problems([problem])
+    with pytest.raises(MissingCasesError) as caught:
+        raise_problems([problem])
 
     assert caught.value is problem
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import flare
-from flare.common.errors import GroundTruthError, InputError
+from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import check_submission
+from flare.evaluation.errors import GroundTruthError
 from tests.builders import (
     ROOT,
     case_names,

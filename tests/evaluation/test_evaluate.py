@@ -16,9 +16,10 @@ import SimpleITK as sitk
 import flare
 from flare.challenge.rules import challenge_text
 from flare.cli.main import version_text
-from flare.common.errors import DemonstrationSetError, GroundTruthError, InputError
+from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.common.version import source_commit
+from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.evaluate import check_references, references_table
 from tests.builders import (
     AFFINE,

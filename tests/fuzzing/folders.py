@@ -30,8 +30,9 @@ from pathlib import Path
 
 import flare
 from flare.cli.console import _fitting
-from flare.common.errors import FlareError, SubmissionError, UploadError
+from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.unpacking import find_label_maps_in_tar, unpack_zip
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip

@@ -10,11 +10,12 @@ import textwrap
 
 import pytest
 
-from flare.common.errors import ArchiveError, EngineError
+from flare.common.errors import EngineError
 from flare.measuring import engine as engine_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.engine import Engine
+from flare.measuring.errors import ArchiveError
 from flare.measuring.image import load_image
 from tests.builders import ROOT
 

@@ -7,18 +7,16 @@ from types import SimpleNamespace
 import pytest
 
 from flare.challenge.rules import read_challenge
-from flare.common.errors import (
-    ArchiveError,
-    EngineError,
-    GroundTruthError,
-    MeasurementError,
-)
+from flare.common.errors import EngineError
+from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import find_cases
 from flare.measuring.container import Limits
+from flare.measuring.errors import ArchiveError
 from flare.measuring.measure import measure, write_refused
 from flare.measuring.team import Options
+from flare.results.errors import MeasurementError
 from flare.results.roll_call import read_refused
 from tests.builders import write_cases
 

@@ -5,9 +5,9 @@ import unicodedata
 
 import pytest
 
-from flare.common.errors import RankingError
 from flare.ranking.lookalikes import _LIKE_LATIN, check_names
 from flare.ranking.teams import read_results
+from flare.results.errors import RankingError
 
 
 def problem_of(*names, kind="team"):

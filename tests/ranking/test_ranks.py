@@ -10,7 +10,6 @@ from fractions import Fraction
 import pytest
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.common.errors import RankingError
 from flare.ranking.decisions import apply_decisions, read_decisions
 from flare.ranking.ranks import (
     MissingRule,
@@ -20,6 +19,7 @@ from flare.ranking.ranks import (
     rules_of,
 )
 from flare.ranking.teams import read_results
+from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import (
     DSC,

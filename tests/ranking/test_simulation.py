@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from flare.common.errors import OutputError, RankingError
+from flare.common.errors import OutputError
 from flare.ranking.simulation import write_simulation
+from flare.results.errors import RankingError
 from tests.builders import ROOT, run_flare
 from tests.builders.results import FLARE21, FLARE22
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flare.challenge.rules import MaxMemory
-from flare.common.errors import MeasurementError, OutputError
+from flare.common.errors import OutputError
 from flare.measuring.container import ContainerRun
 from flare.measuring.record import record_of
 from flare.results.efficiency_csv import (
@@ -17,6 +17,7 @@ from flare.results.efficiency_csv import (
     read_records,
     write_records,
 )
+from flare.results.errors import MeasurementError
 from flare.results.traces_csv import Sample, Trace
 
 

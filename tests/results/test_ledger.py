@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from flare.common.errors import MeasurementError, OutputError
+from flare.common.errors import OutputError
 from flare.common.text import safe
+from flare.results.errors import MeasurementError
 from flare.results.ledger import Entry, read_ledger, register
 
 FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")

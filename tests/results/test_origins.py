@@ -8,9 +8,9 @@ import pytest
 import flare
 from flare.challenge.rulebook import scoring_rules
 from flare.challenge.rules import Organ
-from flare.common.errors import MeasurementError, RankingError
 from flare.common.text import safe
 from flare.ranking.teams import read_results
+from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import Record
 from tests.builders.results import write_team
 

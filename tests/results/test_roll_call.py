@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from flare.common.errors import RankingError
 from flare.ranking.teams import read_results
+from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import write_table, write_team
 

@@ -12,7 +12,7 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.common.errors import FileFormatError
+from flare.evaluation.errors import FileFormatError
 
 ONE_VOLUME = (
     "Take the argmax over the classes if these are probabilities, and save one 3-D"

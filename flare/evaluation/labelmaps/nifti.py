@@ -12,8 +12,8 @@ import nibabel as nib
 import numpy as np
 from nibabel.spatialimages import HeaderDataError
 
-from flare.common.errors import DamagedFileError, FileFormatError
 from flare.common.streams import Stream
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid, Header, check_sizes, make_grid
 
 LARGEST_EXTENSION_BYTES = 2**26

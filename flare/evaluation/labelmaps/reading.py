@@ -18,12 +18,7 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.common.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-    InputError,
-)
+from flare.common.errors import InputError
 from flare.common.streams import (
     GZIP_MAGIC,
     PIECE_BYTES,
@@ -33,6 +28,7 @@ from flare.common.streams import (
     Stream,
 )
 from flare.common.text import safe, why
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid, Header
 from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
 from flare.evaluation.labelmaps.text_headers import (

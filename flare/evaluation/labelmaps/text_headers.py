@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.common.errors import DamagedFileError, FileFormatError
 from flare.common.streams import GzipStream, PlainStream, Stream, ZlibStream
 from flare.common.text import safe
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import ONE_VOLUME, Header, check_sizes, make_grid
 
 SIZE_DIGITS = 10

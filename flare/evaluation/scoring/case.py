@@ -20,16 +20,16 @@ from flare.challenge.rules import (
     challenge_names,
     read_challenge,
 )
-from flare.common.errors import (
+from flare.common.errors import FileError
+from flare.common.text import listing, safe
+from flare.evaluation.errors import (
     DamagedFileError,
-    FileError,
     FileFormatError,
     GridPositionError,
     GridSizeError,
     GroundTruthError,
     LabelError,
 )
-from flare.common.text import listing, safe
 from flare.evaluation.labelmaps.placement import (
     Misplacement,
     compare_positions,

@@ -13,21 +13,19 @@ from itertools import islice
 from pathlib import Path, PurePath
 
 from flare.challenge.cases import case_name
-from flare.common.errors import (
+from flare.common.errors import FileError, InputError, SubmissionError
+from flare.common.text import listing, safe, why
+from flare.evaluation.errors import (
     DuplicateCasesError,
-    FileError,
     FileFormatError,
     FolderError,
     GroundTruthError,
-    InputError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
     OrganFilesError,
-    SubmissionError,
     UnexpectedCasesError,
 )
-from flare.common.text import listing, safe, why
 from flare.evaluation.labelmaps.reading import (
     ARCHIVE_SUFFIXES,
     FOREIGN_SUFFIXES,

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from flare.challenge.cases import SUFFIXES
+from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
-from flare.common.errors import (
-    ChallengeError,
-    FileError,
+from flare.common.errors import FileError
+from flare.common.text import listing, safe, why
+from flare.evaluation.errors import (
     FileFormatError,
     GroundTruthError,
     JobError,
     JobsFileError,
 )
-from flare.common.text import listing, safe, why
 from flare.evaluation.labelmaps.reading import OTHER_SUFFIXES
 from flare.evaluation.submission.folder import Folder, LabelMapFile
 

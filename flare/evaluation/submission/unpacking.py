@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from flare.challenge.cases import SUFFIXES
-from flare.common.errors import UploadError
 from flare.common.text import listing, safe
+from flare.evaluation.errors import UploadError
 
 MOST_ENTRIES = 100_000
 """Files and folders of a zip: no challenge has so many cases."""

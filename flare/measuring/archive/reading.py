@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import ArchiveError, InputError
+from flare.common.errors import InputError
 from flare.common.text import safe, why
 from flare.measuring.archive.checks import (
     Findings,
@@ -24,6 +24,7 @@ from flare.measuring.archive.image_json import (
     without_volumes,
 )
 from flare.measuring.archive.image_tar import BrokenError, read_contents
+from flare.measuring.errors import ArchiveError
 
 SUFFIX = ".tar.gz"
 

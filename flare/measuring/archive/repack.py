@@ -12,7 +12,6 @@ import tarfile
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from flare.common.errors import ArchiveError
 from flare.measuring.archive.image_json import (
     BLOBS,
     INDEX,
@@ -29,6 +28,7 @@ from flare.measuring.archive.image_tar import (
     unpacked_pieces,
 )
 from flare.measuring.archive.reading import Archive
+from flare.measuring.errors import ArchiveError
 
 _LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
 

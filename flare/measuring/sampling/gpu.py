@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flare.common.errors import DeviceError
 from flare.common.text import safe
+from flare.measuring.errors import DeviceError
 
 MB = 2**20
 """Bytes that the official scripts call a megabyte."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flare.common.errors import DeviceError
 from flare.common.machine import CGROUPS
+from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.gpu import MB, DeviceState, MemorySource
 from flare.results.traces_csv import Sample, Trace
 

@@ -18,10 +18,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import FlareError, OutputError, PlatformError
+from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.submission.jobs import SUCCEEDED
+from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.metrics_json import FILE_NAME
 
 API = "https://grand-challenge.org/api/v1/"

@@ -15,7 +15,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flare.common.errors import MetricsFileError
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, listing, printable, safe, why
 from flare.platforms.grandchallenge.phase import (
@@ -27,6 +26,7 @@ from flare.platforms.grandchallenge.phase import (
     rounded,
     value_at,
 )
+from flare.results.errors import MetricsFileError
 from flare.results.metrics_json import FILE_NAME
 
 _Item = TypeVar("_Item")

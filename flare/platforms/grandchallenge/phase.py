@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import PhaseSettingsError
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
+from flare.platforms.grandchallenge.errors import PhaseSettingsError
 
 TITLE_CHARACTERS = 64
 PATH_CHARACTERS = 255

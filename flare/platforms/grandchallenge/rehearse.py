@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import EngineError, UploadError
+from flare.common.errors import EngineError
 from flare.common.text import listing, safe
+from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, is_rankable, rounded, value_at
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import FILE_NAME

@@ -15,8 +15,8 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from flare.common.errors import UploadError
 from flare.common.text import safe, why
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
 

@@ -9,7 +9,7 @@ import pytest
 import SimpleITK as sitk
 
 from flare.challenge.cases import case_name
-from flare.common.errors import DamagedFileError, FileFormatError, FractionError
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import (
     ORGANS,

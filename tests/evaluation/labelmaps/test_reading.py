@@ -11,12 +11,8 @@ import pytest
 import SimpleITK as sitk
 
 from flare.challenge.cases import case_name
-from flare.common.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-    InputError,
-)
+from flare.common.errors import InputError
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import (
     PIECE_BYTES,

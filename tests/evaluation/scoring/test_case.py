@@ -15,7 +15,7 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
-from flare.common.errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     GridPositionError,
     GridSizeError,

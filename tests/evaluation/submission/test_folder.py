@@ -5,12 +5,12 @@ import subprocess
 
 import pytest
 
-from flare.common.errors import (
+from flare.common.errors import InputError
+from flare.evaluation.errors import (
     DuplicateCasesError,
     FileFormatError,
     FolderError,
     GroundTruthError,
-    InputError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,

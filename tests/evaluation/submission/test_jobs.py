@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import flare
+from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import AlgorithmRules
-from flare.common.errors import ChallengeError, GroundTruthError, JobsFileError
+from flare.evaluation.errors import GroundTruthError, JobsFileError
 from flare.results.metrics_json import metrics_json
 from tests.builders import (
     ROOT,

@@ -9,9 +9,9 @@ import tarfile
 
 import pytest
 
-from flare.common.errors import ArchiveError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.repack import write_image
+from flare.measuring.errors import ArchiveError
 from tests.builders import ROOT
 from tests.measuring.archive.test_reading import FILES, save, tar
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from flare.common.errors import DeviceError
+from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.gpu import MemoryReading, open_gpu
 from tests.builders import ROOT
 from tests.conftest import need_tool

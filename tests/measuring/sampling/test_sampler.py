@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from flare.common.errors import DeviceError
+from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.gpu import DeviceState, MemoryReading
 from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
 from tests.builders import wait_until

@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flare.common.errors import PlatformError
 from flare.platforms.grandchallenge.download import (
     Evaluation,
     _folders,
     choose,
     read_token,
 )
+from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
 
 pytestmark = pytest.mark.slow

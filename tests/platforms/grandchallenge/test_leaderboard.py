@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from flare.common.errors import MetricsFileError
 from flare.platforms.grandchallenge.leaderboard import (
     Result,
     find_differences,
@@ -20,6 +19,7 @@ from flare.platforms.grandchallenge.phase import (
     ResultDisplay,
     ScoringMethod,
 )
+from flare.results.errors import MetricsFileError
 from tests.builders import ROOT
 
 SCORE = "m.dsc"

@@ -13,8 +13,8 @@ import pytest
 
 import flare
 from flare.challenge.rules import challenge_names, challenge_text
-from flare.common.errors import PhaseSettingsError
 from flare.common.text import safe
+from flare.platforms.grandchallenge.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.common.errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.upload import prepare_input
 from tests.builders.jobs import job, write_jobs
 

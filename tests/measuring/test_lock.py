@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from flare.common import lock
-from flare.common.errors import MeasurementError, OutputError
-from flare.common.lock import FolderLock
+from flare.common.errors import OutputError
 from flare.common.text import safe
+from flare.measuring import lock
+from flare.measuring.lock import FolderLock
+from flare.results.errors import MeasurementError
 
 
 @pytest.fixture(autouse=True)

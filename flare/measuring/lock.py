@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Self
 
-from flare.common.errors import MeasurementError, OutputError
+from flare.common.errors import OutputError
 from flare.common.text import safe, why
+from flare.results.errors import MeasurementError
 
 WAIT_S = 60
 """So long a folder is waited for: a clean-up may be at work in it."""

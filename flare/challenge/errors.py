@@ -1,0 +1,18 @@
+"""What is wrong with a challenge file."""
+
+from __future__ import annotations
+
+from flare.common.errors import OrganiserError
+from flare.common.text import safe
+
+
+class ChallengeError(OrganiserError):
+    """A challenge file breaks its rules."""
+
+    code = "G01"
+    remedy = "Every key is explained in docs/challenge-files.md."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
