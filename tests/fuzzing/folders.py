@@ -27,6 +27,7 @@ import warnings
 import zipfile
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import flare
 from flare.cli.console import _fitting
@@ -286,9 +287,12 @@ def fuzz(
     outcomes, findings = Counter[str](), {}
     end = time.monotonic() + seconds
     signal.signal(signal.SIGALRM, _too_slow)
-    os.environ["FLARE_COMMIT"] = "fuzzed"  # or git would be asked every time
-    warnings.filterwarnings("ignore", "Duplicate name")
-    with tempfile.TemporaryDirectory() as top:
+    with (
+        tempfile.TemporaryDirectory() as top,
+        mock.patch.dict(os.environ, FLARE_COMMIT="fuzzed"),  # or git would be asked
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Duplicate name")
         truth = write_cases(Path(top) / "truth", CASES)
         number = only or 0
         while time.monotonic() < end and outcomes.total() < runs:
