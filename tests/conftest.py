@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib.util
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -64,6 +65,15 @@ def _skip_or_fail(request, marker, reason):
     if marker in request.config.getoption("--require"):
         pytest.fail(f"--require {marker}: {reason}")
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _same_environment():
+    """See that a test leaves the environment to the others as it was."""
+    before = dict(os.environ)
+    yield
+    changed = {name for name, _ in before.items() ^ os.environ.items()}
+    assert changed <= {"PYTEST_CURRENT_TEST"}
 
 
 @pytest.fixture(scope="session")
