@@ -586,7 +586,7 @@ def _rehearsed_phase(arguments: argparse.Namespace) -> Phase:
 
 def run_phase_settings(arguments: argparse.Namespace) -> None:
     """Print the settings of three phases."""
-    from flare.platforms.grandchallenge.phase import settings_for
+    from flare.platforms.grandchallenge.phase_templates import settings_for
 
     challenge = read_challenge(arguments.challenge)
     _log.info("%s", json.dumps(settings_for(challenge), indent=2), extra=VERBATIM)

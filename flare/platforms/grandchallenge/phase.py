@@ -1,4 +1,4 @@
-"""What the platform makes of a metrics.json: the settings of a phase, and its paths.
+"""What the platform makes of a metrics.json, by the settings of a phase.
 
 The rules are those of grand-challenge.org's evaluation app (models.Phase,
 templatetags.evaluation_extras.get_jsonpath and EXTRA_RESULT_COLUMNS_SCHEMA).
@@ -15,7 +15,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rules import Challenge
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
 from flare.platforms.grandchallenge.errors import PhaseSettingsError
@@ -217,101 +216,6 @@ def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
         return build(Phase, settings[name], where=f"{name}.")
     except (ValueError, OverflowError) as error:
         raise PhaseSettingsError(source, str(error)) from error
-
-
-def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
-    """Settings of three phases for a challenge, as in phase-settings.json.
-
-    ``docs/phase-settings.md`` says why each field is set as it is.
-    """
-    columns = [_column("Mean NSD", "nsd")]
-    for organ in challenge.organs:
-        title = organ.name.replace("_", " ").capitalize()
-        columns += [
-            _column(f"{title} {metric.upper()}", f"{metric}_{organ.name}")
-            for metric in ("dsc", "nsd")
-        ]
-    files = (
-        "one zip with a .nii.gz label map for each case, named like its CT without"
-        f" `_0000`. Labels: {challenge.labels_text}. Save them with the header of the"
-        " CT."
-    )
-    own: dict[str, dict[str, Any]] = {
-        "sanity": {
-            "title": "Sanity check",
-            "score_error_jsonpath": "",  # there is none if there is a single case
-            "extra_results_columns": [{**c, "error_path": ""} for c in columns],
-            "result_display_choice": "bst",
-            "supplementary_file_choice": "off",
-            "submissions_limit_per_user_per_period": 10,
-            "submission_limit_period": 1,
-            "submission_page_markdown": (
-                "Try out, as often as you like, whether your files are as the"
-                f" evaluation wants them: {files} These scores count for nothing."
-            ),
-            "auto_publish_new_results": True,
-        },
-        "validation": {
-            "title": "Validation",
-            "result_display_choice": "bst",
-            "supplementary_file_choice": "req",
-            "submissions_limit_per_user_per_period": 5,
-            "submission_limit_period": None,
-            "submission_page_markdown": (
-                f"Submit {files} You have five submissions in all; those that fail do"
-                " not count. Please try your files in the sanity check first, and"
-                " attach your short paper."
-            ),
-            "auto_publish_new_results": True,
-        },
-        "test": {
-            "title": "Test",
-            "result_display_choice": "rec",
-            "supplementary_file_choice": "req",
-            "submissions_limit_per_user_per_period": 1,
-            "submission_limit_period": None,
-            "submission_page_markdown": (
-                f"Submit {files} You have one submission, which is final; one that"
-                " fails does not count. Please attach your short paper."
-            ),
-            "auto_publish_new_results": False,
-        },
-    }
-    common = {
-        "score_title": "Mean DSC",
-        "score_jsonpath": "aggregates.dsc_mean",
-        "score_error_jsonpath": "aggregates.dsc_std",
-        "score_default_sort": "desc",
-        "score_decimal_places": 4,
-        "extra_results_columns": columns,
-        "scoring_method_choice": "abs",
-        "allow_submission_comments": False,
-        "display_submission_comments": False,
-        "supplementary_file_label": "Short paper",
-        "supplementary_file_help_text": "Your short paper as a PDF file.",
-        "show_supplementary_file_link": False,
-        "supplementary_url_choice": "off",
-        "supplementary_url_label": "",
-        "supplementary_url_help_text": "",
-        "show_supplementary_url": False,
-        "display_all_metrics": False,
-        "give_algorithm_editors_job_view_permissions": False,
-        "evaluation_requires_gpu_type": "",
-        "evaluation_requires_memory_gb": 8,
-        "public": True,
-    }
-    return {name: {**common, **values} for name, values in own.items()}
-
-
-def _column(title: str, metric: str) -> dict[str, Any]:
-    """A column of the leaderboard that is shown, and not ranked."""
-    return {
-        "title": title,
-        "path": f"aggregates.{metric}_mean",
-        "error_path": f"aggregates.{metric}_std",
-        "order": "desc",
-        "exclude_from_ranking": True,
-    }
 
 
 def value_at(metrics: object, path: str) -> Any:
