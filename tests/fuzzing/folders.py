@@ -4,8 +4,9 @@
 
 Whatever a participant sends, it is scored, or refused by one of the program's errors,
 on one line, in time. What a tree or a zip is refused for is never called the fault of
-the organisers, or of the computer. Every input follows from its number: a finding is
-told by it, and `--only NUMBER` tries it again.
+the organisers, or of the computer; in a phase for predictions, neither is a
+predictions.json, which is always refused. Every input follows from its number: a
+finding is told by it, and `--only NUMBER` tries it again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from flare.cli.console import _fitting
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.jobs import JOBS_SOCKET, ZIP_SOCKET
 from flare.evaluation.submission.unpacking import find_label_maps_in_tar, unpack_zip
+from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
 
@@ -138,23 +141,28 @@ VALUES = (
 
 
 def jobs(chance: random.Random) -> bytes:
-    """A predictions.json, of which something is odd."""
+    """A predictions.json, of which something may be odd."""
+    oddity = chance.choice((0, 0.02, 0.2))
+
+    def mostly(usual, others):
+        return chance.choice(others) if chance.random() < oddity else usual
 
     def image(name, slug):
-        socket = {"slug": slug, "relative_path": chance.choice(("images/x", *TEXTS))}
+        path = mostly("images/x", TEXTS)
+        socket = {"slug": mostly(slug, ("mr", *TEXTS)), "relative_path": path}
         key = chance.choice(("socket", "interface"))
         return {"image": {"name": name}, key: socket}
 
     values = []
-    for case in CASES[: chance.choice((1, 3, 3))] * chance.choice((1, 1, 2)):
-        end = chance.choice((".mha", ".mha", "_0000.nii.gz", *TEXTS))
-        ins = [image(case + end, "ct")] * chance.choice((1, 1, 2))
-        outs = [image("x", "seg")] * chance.choice((0, 1, 1, 2))
-        state = chance.choice(("Succeeded", "Succeeded", *VALUES))
-        pk = chance.choice(("pk", *TEXTS))
+    for case in CASES[: mostly(3, (1, 2))] * mostly(1, (2,)):
+        end = mostly(chance.choice((".mha", "_0000.nii.gz")), TEXTS)
+        ins = [image(case + end, "ct") for _ in range(mostly(1, (0, 2, 3)))]
+        outs = [image("x", "seg") for _ in range(mostly(1, (0, 2)))]
+        state = mostly("Succeeded", VALUES)
+        pk = mostly("pk", TEXTS)
         values.append({"pk": pk, "status": state, "inputs": ins, "outputs": outs})
     values = copy.deepcopy(values)
-    for _ in range(chance.choice((0, 1, 1, 3))):
+    for _ in range(chance.choice((0, 0, 1, 3))):
         place: object = values
         while isinstance(place, dict | list) and place:
             keys = list(place) if isinstance(place, dict) else range(len(place))
@@ -244,7 +252,7 @@ def attempt(number: int, seed: int, work: Path, truth: Path) -> str:
     chance = random.Random(f"{seed} {number}")
     folder, files = work / "input", contents()
     folder.mkdir()
-    kind = chance.choice(("tree", "tree", "jobs", "zip"))
+    kind = chance.choice(("tree", "jobs", "zip", "upload"))
     if kind == "tree":
         plant(folder, chance, files)
         has_jobs = os.path.lexists(folder / "predictions.json")
@@ -260,10 +268,25 @@ def attempt(number: int, seed: int, work: Path, truth: Path) -> str:
             sparse(file, jobs(chance))
         else:
             file.write_bytes(jobs(chance))
-        return f"jobs {judge(folder, truth, chance, is_ours=True)}"
+        socket = chance.choice(("", JOBS_SOCKET, ZIP_SOCKET))
+        if socket:
+            value = {chance.choice(("socket", "interface")): {"slug": socket}}
+            (folder / "inputs.json").write_text(json.dumps([value]))
+        outcome = judge(folder, truth, chance, is_ours=socket != ZIP_SOCKET)
+        assert socket != ZIP_SOCKET or outcome == "refused F14", outcome
+        return f"{socket or 'jobs'} {outcome}"
     file = work / "submission.zip"
     file.write_bytes(zipped(chance, files))
     find_label_maps_in_tar(file)
+    if kind == "upload":
+        try:
+            prepare_input(file, folder)
+        except UploadError as error:
+            return f"upload {_refusal(error, is_ours=True)}"
+        outcome = judge(folder, truth, chance, is_ours=False)
+        has_jobs = os.path.lexists(folder / "predictions.json")
+        assert not has_jobs or outcome == "refused F14", outcome
+        return f"upload {outcome}"
     try:
         unpack_zip(file, folder)
     except UploadError as error:
