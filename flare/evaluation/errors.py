@@ -369,6 +369,18 @@ class DemonstrationSetError(OrganiserError):
     remedy = "This is not the submission's fault; please tell the organisers."
 
 
+class PhaseSettingsError(OrganiserError):
+    """The settings of a phase on a platform, or a file of them, cannot be used."""
+
+    code = "G04"
+    remedy = "Every field is explained in docs/phase-settings.md."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
 class UploadError(HostError):
     """The platform would not take what is to be rehearsed."""
 

@@ -34,13 +34,14 @@ from flare.evaluation.errors import (
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
+    PhaseSettingsError,
     SeveralProblemsError,
     UnexpectedCasesError,
     UploadError,
     raise_problems,
 )
 from flare.measuring.errors import ArchiveError, DeviceError
-from flare.platforms.grandchallenge.errors import PhaseSettingsError, PlatformError
+from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import MeasurementError, MetricsFileError, RankingError
 from tests.builders.errors import all_classes
 

@@ -24,6 +24,7 @@ from flare.evaluation.errors import (
     GroundTruthError,
     JobError,
     JobsFileError,
+    PhaseSettingsError,
 )
 from flare.evaluation.labelmaps.reading import OTHER_SUFFIXES
 from flare.evaluation.submission.folder import Folder, LabelMapFile
@@ -45,6 +46,8 @@ NAME_CHARACTERS = 255
 """No file has a longer name, so no case has."""
 
 ELSEWHERE = "the path of its output leads elsewhere"
+
+BATCH_MODE = "use_batch_mode is not supported"
 
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
@@ -108,15 +111,24 @@ def find_job_outputs(
         If images have no reference.
     ChallengeError
         If the challenge does not say which of several images of a job counts.
+    PhaseSettingsError
+        If a job was run on several images of one kind, or the platform has written
+        something else than is known, as it may in batch mode.
     """
     sockets = _sockets(folder / INPUTS_FILE_NAME)
     if ZIP_SOCKET in sockets:
         text = "it came in a zip, but the platform alone writes it"
         raise JobsFileError(text)
-    jobs = _read_jobs(folder / FILE_NAME)
+    try:
+        jobs = _read_jobs(folder / FILE_NAME)
+    except JobsFileError as error:
+        if JOBS_SOCKET not in sockets:
+            raise
+        problem = f"{error.problem}, though the platform has written it; {BATCH_MODE}"
+        raise PhaseSettingsError(FILE_NAME, problem) from error
     try:
         return _find_outputs(folder, jobs, references, challenge)
-    except (GroundTruthError, ChallengeError) as error:
+    except (GroundTruthError, ChallengeError, PhaseSettingsError) as error:
         # The organisers are to blame only for what the platform has written.
         if JOBS_SOCKET in sockets or any(_has_folder(folder, job) for job in jobs):
             raise
@@ -274,8 +286,14 @@ def _choose(
     if len(chosen) == 1:
         return chosen[0]
     found = listing(sorted(value.slug for value in values), last=" and ")
+    if len(chosen) > 1 and len({value.slug for value in chosen}) == 1:
+        same = safe(chosen[0].slug)
+        text = f"a job has {len(chosen)} image {kind}s {same}, expected 1; {BATCH_MODE}"
+        raise PhaseSettingsError(FILE_NAME, text)
     given = f"is {slug!r}" if slug else "is missing"
     text = f"algorithm.{kind} {given}, but the image {kind}s of a job are {found}"
+    if slug and not chosen:
+        text += "; every interface of the phase has to have it"
     file = f"{challenge.key}.toml"
     raise ChallengeError(file, text)
 

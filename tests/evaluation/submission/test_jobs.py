@@ -146,7 +146,32 @@ def test_the_challenge_names_one_of_several_images(tmp_path, ground_truth, jobs)
     )
     assert refusal(folder, ground_truth, input="ct-image", output="liver") == (
         "mine.toml: algorithm.output is 'liver', but the image outputs of a job are"
-        " heat and organs. Every key is explained in docs/challenge-files.md. [G01]"
+        " heat and organs; every interface of the phase has to have it. Every key is"
+        " explained in docs/challenge-files.md. [G01]"
+    )
+
+
+def test_of_several_interfaces_each_has_one_image_or_the_one_that_is_named(
+    tmp_path, ground_truth, jobs
+):
+    """Jobs of one phase on CTs, on MRIs, and on MRIs with a mask."""
+    for number, slug in ((1, "mr-image"), (2, "mr-image")):
+        jobs[number]["inputs"][1]["interface"]["slug"] = slug
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    results = evaluate(folder, ground_truth)
+
+    assert [case.dsc for case in results.cases] == [1, 1, 1]
+    assert refusal(folder, ground_truth, input="ct-image") == (
+        "mine.toml: algorithm.input is 'ct-image', but the image inputs of a job are"
+        " mr-image; every interface of the phase has to have it. Every key is explained"
+        " in docs/challenge-files.md. [G01]"
+    )
+    jobs[2]["inputs"].append(value("mask", "images/mask", "something else"))
+    (folder / "predictions.json").write_text(json.dumps(jobs))
+    assert refusal(folder, ground_truth) == (
+        "mine.toml: algorithm.input is missing, but the image inputs of a job are mask"
+        " and mr-image. Every key is explained in docs/challenge-files.md. [G01]"
     )
 
 
@@ -530,6 +555,48 @@ def test_in_a_phase_for_algorithms_it_is_the_platforms(tmp_path, ground_truth):
     (folder / "inputs.json").write_text(listed("age", "predictions-json-file"))
 
     assert refusal(folder, ground_truth).endswith("[G02]")
+
+
+BATCH_REMEDY = "Every field is explained in docs/phase-settings.md. [G04]"
+
+
+@pytest.mark.parametrize("rules", [{}, {"input": "ct-image"}])
+def test_a_job_on_several_cases_is_told(tmp_path, ground_truth, jobs, rules):
+    others = [value("ct-image", "images/ct", f"{name}.mha") for name in case_names(2)]
+    jobs[1]["inputs"] += others
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    assert refusal(folder, ground_truth, **rules) == (
+        "predictions.json: a job has 3 image inputs ct-image, expected 1;"
+        f" use_batch_mode is not supported. {BATCH_REMEDY}"
+    )
+
+
+def test_a_job_with_several_outputs_of_one_kind_is_told(tmp_path, ground_truth, jobs):
+    jobs[1]["outputs"] *= 2
+    folder = write_jobs(tmp_path / "input", jobs)
+
+    assert refusal(folder, ground_truth) == (
+        "predictions.json: a job has 2 image outputs organs, expected 1;"
+        f" use_batch_mode is not supported. {BATCH_REMEDY}"
+    )
+
+
+@pytest.mark.parametrize("key", ["socket", "interface"])
+def test_jobs_of_the_platform_in_another_form_are_not_the_participants(
+    tmp_path, ground_truth, jobs, key
+):
+    """Nobody can take predictions.json out of a zip that has none."""
+    jobs[1]["inputs"] = [jobs[1]["inputs"], jobs[2]["inputs"]]
+    folder = write_jobs(tmp_path / "input", jobs)
+    assert "[F14]" in refusal(folder, ground_truth)
+    sockets = [{key: {"slug": "predictions-json-file"}}]
+    (folder / "inputs.json").write_text(json.dumps(sockets))
+
+    assert refusal(folder, ground_truth) == (
+        "predictions.json: job 2 has no usable inputs, though the platform has written"
+        f" it; use_batch_mode is not supported. {BATCH_REMEDY}"
+    )
 
 
 @pytest.mark.parametrize("key", ["pk", "status", "slug", "relative_path", "name"])

@@ -14,7 +14,7 @@ import pytest
 import flare
 from flare.challenge.rules import challenge_names, challenge_text
 from flare.common.text import safe
-from flare.platforms.grandchallenge.errors import PhaseSettingsError
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
