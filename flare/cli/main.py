@@ -738,7 +738,8 @@ def _add_platform_commands(commands: argparse._SubParsersAction[_Parser]) -> Non
     command.add_argument(
         "--predictions",
         action="store_true",
-        help="Get what was submitted, too, as RESULTS/TEAM/predictions.zip.",
+        help="Get what was submitted, too, as RESULTS/TEAM/predictions.zip, and unpack"
+        " it into RESULTS/TEAM/predictions.",
     )
     command.add_argument(
         "--api",

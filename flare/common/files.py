@@ -1,9 +1,12 @@
-"""Writes files, each whole or not at all."""
+"""Writes files, each whole or not at all, and removes folders."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import shutil
+import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -47,3 +50,11 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     for row in (columns, *rows):
         writer.writerow([csv_cell(c) if isinstance(c, str) else c for c in row])
     return content.getvalue()
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder of ours, if that is possible."""
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):  # deeper than Python can go, or a link
+        subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from flare.common.errors import OutputError
+from flare.common.files import remove_tree
 from flare.common.text import safe, why
 from flare.measuring.engine import LABEL, Engine
 from flare.measuring.lock import FolderLock
@@ -201,11 +201,3 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
         remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
         raise MeasurementError(str(folder), problem, remedy)
     (team_folder / STATE).unlink(missing_ok=True)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder of ours, if that is possible."""
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if os.path.lexists(folder):  # deeper than Python can go, or a link
-        subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)

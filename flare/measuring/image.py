@@ -13,10 +13,11 @@ from typing import Self
 from flare.challenge.cases import SUFFIXES
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError
+from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
-from flare.measuring.cleanup import Guard, remove_tree
+from flare.measuring.cleanup import Guard
 from flare.measuring.container import COMMAND, ContainerRun, Limits, run_container
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import NOTHING

@@ -1,4 +1,4 @@
-"""Scores the predictions of measured teams anew, by other rules or references.
+"""Scores the predictions that teams' folders keep anew, by other rules or references.
 
 Nothing is run: neither archives nor an engine are needed.
 """
@@ -6,22 +6,35 @@ Nothing is run: neither archives nor an engine are needed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
+from flare.evaluation.evaluate import evaluate
 from flare.measuring.lock import FolderLock
 from flare.measuring.measure import Failures, evaluate_team, zeros_lines
 from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY
+from flare.results.errors import RankingError
 from flare.results.measurement_json import RECORD
-from flare.results.metrics_json import FILE_NAME
+from flare.results.metrics_json import FILE_NAME, write_metrics
 from flare.results.scores import Results, statistics
+from flare.results.team_folder import PREDICTIONS
 
 MEANS = ("dsc", "nsd")
 """Means that are told before and after."""
+
+_VALUES: Mapping[str, Collection[str]] = {
+    "on_bad_case": ("worst",),
+    "grid": ("strict", "size"),
+    "unknown_labels": ("refuse", "ignore"),
+    "decimals": tuple(map(str, range(16))),
+}
+"""What metrics.json may say of each option of an evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +47,7 @@ class Rescored:
     after: tuple[float | None, ...]
     """None if it could not be scored, or was left as it is."""
     is_left: bool = False
-    """Whether it was only evaluated, so that no prediction is kept."""
+    """Whether it was only evaluated, and no prediction is kept."""
     zeros: tuple[str, ...] = ()
     """Why cases score 0."""
     error: FlareError | None = None
@@ -51,8 +64,9 @@ def rescore(
 ) -> tuple[Rescored, ...]:
     """Score the kept predictions of all teams, and write each one's metrics.json.
 
-    What was measured stays, also the reasons of runs that failed. A team that cannot be
-    scored keeps its metrics.json, and the others go on.
+    What was measured stays, also the reasons of runs that failed. A team that was only
+    evaluated, here or on the platform, is scored with the options of its metrics.json.
+    A team that cannot be scored keeps its metrics.json, and the others go on.
 
     Parameters
     ----------
@@ -81,9 +95,12 @@ def rescore(
     ):
         is_measured = any((folder / name).exists() for name in (EFFICIENCY, RECORD))
         before = _means_before(folder / FILE_NAME)
-        if is_measured:
-            found = _rescore_team(folder, before, ground_truth, challenge, workers)
-        elif (folder / FILE_NAME).exists():
+        is_evaluated = (folder / FILE_NAME).exists()
+        if is_measured or (is_evaluated and (folder / PREDICTIONS).is_dir()):
+            score = evaluate_team if is_measured else _evaluate_again
+            arguments = (folder, ground_truth, challenge, workers)
+            found = _rescore_team(folder, before, partial(score, *arguments))
+        elif is_evaluated:
             none = (None,) * len(MEANS)
             found = Rescored(team=folder.name, before=before, after=none, is_left=True)
         else:
@@ -98,16 +115,12 @@ def rescore(
 
 
 def _rescore_team(
-    folder: Path,
-    before: tuple[float | None, ...],
-    ground_truth: Path,
-    challenge: Challenge,
-    workers: int | None,
+    folder: Path, before: tuple[float | None, ...], score: Callable[[], Results]
 ) -> Rescored:
     """Score one team; nobody measures it meanwhile."""
     failures, scored = Failures(), []
     with failures.noted(folder.name), FolderLock(folder):
-        scored.append(evaluate_team(folder, ground_truth, challenge, workers))
+        scored.append(score())
     return Rescored(
         team=folder.name,
         before=before,
@@ -115,6 +128,34 @@ def _rescore_team(
         zeros=zeros_lines(scored[0]) if scored else (),
         error=failures.found.get(folder.name),
     )
+
+
+def _evaluate_again(
+    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
+) -> Results:
+    """Score a team that was only evaluated as it was, and write its metrics.json."""
+    results = evaluate(
+        folder / PREDICTIONS,
+        ground_truth,
+        challenge=challenge,
+        workers=workers,
+        **_options(folder / FILE_NAME),
+    )
+    write_metrics(results, folder)
+    return results
+
+
+def _options(file: Path) -> dict[str, Any]:
+    """The options that a team was evaluated with, as arguments of `evaluate`."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["evaluation"]["options"]
+        if all(value in _VALUES[name] for name, value in found.items()):
+            return {k: int(v) if k == "decimals" else v for k, v in found.items()}
+    except (*(OSError, ValueError, KeyError, TypeError), AttributeError):
+        pass  # it is said below
+    problem = "it does not say what the team was evaluated with"
+    remedy = "Evaluate it again: flare evaluate --input PREDICTIONS."
+    raise RankingError(str(file), problem, remedy)
 
 
 def _means(results: Results) -> tuple[float | None, ...]:

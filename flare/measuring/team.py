@@ -15,10 +15,11 @@ from flare.challenge.cases import SUFFIXES
 from flare.challenge.rulebook import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError
+from flare.common.files import remove_tree
 from flare.common.text import printable
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
-from flare.measuring.cleanup import clean_up, remove_tree
+from flare.measuring.cleanup import clean_up
 from flare.measuring.container import COMMAND, ContainerRun, Limits, create_command
 from flare.measuring.engine import Engine
 from flare.measuring.host_load import Caches

@@ -7,9 +7,11 @@ import pytest
 
 from flare.challenge.rules import read_challenge
 from flare.common.errors import InputError
+from flare.evaluation.evaluate import evaluate
 from flare.measuring.measure import evaluate_team, team_table
 from flare.measuring.rescore import rescore
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
+from flare.results.metrics_json import write_metrics
 from tests.builders import ROOT, organ_boxes, run_flare, write_cases
 
 CASES = ("case_1", "case_2")
@@ -99,6 +101,73 @@ def test_a_team_without_kept_predictions_is_named_and_left(results, labels):
     )
     assert "stray" not in run.stdout
     assert (results / "baseline" / "metrics.json").read_bytes() == before
+
+
+def evaluated(results, labels, team, **options):
+    """A team that was only evaluated, as one that was downloaded."""
+    folder = results / team
+    write_cases(folder / "predictions", CASES[:1], labels=organ_boxes(shift=3))
+    (folder / "predictions" / "inputs.json").write_text("[]")
+    found = evaluate(folder / "predictions", labels, on_bad_case="worst", **options)
+    write_metrics(found, folder)
+    return folder
+
+
+@pytest.mark.parametrize("options", [{}, {"grid": "size", "decimals": 2}])
+def test_a_team_that_was_only_evaluated_is_scored_with_its_own_options(
+    results, labels, tmp_path, options
+):
+    folder = evaluated(results, labels, "baseline", **options)
+    before = metrics(results, "baseline")
+    told = before["evaluation"]["options"]
+
+    run = command(results, labels, "--challenge", lax(tmp_path))
+
+    assert (run.returncode, run.stderr) == (0, "")
+    after = metrics(results, "baseline")
+    assert before["case"]["nsd_liver"]["0"] < 1
+    assert after["case"]["nsd_liver"]["0"] == 1
+    assert after["case"]["dsc"] == before["case"]["dsc"]
+    assert after["evaluation"]["options"] == told
+    assert told == {
+        "on_bad_case": "worst",
+        **{name: str(value) for name, value in options.items()},
+    }
+    assert not (folder / "efficiency.csv").exists()
+
+
+def test_nothing_changes_for_a_team_that_is_evaluated_by_the_same_rules(
+    results, labels
+):
+    folder = evaluated(results, labels, "baseline")
+    before = (folder / "metrics.json").read_bytes()
+
+    assert command(results, labels).returncode == 0
+
+    assert (folder / "metrics.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"}],
+    ids=["none", "a list", "value", "name", "decimals"],
+)
+def test_options_that_no_evaluation_has_are_refused(results, labels, options):
+    folder = evaluated(results, labels, "baseline")
+    content = metrics(results, "baseline")
+    content["evaluation"]["options"] = options
+    (folder / "metrics.json").write_text(json.dumps(content))
+    before = (folder / "metrics.json").read_bytes()
+
+    run = command(results, labels)
+
+    assert run.returncode == 1
+    assert run.stderr.startswith("baseline: not scored: ")
+    assert run.stderr.endswith(
+        "/baseline/metrics.json: it does not say what the team was evaluated with."
+        " Evaluate it again: flare evaluate --input PREDICTIONS. [G06]\n"
+    )
+    assert (folder / "metrics.json").read_bytes() == before
 
 
 def test_a_team_that_cannot_be_scored_stops_no_other(results, labels):

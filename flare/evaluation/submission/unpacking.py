@@ -70,11 +70,8 @@ def unpack_zip(file: Path, folder: Path) -> str:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             _check_entries(entries, name)
+            size = check_room(entries, name, folder)
             files = [entry for entry in entries if not entry.is_dir()]
-            size = sum(entry.file_size for entry in files)
-            if size + SPARE_BYTES > shutil.disk_usage(folder).free:
-                problem = f"{name}: it has no room here ({size / 2**30:.1f} GiB)"
-                raise UploadError(problem, "Set TMPDIR to a folder with room.")
             for entry in files:
                 target = folder / entry.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,11 +87,27 @@ def unpack_zip(file: Path, folder: Path) -> str:
     return f"{name}: {len(files)} files, {size / 2**20:.0f} MB unpacked."
 
 
-def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
-    """Refuse what is not to be unpacked."""
+def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
+    """Refuse a zip file of too many files, or of more than the disk has room for.
+
+    Returns
+    -------
+    int
+        Bytes of all files as the zip tells them; zipfile never unpacks more.
+    """
     if len(entries) > MOST_ENTRIES:
         problem = f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}"
         raise UploadError(problem, "Zip the label maps alone, one for each case.")
+    size = sum(entry.file_size for entry in entries)
+    if size + SPARE_BYTES > shutil.disk_usage(folder).free:
+        problem = f"{name}: it has no room here ({size / 2**30:.1f} GiB)"
+        remedy = "Make room, or choose another disk with --output or TMPDIR."
+        raise UploadError(problem, remedy)
+    return size
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
+    """Refuse what is not to be unpacked."""
     counts = Counter(entry.filename for entry in entries)
     for what, remedy, found in (
         (

@@ -19,18 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import FlareError, OutputError
-from flare.common.files import write_whole
+from flare.common.files import remove_tree, write_whole
 from flare.common.text import listing, printable, safe, why
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import FILE_NAME
+from flare.results.team_folder import PREDICTIONS
 
 API = "https://grand-challenge.org/api/v1/"
 
 RECORD = "platform.json"
 """Says beside a team's metrics.json which evaluation it is of."""
 
-PREDICTIONS = "predictions.zip"
+UPLOAD = "predictions.zip"
+"""What a team has uploaded, which is unpacked beside it as the platform has done."""
 
 PAGE = 100
 """Evaluations that are asked for at a time."""
@@ -116,7 +120,7 @@ def download(
     api : str
         Address of the platform's API.
     has_predictions : bool
-        Whether what was uploaded is fetched as well.
+        Whether what was uploaded is fetched and unpacked as well.
     on_team : callable, optional
         Told of each team as it is done.
 
@@ -142,15 +146,20 @@ def download(
     if partial:
         problem = f"{listing(partial)}: the platform gives only the ranked values"
         raise PlatformError(problem, "The token has to be of an admin.")
-    refused = []
+    refused, packed = [], {}
     folders = _folders(evaluation.username for evaluation in chosen)
     for number, evaluation in enumerate(chosen, start=1):
         folder = output / folders[evaluation.username]
         with _told(api):
             is_new = _prepare(folder, evaluation, phase)
-            is_wanted = has_predictions and evaluation.predictions_url
-            if is_wanted and not _fetch(client, evaluation, token, folder):
-                refused.append(folder.name)
+            if has_predictions and evaluation.predictions_url:
+                if _fetch(client, evaluation, token, folder):
+                    try:
+                        _unpack(folder)
+                    except UploadError as error:
+                        packed[folder.name] = error
+                else:
+                    refused.append(folder.name)
             if is_new:
                 content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
                 write_whole(folder / FILE_NAME, f"{content}\n")
@@ -163,6 +172,10 @@ def download(
         problem = f"{listing(refused)}: the platform gives no token what was uploaded"
         remedy = f"Sign in with a browser: its address is in {RECORD} of each team."
         raise PlatformError(problem, remedy)
+    if packed:
+        first = next(iter(packed.values()))
+        problem = f"{listing(packed)}: {UPLOAD} is not unpacked: {first.finding}"
+        raise PlatformError(problem, f"Unpack it into {PREDICTIONS} yourself.")
     return len(chosen)
 
 
@@ -308,15 +321,17 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
         problem = f"{safe(folder / FILE_NAME)}: it is there, and not from the platform"
         raise PlatformError(problem, "Choose another folder with --output.")
     if old != record:
-        for name in (FILE_NAME, PREDICTIONS):
+        for name in (FILE_NAME, UPLOAD):
             (folder / name).unlink(missing_ok=True)
+        if old is not None:
+            remove_tree(folder / PREDICTIONS)
         write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
     return True
 
 
 def _fetch(client: Any, evaluation: Evaluation, token: str, folder: Path) -> bool:
     """Fetch what was uploaded, whole or not at all; whether the platform gives it."""
-    file = folder / PREDICTIONS
+    file = folder / UPLOAD
     if file.exists():
         return True
     url = evaluation.predictions_url
@@ -340,3 +355,18 @@ def _fetch(client: Any, evaluation: Evaluation, token: str, folder: Path) -> boo
     finally:
         part.unlink(missing_ok=True)
     return True
+
+
+def _unpack(folder: Path) -> None:
+    """Unpack what was uploaded as the platform has done, whole or not at all."""
+    target = folder / PREDICTIONS
+    if target.exists():
+        return
+    part = folder / f".{PREDICTIONS}.part"
+    remove_tree(part)  # of a download that was ended
+    part.mkdir()
+    try:
+        prepare_input(folder / UPLOAD, part)
+        part.replace(target)
+    finally:
+        remove_tree(part)

@@ -19,6 +19,7 @@ from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import FILE_NAME as JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
+from flare.evaluation.submission.unpacking import check_room
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
 """The platform drops what has this anywhere in its path."""
@@ -50,7 +51,8 @@ def prepare_input(source: Path, target: Path) -> None:
     Raises
     ------
     UploadError
-        If the platform would refuse the upload, or could not unpack it.
+        If the platform would refuse the upload, or could not unpack it, or it has no
+        room here.
     """
     socket = ZIP_SOCKET
     if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
@@ -84,6 +86,7 @@ def _extract(source: Path, target: Path) -> None:
     """Extract a zip file; every failure is worded as the platform would."""
     try:
         with zipfile.ZipFile(source) as archive:
+            check_room(archive.infolist(), safe(source), target)
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             for name, place in _places([entry.filename for entry in entries]):
                 if not _is_below(place):

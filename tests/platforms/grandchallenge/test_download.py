@@ -1,11 +1,13 @@
 """Results off the platform, whose API a server on this computer stands in for."""
 
+import io
 import json
 import os
 import shutil
 import ssl
 import subprocess
 import threading
+import zipfile
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,6 +30,15 @@ pytestmark = pytest.mark.slow
 PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 TOKEN = "df41b403eac8ca19"
 METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
+
+
+def zipped(**files):
+    """What a team uploads."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()
 
 
 def evaluation(number, username, *, rank=0, day=1, status="Succeeded", **changes):
@@ -303,7 +314,7 @@ def test_all_pages_are_read(platform, tmp_path):
 
 def test_a_second_download_goes_on_where_the_first_was(platform, tmp_path):
     """What is there stays, what is not is fetched, and what is newer replaces it."""
-    platform.files["/media/1.zip"] = b"PK one"
+    platform.files["/media/1.zip"] = zipped(one=b"1")
     url = f"{platform.url}/media/1.zip"
     platform.evaluations = [
         evaluation(1, "alice", rank=1, file=url),
@@ -343,7 +354,7 @@ def test_results_that_are_not_from_the_platform_are_left_alone(platform, tmp_pat
 
 
 def test_submissions_are_fetched_only_if_asked_for(platform, tmp_path):
-    platform.files["/media/1.zip"] = b"PK\x03\x04" * 100_000
+    platform.files["/media/1.zip"] = zipped(one=os.urandom(500_000))
     url = f"{platform.url}/media/1.zip"
     platform.evaluations = [evaluation(1, "alice", file=url), evaluation(2, "bob")]
 
@@ -359,7 +370,7 @@ def test_submissions_are_fetched_only_if_asked_for(platform, tmp_path):
 @pytest.mark.parametrize("how", ["address", "redirection"])
 def test_the_token_goes_to_the_platform_alone(platform, tmp_path, how):
     """A signed address at another host needs none, and would tell it to others."""
-    platform.files["/elsewhere/1.zip"] = b"PK"
+    content = platform.files["/elsewhere/1.zip"] = zipped(one=b"1")
     other = f"https://127.0.0.1:{platform.server_port}/elsewhere/1.zip?Signature=s"
     platform.files["/media/1.zip"] = other
     url = other if how == "address" else f"{platform.url}/media/1.zip"
@@ -367,10 +378,96 @@ def test_the_token_goes_to_the_platform_alone(platform, tmp_path, how):
 
     assert fetch(platform, tmp_path, "--predictions").returncode == 0
 
-    assert (tmp_path / "alice" / "predictions.zip").read_bytes() == b"PK"
+    assert (tmp_path / "alice" / "predictions.zip").read_bytes() == content
     assert ("/elsewhere/1.zip", "") in platform.requests
     record = (tmp_path / "alice" / "platform.json").read_text()
     assert "Signature" not in record
+
+
+def test_what_was_uploaded_is_unpacked_as_the_platform_does(platform, tmp_path):
+    """The folder that all share and macOS's files are gone; no archive is opened."""
+    files = {"mine/a.nii.gz": b"A", "mine/b/b.zip": b"B", "__MACOSX/._a": b"C"}
+    platform.files["/media/1.zip"] = zipped(**files)
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+    (tmp_path / "alice" / ".predictions.part" / "left").mkdir(parents=True)
+
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+
+    team = tmp_path / "alice"
+    assert names(team / "predictions") == ["a.nii.gz", "b", "b/b.zip", "inputs.json"]
+    assert (team / "predictions" / "a.nii.gz").read_bytes() == b"A"
+    assert names(team)[:2] == ["metrics.json", "platform.json"]
+    assert not (team / ".predictions.part").exists()
+
+
+def names(folder):
+    """Everything in a folder."""
+    found = (path.relative_to(folder) for path in folder.rglob("*"))
+    return sorted(path.as_posix() for path in found)
+
+
+def test_a_newer_upload_takes_the_place_of_the_one_that_was_unpacked(
+    platform, tmp_path
+):
+    platform.files["/media/1.zip"] = zipped(**{"a.nii.gz": b"A", "old.nii.gz": b"O"})
+    platform.files["/media/2.zip"] = zipped(**{"a.nii.gz": b"B", "new.nii.gz": b"N"})
+    uploads = [f"{platform.url}/media/{number}.zip" for number in (1, 2)]
+    platform.evaluations = [evaluation(1, "alice", file=uploads[0])]
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+    (tmp_path / "alice" / "predictions" / "a.nii.gz").write_bytes(b"edited")
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+    kept = tmp_path / "alice" / "predictions"
+    assert (kept / "a.nii.gz").read_bytes() == b"edited"
+    platform.evaluations += [evaluation(2, "alice", day=2, file=uploads[1])]
+
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+
+    assert names(kept) == ["a.nii.gz", "inputs.json", "new.nii.gz"]
+    assert (kept / "a.nii.gz").read_bytes() == b"B"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(
+            zipped(**{"../../x": b"1", "a": b"2"}),
+            'the participant would read "Zip file contains invalid paths"',
+            id="path",
+        ),
+        pytest.param(
+            zipped(a=b"1")[:-9],
+            'the participant would read "Input zip file could not be extracted"',
+            id="damaged",
+        ),
+        pytest.param(
+            b"case,dsc", "the platform takes a zip file, and this is none", id="table"
+        ),
+    ],
+)
+def test_an_upload_that_cannot_be_unpacked_stays_packed(
+    platform, tmp_path, content, reason
+):
+    """The results of all teams are written, and nothing lies outside of the folder."""
+    platform.files["/media/1.zip"] = content
+    platform.files["/media/2.zip"] = zipped(b=b"2")
+    platform.evaluations = [
+        evaluation(1, "alice", file=f"{platform.url}/media/1.zip"),
+        evaluation(2, "bob", file=f"{platform.url}/media/2.zip"),
+    ]
+    output = tmp_path / "results"
+
+    line = error_of(fetch(platform, output, "--predictions"))
+
+    assert line.startswith("alice: predictions.zip is not unpacked: ")
+    assert line.endswith(
+        f"/alice/predictions.zip: {reason}. Unpack it into predictions yourself. [H09]"
+    )
+    assert numbers(output) == {"alice": 1, "bob": 2}
+    alice = ["metrics.json", "platform.json", "predictions.zip"]
+    assert names(output / "alice") == alice
+    assert names(tmp_path) == ["results", *(f"results/{n}" for n in names(output))]
+    assert names(output / "bob" / "predictions") == ["b", "inputs.json"]
 
 
 @pytest.mark.parametrize("status", [401, 403])

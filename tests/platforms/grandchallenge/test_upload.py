@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from flare.evaluation.errors import UploadError
+from flare.evaluation.submission import unpacking
+from flare.evaluation.submission.unpacking import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from tests.builders.jobs import job, write_jobs
 
@@ -351,3 +353,41 @@ def test_a_file_that_does_not_begin_as_a_zip_is_refused(tmp_path, change):
 
     with pytest.raises(UploadError, match="the platform takes a zip file"):
         unpacked(file, tmp_path)
+
+
+# --- Room -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unpack", [prepare_input, unpack_zip])
+def test_a_zip_that_tells_more_than_the_disk_has_is_not_begun(tmp_path, unpack):
+    """Of 70,000 files, each says that it has 4 GiB: 273 TiB, from a zip of some MB."""
+    file, target = tmp_path / "bomb.zip", tmp_path / "target"
+    write_zip(file, [str(number) for number in range(70_000)], b"")
+    content = bytearray(file.read_bytes())
+    place = content.find(DIRECTORY)
+    while place >= 0:
+        struct.pack_into("<I", content, place + 24, 2**32 - 2)
+        place = content.find(DIRECTORY, place + 4)
+    file.write_bytes(content)
+    target.mkdir()
+
+    with pytest.raises(UploadError) as caught:
+        unpack(file, target)
+
+    assert str(caught.value).endswith(
+        ": it has no room here (280000.0 GiB). Make room, or choose another disk"
+        " with --output or TMPDIR. [H06]"
+    )
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("unpack", [prepare_input, unpack_zip])
+def test_a_zip_of_too_many_files_is_not_begun(tmp_path, monkeypatch, unpack):
+    monkeypatch.setattr(unpacking, "MOST_ENTRIES", 5)
+    file, target = write_zip(tmp_path / "a.zip", "abcdef"), tmp_path / "target"
+    target.mkdir()
+
+    with pytest.raises(UploadError, match="it has 6 entries, at most 5"):
+        unpack(file, target)
+
+    assert list(target.iterdir()) == []
