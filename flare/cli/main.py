@@ -388,8 +388,8 @@ def _add_rank_command(commands: argparse._SubParsersAction[_Parser]) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help="Write ranking.csv, case_ranks.csv, ranking.json, ranking.md, ranking.tex,"
-        " methods.txt and sheets/TEAM.md into this folder.",
+        help="Write ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,"
+        " ranking.tex, report.txt, methods.txt and sheets/TEAM.md into this folder.",
     )
     command.add_argument(
         "--metrics",

@@ -130,7 +130,8 @@ def test_messages_name_the_program_as_it_was_called():
 def test_the_help_of_rank_says_which_files_are_written():
     text = " ".join(run_flare("rank", "-h").stdout.split())
 
-    assert "ranking.csv, case_ranks.csv, ranking.json, ranking.md" in text
+    files = "ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,"
+    assert f"{files} ranking.tex, report.txt, methods.txt and sheets/TEAM.md" in text
 
 
 # --- Pictures ---------------------------------------------------------------------
