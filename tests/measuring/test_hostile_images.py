@@ -103,7 +103,12 @@ def test_a_list_of_jobs_means_nothing(attack, tmp_path):
 
 def test_folders_deeper_than_python_can_go(attack, tmp_path):
     """Neither is a file that lies at their end the prediction."""
-    script = f"{IN_OUTPUTS}\nfor n in $(seq 1500); do mkdir d; cd d; done"
+    hundred = (
+        "d/" * 100
+    )  # at once: 1,500 programs would take their time on a busy computer
+    script = (
+        f"{IN_OUTPUTS}\nfor n in $(seq 15); do mkdir -p {hundred}; cd {hundred}; done"
+    )
     empty = save_team(tmp_path, "empty", f"{PREDICT}\n{script}")
     full = save_team(tmp_path, "full", f"{script}\necho x > validation_001.nii.gz")
 

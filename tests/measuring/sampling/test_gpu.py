@@ -18,7 +18,7 @@ from tests.conftest import need_tool
 
 READ = """
 import dataclasses, json, sys
-from flare.common.errors import DeviceError
+from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.gpu import open_gpu
 try:
     with open_gpu(sys.argv[1]) as gpu:
