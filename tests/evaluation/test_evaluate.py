@@ -1196,7 +1196,7 @@ def noisy(*arguments):
     warnings.warn("a warning")
     return check(*arguments)
 flare.evaluation.evaluate.check_headers = noisy
-sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
     run = subprocess.run(
@@ -1216,7 +1216,7 @@ import sys, flare.cli.main, flare.evaluation.evaluate
 def broken(*arguments):
     raise KeyError("a bug")
 flare.evaluation.evaluate.check_headers = broken
-sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
     run = subprocess.run(
@@ -1238,7 +1238,7 @@ import sys, flare.cli.main, flare.evaluation.scoring.pool
 def hungry(*arguments):
     raise MemoryError
 flare.evaluation.scoring.pool.score_case = hungry
-sys.exit(flare.cli.main(["evaluate", "--input", {str(predictions)!r}, "--output",
+sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}, "--workers", "2"]))
 """
     run = subprocess.run(

@@ -26,7 +26,7 @@ def score_case(pair, challenge):
     {body}
     return real(pair, challenge)
 flare.evaluation.scoring.pool.score_case = score_case
-sys.exit(flare.cli.main(["evaluate", *sys.argv[1:]]))
+sys.exit(flare.cli.main.main(["evaluate", *sys.argv[1:]]))
 """
 
 
