@@ -270,6 +270,7 @@ def run_measure(arguments: argparse.Namespace) -> None:
     from flare.measuring.archive.reading import read_archive
     from flare.measuring.cases import check_cases, find_archives, find_cases
     from flare.measuring.engine import Engine
+    from flare.measuring.errors import LoadError
     from flare.measuring.host_load import choose_caches
     from flare.measuring.measure import (
         Failures,
@@ -365,6 +366,13 @@ def run_measure(arguments: argparse.Namespace) -> None:
             )
     for team, error in failed:
         _log.info("%s: not measured to the end: %s", team, error)
+    not_loaded = [
+        replace(archive, problems=(error,))
+        for archive in good
+        for team, error in failed
+        if team == archive.team and isinstance(error, LoadError)
+    ]
+    write_refused(not_loaded, results)
     problems: list[FlareError] = [a.problems[0] for a in archives if a.problems]
     problems += [error for _, error in failed]
     line = str(problems[0]) if problems else ""

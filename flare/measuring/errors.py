@@ -12,6 +12,10 @@ class ArchiveError(FileError):
     remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
 
 
+class LoadError(ArchiveError):
+    """An engine cannot load what a team's archive holds."""
+
+
 class DeviceError(HostError):
     """The GPU cannot be used, or read."""
 

@@ -22,7 +22,7 @@ from flare.measuring.container import COMMAND, ContainerRun, Limits, run_contain
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.engine import Engine
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import LoadError
 from flare.measuring.host_load import Caches
 from flare.measuring.lock import FolderLock
 from flare.measuring.outputs import take_out
@@ -246,14 +246,17 @@ def load_image(archive: Archive, engine: Engine, tag: str) -> str:
 
     Raises
     ------
-    ArchiveError
+    LoadError
         If the engine refuses it.
+    EngineError
+        If the engine does not answer any more.
     """
     try:
         return engine.load(archive, tag)
     except EngineError as error:
+        engine.describe()
         problem = f"the engine cannot load it ({error.finding})"
-        raise ArchiveError(archive.path.name, problem) from error
+        raise LoadError(archive.path.name, problem) from error
 
 
 def _check_disk(archive: Archive, engine: Engine) -> None:

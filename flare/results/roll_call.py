@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class Refusal:
     team: str
     file: str
     reason: str
+    archive_sha256: str = ""
+    """Of what was sent, if it was an archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,12 +226,19 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
         cells = {key: cell_text(cell) for key, cell in row.items()}
         reason = cells.get("problem") or cells.get("reason") or "no reason is given"
         name = cells.get("archive") or cells.get("file") or "what it has sent"
-        found.append(Refusal(team=cells["team"], file=name, reason=reason))
+        sha256 = cells.get("archive_sha256") or ""
+        found.append(
+            Refusal(team=cells["team"], file=name, reason=reason, archive_sha256=sha256)
+        )
     return tuple(sorted(found, key=lambda f: (f.team, f.file, f.reason)))
 
 
-def read_archives(results: Path) -> tuple[tuple[str, ...], tuple[Replacement, ...]]:
+def read_archives(
+    results: Path, refused: Sequence[Refusal] = ()
+) -> tuple[tuple[str, ...], tuple[Replacement, ...]]:
     """Teams whose archives were accepted, and those that have replaced another one.
+
+    An archive that was accepted, and that the engine could not load, was refused.
 
     Raises
     ------
@@ -245,4 +254,7 @@ def read_archives(results: Path) -> tuple[tuple[str, ...], tuple[Replacement, ..
         for number, entry in enumerate(entries)
         if entry.team in {before.team for before in entries[:number]}
     ]
-    return tuple(sorted({entry.team for entry in entries})), tuple(replaced)
+    last = {entry.team: entry.archive_sha256 for entry in entries}
+    not_loaded = {found.archive_sha256 for found in refused}
+    accepted = sorted(team for team, sha256 in last.items() if sha256 not in not_loaded)
+    return tuple(accepted), tuple(replaced)

@@ -120,14 +120,15 @@ def read_folders(
         If a file is missing, cannot be read, or contradicts another one.
     """
     _check_parent(path)
-    accepted, replaced = read_archives(path)
+    refused = read_refused(path)
+    accepted, replaced = read_archives(path, refused)
     folders, strays, unscored = [], [], []
     for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
         if (folder / FILE_NAME).exists():
             folders.append(folder)
         elif folder.name in accepted or _is_measured(folder):
             unscored.append(folder)
-        else:
+        elif folder.name not in {found.team for found in refused}:
             strays.append(folder.name)
     names = {folder.name for folder in (*folders, *unscored)}
     unscored += [path / team for team in accepted if team not in names]
@@ -194,7 +195,7 @@ def read_folders(
             found = ", ".join(f"{team} {value}" for team, value in by_team.items())
             notes.append(f"Teams were measured with different {name}: {safe(found)}")
     roll = RollCall(
-        refused=read_refused(path),
+        refused=refused,
         replaced=replaced,
         waiting=waiting,
         unfinished=tuple(unfinished),

@@ -143,6 +143,15 @@ def test_an_image_that_no_engine_loads_is_its_team_s_fault(make_engine, archive)
     assert "bad capability" in str(caught.value)
 
 
+def test_an_engine_that_ends_while_it_loads_is_no_team_s_fault(make_engine, archive):
+    """It says nothing of itself any more."""
+    load = "sys.stdin.buffer.read(); sys.exit('EOF')"
+    engine = make_engine(loading(load=load).replace("ServerVersion", "Nothing"))
+
+    with pytest.raises(EngineError, match="no engine answers"):
+        load_image(archive, engine, "ours:latest")
+
+
 def test_loading_has_an_end(make_engine, archive, monkeypatch):
     monkeypatch.setattr(engine_module, "LOAD_S", 0.5)
     engine = make_engine(loading(load="time.sleep(600)"))

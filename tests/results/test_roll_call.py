@@ -55,6 +55,30 @@ def test_a_refused_team_is_told_of_everywhere(results, tmp_path):
     assert found["interim"] is None
 
 
+def test_a_team_whose_image_the_engine_could_not_load_is_not_waited_for(
+    results, tmp_path
+):
+    """Its archive is in the ledger, and its folder is there, but empty."""
+    (results / "ledger.csv").write_text(
+        f"{LEDGER}x,5,,2026-01-01,\na,1,,2026-01-01,\nlate,7,,2026-01-01,\n"
+    )
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\n"
+        "x,x.tar.gz,5,the engine cannot load it. [F15]\n"
+        "late,late.tar.gz,6,it is no image. [F15]\n"
+    )
+    (results / "x").mkdir()
+
+    text, found, _ = rank(results, tmp_path)
+
+    assert "  x: x.tar.gz was refused, and the team is not ranked: the engine" in text
+    roll = found["roll_call"]
+    assert [f["team"] for f in roll["refused"]] == ["late", "x"]
+    # The last archive that it has sent is another one, which can still be measured.
+    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
+    assert roll["ignored"] == []
+
+
 def test_a_replaced_archive_is_told_of_with_its_reason(results, tmp_path):
     (results / "ledger.csv").write_text(
         f"{LEDGER}a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n"
