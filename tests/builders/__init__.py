@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+
+from tests.builders.warm import PROGRAMS, run_warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -195,6 +198,10 @@ def read_metrics(output):
 
 def run_flare(*arguments, **options):
     """Run a command of the program; its streams come back as text."""
+    if options.keys() <= {"cwd", "env"} and _is_plain(options.get("env")):
+        run = run_warm(("-m", "flare"), [*map(str, arguments)], **options)
+        run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
+        return run
     return subprocess.run(
         [sys.executable, "-m", "flare", *map(str, arguments)],
         **{"cwd": ROOT, "capture_output": True, "text": True, "check": False} | options,
@@ -203,6 +210,8 @@ def run_flare(*arguments, **options):
 
 def run_program(*arguments, program=("evaluate.py",), env=None):
     """Run a program of the project; its streams come back as bytes."""
+    if program in PROGRAMS and _is_plain(env):
+        return run_warm(program, [*map(str, arguments)], env=env)
     return subprocess.run(
         [sys.executable, *program, *map(str, arguments)],
         cwd=ROOT,
@@ -211,3 +220,9 @@ def run_program(*arguments, program=("evaluate.py",), env=None):
         timeout=120,
         check=False,
     )
+
+
+def _is_plain(environment):
+    """Whether Python itself starts by it as it does by that of the tests."""
+    names = {n for n in (environment or {}) if n.startswith(("PYTHON", "LC_", "LANG"))}
+    return all(environment[name] == os.environ.get(name) for name in names)

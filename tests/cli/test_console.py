@@ -246,7 +246,11 @@ def test_no_progress_is_wider_than_the_terminal(columns, team):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", DRAW, team], cwd=ROOT, stdout=slave, stderr=slave
+        [sys.executable, "-c", DRAW, team],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if k != "COLUMNS"},
+        stdout=slave,
+        stderr=slave,
     )
     assert process.wait(60) == 0
     os.close(slave)

@@ -1,0 +1,159 @@
+"""Runs the program in copies of a process that has imported what it needs.
+
+To start Python and import NumPy takes longer than what most tests look at. Everything
+else is as in a new process: arguments, environment, streams, signals, exit status.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TextIO
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
+"""What can be run, and the function of flare.cli.main that it calls."""
+
+IMPORTED = (
+    *("flare.evaluation.check", "flare.ranking.rank", "flare.reports.ranking.files"),
+    *("flare.evaluation.scoring.pool", "flare.platforms.grandchallenge.leaderboard"),
+)
+"""The command line is not among them: it may read the environment when imported."""
+
+_servers: dict[int, socket.socket] = {}
+
+
+def run_warm(
+    program: tuple[str, ...],
+    arguments: list[str],
+    *,
+    cwd: Path = ROOT,
+    env: dict[str, str] | None = None,
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end; its streams come back as bytes."""
+    server = _server()
+    environment = dict(os.environ if env is None else env)
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        asked = json.dumps([program, arguments, str(cwd), environment])
+        with tempfile.TemporaryFile() as request:
+            request.write(asked.encode("utf-8", "surrogateescape"))
+            request.seek(0)
+            files = [f.fileno() for f in (request, nothing, out, err)]
+            socket.send_fds(server, [b"run"], files)
+            pid = int(server.recv(32))
+        server.settimeout(timeout)
+        try:
+            status = int(server.recv(32))
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            server.settimeout(None)
+            server.recv(32)
+            raise subprocess.TimeoutExpired(arguments, timeout) from None
+        finally:
+            server.settimeout(None)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(
+            [sys.executable, *program, *arguments], status, out.read(), err.read()
+        )
+
+
+def _server() -> socket.socket:
+    """The process that is copied; each process of the tests has one."""
+    if os.getpid() not in _servers:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.builders.warm", str(theirs.fileno())],
+            cwd=ROOT,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        _servers[os.getpid()] = ours
+        atexit.register(_end, os.getpid(), ours, process)
+    return _servers[os.getpid()]
+
+
+def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """End the server, which ends when nobody can ask it any more."""
+    if os.getpid() == owner:
+        server.close()
+        process.wait(10)
+
+
+def _serve(number: int) -> None:
+    """Run programs, one after the other, until nobody asks any more."""
+    server = socket.socket(fileno=number)
+    for name in IMPORTED:
+        importlib.import_module(name)
+    while True:
+        message, files, _, _ = socket.recv_fds(server, 16, 4)
+        if not message:
+            return
+        pid = os.fork()
+        if not pid:
+            server.close()
+            _become(files)
+        for file in files:
+            os.close(file)
+        server.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        server.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(files: list[int]) -> None:
+    """Be the program that was asked for; never come back."""
+    status = 1
+    try:
+        with os.fdopen(files[0], "rb") as request:
+            text = request.read().decode("utf-8", "surrogateescape")
+        program, arguments, cwd, environment = json.loads(text)
+        for target, file in enumerate(files[1:]):
+            os.dup2(file, target)
+            os.close(file)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.stdin, sys.stdout, sys.stderr = map(_reopened, range(3))
+        sys.argv = [program[-1], *arguments]
+        main = importlib.import_module("flare.cli.main")
+        status = getattr(main, PROGRAMS[tuple(program)])()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001  as Python does
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = status or 120
+    os._exit(status)
+
+
+def _reopened(number: int) -> TextIO:
+    """A standard stream as Python opens it."""
+    stream = (sys.stdin, sys.stdout, sys.stderr)[number]
+    raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
+    buffered = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+    return io.TextIOWrapper(
+        buffered, stream.encoding, stream.errors, line_buffering=number == 2
+    )
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))
