@@ -29,6 +29,17 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(items):
+    """Let one process run all tests of Docker in a file, which share its images.
+
+    All tests of the evaluation's image share one.
+    """
+    for item in items:
+        if item.get_closest_marker("docker"):
+            group = "image" if "image" in item.fixturenames else item.path.name
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say how many tests of each marker really ran."""
     ran = collections.Counter(
