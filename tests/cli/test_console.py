@@ -237,6 +237,7 @@ for number in (1, 2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [12, 30, 46, 60, 80, 200])
 @pytest.mark.parametrize(
     "team", ["a", "a_team_with_quite_a_long_name", "\u7532\u4e59" * 20]

@@ -339,6 +339,7 @@ def test_a_damaged_reference(predictions, ground_truth):
 # --- On other computers -----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_runs_where_posix_modules_are_missing(predictions, images):
     """As on Windows; workers are started anew there, not forked."""
     code = (
@@ -388,6 +389,7 @@ def wheel(tmp_path_factory):
     return file
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_no_label_map(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -402,6 +404,7 @@ def test_the_wheel_holds_no_label_map(wheel):
     }
 
 
+@pytest.mark.slow
 def test_the_installed_wheel_checks_a_submission(wheel, predictions, tmp_path):
     """In a new environment that borrows the libraries of this one."""
     venv.create(tmp_path / "venv", with_pip=False)

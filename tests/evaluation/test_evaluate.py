@@ -1149,6 +1149,7 @@ def test_environment_variables_stand_in_for_arguments(
         assert text in run.stderr
 
 
+@pytest.mark.slow
 def test_the_program_has_three_names_and_a_version():
     commit = source_commit()
     text = f"flare {flare.__version__}"
@@ -1259,6 +1260,7 @@ def environment(request):
     return variables | ({"PYTHONUNBUFFERED": "1"} if request.param[0] == "u" else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
 @pytest.mark.parametrize("is_good", [True, False])
 @pytest.mark.parametrize("workers", [1, 2])
@@ -1364,6 +1366,7 @@ def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reader_who_leaves_early_does_no_harm(
     predictions, ground_truth, output, workers, environment

@@ -32,6 +32,7 @@ def test_generated_cases_are_work_for_every_organ(cases):
         assert 0 < organ.nsd < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", ["simpleitk", "surface-distance", "monai"])
 def test_a_peer_goes_through_all_cases(cases, peer):
     if peer == "monai":

@@ -359,6 +359,7 @@ def test_scripts_install_files_with_hashes_once(script, installed, tmp_path):
     assert [line.split(" install ")[1] for line in calls] == installed
 
 
+@pytest.mark.slow
 def test_pip_refuses_a_file_with_another_hash(tmp_path):
     """Nothing is installed; the message is pip's."""
     checkout = tmp_path / "checkout"

@@ -324,6 +324,7 @@ def test_missing_results(tmp_path, missing, expected):
         rank_teams(table, Rules(metrics=(DSC,), missing=MissingRule.REFUSE))
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_the_names_of_teams_change_nothing(tmp_path):
     chance = random.Random(1)
     rows = [

@@ -103,6 +103,7 @@ def test_a_case_that_kills_its_worker_is_named(start, death, tmp_path):
     assert list((tmp_path / "output").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
     """As the kernel does when memory is short: one of two real workers, by kill -9."""
     go_on = tmp_path / "go on"
@@ -119,6 +120,7 @@ def test_a_worker_that_is_killed_from_outside_does_no_harm(start, tmp_path):
     assert session_of(run) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sign", "status", "line"),
     [
@@ -159,6 +161,7 @@ def test_no_worker_misses_a_signal_while_it_is_set_up(start):
     assert sorted(words) == 2 * [("", "True")] + 4 * [("scoring ", "False")]
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(start):
     run = start("time.sleep(30)")
     wait_until(lambda: len(session_of(run)) == 2)

@@ -446,6 +446,7 @@ def test_bad_references_are_the_organisers_fault(make_folder, names, problem):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("depth", "name", "text"),
     [

@@ -546,6 +546,7 @@ def test_small_files_by_the_thousand_are_not_kept(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_many_removed_files_take_no_time(tmp_path):
     """Twenty thousand links, and as many removals, are gone through once."""
     links = {f"d{n}/l": "-> x" for n in range(20_000)}

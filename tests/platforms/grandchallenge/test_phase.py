@@ -285,6 +285,7 @@ def test_a_file_that_is_not_there(tmp_path):
         read_phase(tmp_path / "none.json", "mine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_decimals", [False, True])
 def test_a_terminal_is_told_of_decimals_and_a_file_is_not(tmp_path, has_decimals):
     """What is printed to a file is JSON and nothing else."""

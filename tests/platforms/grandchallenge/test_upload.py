@@ -358,6 +358,7 @@ def test_a_file_that_does_not_begin_as_a_zip_is_refused(tmp_path, change):
 # --- Room -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unpack", [prepare_input, unpack_zip])
 def test_a_zip_that_tells_more_than_the_disk_has_is_not_begun(tmp_path, unpack):
     """Of 70,000 files, each says that it has 4 GiB: 273 TiB, from a zip of some MB."""

@@ -82,6 +82,7 @@ def test_the_interval_leaves_out_a_fortieth_at_either_end():
     assert (spread.lowest, spread.highest) == (1, 2)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_sure_a_rank_is(tmp_path):
     file = write_table(tmp_path / "results.csv", ROWS)
     command = ["rank", file, "--metrics", "dsc", "--output", tmp_path / "out"]

@@ -29,6 +29,7 @@ def naive_sums(values, teams, cases, ties, missing):
     return sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("ties", Ties)
 def test_withdrawals_equal_brute_force(seed, ties):
