@@ -24,3 +24,14 @@ def case_name(path: Path) -> str | None:
         if path.name.lower().endswith(suffix):
             return path.name[: -len(suffix)]
     return None
+
+
+def case_of(name: str) -> str:
+    """The case that is meant by the name of a label map, or by its own name.
+
+    Examples
+    --------
+    >>> case_of("validation_001.nii.gz"), case_of("validation_001")
+    ('validation_001', 'validation_001')
+    """
+    return case_name(Path(name)) or name

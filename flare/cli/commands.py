@@ -47,7 +47,8 @@ from flare.evaluation.evaluate import (
     has_label_maps,
     references_table,
 )
-from flare.results.metrics_json import prepare_output, results_table, write_metrics
+from flare.results.metrics_json import prepare_output, write_metrics
+from flare.results.scores_table import results_table
 
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive

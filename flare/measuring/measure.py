@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import logging
 import re
@@ -13,18 +12,24 @@ from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, OutputError
-from flare.common.files import csv_text, write_whole
-from flare.common.text import aligned, cell_text, listing, nearest, safe, why
+from flare.common.text import aligned, listing, nearest, safe, why
 from flare.evaluation.evaluate import evaluate
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
 from flare.measuring.engine import Engine
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.team import Options, Session
-from flare.results.efficiency_csv import FILE_NAME, RunStatus, means, read_records
+from flare.results import refused_csv
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    RunStatus,
+    means,
+    read_records,
+)
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import write_metrics
-from flare.results.roll_call import REFUSED, TOLD
+from flare.results.refused_csv import Refusal
+from flare.results.roll_call import TOLD
 from flare.results.scores import Results
 from flare.results.team_folder import PREDICTIONS
 
@@ -218,7 +223,7 @@ def evaluate_team(
     Whatever the container has failed on scores 0, with its status as the reason. What
     was measured is kept.
     """
-    records = read_records(folder / FILE_NAME)
+    records = read_records(folder / EFFICIENCY_CSV)
     (folder / PREDICTIONS).mkdir(exist_ok=True)
     reasons = {
         name: f"{record.status.value}: {record.message}"
@@ -250,7 +255,7 @@ def evaluate_team(
 def count_done(folder: Path) -> int:
     """Cases of a team that need not be run again; 0 if that cannot be read."""
     try:
-        records = read_records(folder / FILE_NAME).values()
+        records = read_records(folder / EFFICIENCY_CSV).values()
     except MeasurementError:
         return 0
     return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
@@ -268,7 +273,7 @@ def team_table(folder: Path, team: str, results: Results | None = None) -> str:
     results : Results, optional
         Its scores, if it was scored.
     """
-    records = read_records(folder / FILE_NAME)
+    records = read_records(folder / EFFICIENCY_CSV)
     counts = {
         status.value: sum(record.status is status for record in records.values())
         for status in RunStatus
@@ -336,28 +341,14 @@ def write_refused(archives: Sequence[Archive], results: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    file = results / REFUSED
-    teams = {archive.team for archive in archives}
-    rows = [row for row in _refused_rows(file) if row[0] not in teams]
-    rows += [
-        [archive.team, archive.path.name, archive.sha256, str(problem)]
+    refusals = [
+        Refusal(
+            team=archive.team,
+            file=archive.path.name,
+            archive_sha256=archive.sha256,
+            reason=str(problem),
+        )
         for archive in archives
         for problem in archive.problems
     ]
-    if rows or file.exists():
-        write_whole(file, csv_text(_REFUSED_COLUMNS, sorted(rows)))
-
-
-_REFUSED_COLUMNS = ("team", "archive", "archive_sha256", "problem")
-
-
-def _refused_rows(file: Path) -> list[list[str]]:
-    """What was refused before; nothing if that was not written by this program."""
-    try:
-        with file.open(encoding="utf-8", newline="") as content:
-            rows = list(csv.reader(content))
-    except (OSError, ValueError, csv.Error):
-        return []
-    if not rows or tuple(rows[0]) != _REFUSED_COLUMNS:
-        return []
-    return [list(map(cell_text, row)) for row in rows[1:] if len(row) == len(rows[0])]
+    refused_csv.write_refused(results, refusals, {a.team for a in archives})

@@ -5,7 +5,6 @@ Nothing is run: neither archives nor an engine are needed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,15 +17,16 @@ from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
 from flare.measuring.lock import FolderLock
 from flare.measuring.measure import Failures, evaluate_team, zeros_lines
-from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY
 from flare.results.errors import RankingError
-from flare.results.measurement_json import RECORD
-from flare.results.metrics_json import FILE_NAME, write_metrics
+from flare.results.metrics_json import (
+    MEANS,
+    METRICS_JSON,
+    read_means,
+    read_options,
+    write_metrics,
+)
 from flare.results.scores import Results, statistics
-from flare.results.team_folder import PREDICTIONS
-
-MEANS = ("dsc", "nsd")
-"""Means that are told before and after."""
+from flare.results.team_folder import PREDICTIONS, is_measured
 
 _VALUES: Mapping[str, Collection[str]] = {
     "on_bad_case": ("worst",),
@@ -93,11 +93,10 @@ def rescore(
     for folder in sorted(
         p for p in results.iterdir() if p.is_dir() and p.name[0] != "."
     ):
-        is_measured = any((folder / name).exists() for name in (EFFICIENCY, RECORD))
-        before = _means_before(folder / FILE_NAME)
-        is_evaluated = (folder / FILE_NAME).exists()
-        if is_measured or (is_evaluated and (folder / PREDICTIONS).is_dir()):
-            score = evaluate_team if is_measured else _evaluate_again
+        before = read_means(folder / METRICS_JSON)
+        is_evaluated = (folder / METRICS_JSON).exists()
+        if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
+            score = evaluate_team if is_measured(folder) else _evaluate_again
             arguments = (folder, ground_truth, challenge, workers)
             found = _rescore_team(folder, before, partial(score, *arguments))
         elif is_evaluated:
@@ -139,7 +138,7 @@ def _evaluate_again(
         ground_truth,
         challenge=challenge,
         workers=workers,
-        **_options(folder / FILE_NAME),
+        **_options(folder / METRICS_JSON),
     )
     write_metrics(results, folder)
     return results
@@ -148,10 +147,10 @@ def _evaluate_again(
 def _options(file: Path) -> dict[str, Any]:
     """The options that a team was evaluated with, as arguments of `evaluate`."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))["evaluation"]["options"]
+        found = read_options(file)
         if all(value in _VALUES[name] for name, value in found.items()):
             return {k: int(v) if k == "decimals" else v for k, v in found.items()}
-    except (*(OSError, ValueError, KeyError, TypeError), AttributeError):
+    except (KeyError, TypeError, AttributeError):
         pass  # it is said below
     problem = "it does not say what the team was evaluated with"
     remedy = "Evaluate it again: flare evaluate --input PREDICTIONS."
@@ -161,15 +160,6 @@ def _options(file: Path) -> dict[str, Any]:
 def _means(results: Results) -> tuple[float | None, ...]:
     """The mean DSC and NSD of a team."""
     return tuple(statistics(results.metrics[name])["mean"] for name in MEANS)
-
-
-def _means_before(file: Path) -> tuple[float | None, ...]:
-    """Those that metrics.json has; whatever is wrong with it, it is written anew."""
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))["aggregates"]
-        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return (None,) * len(MEANS)
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:

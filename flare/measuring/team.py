@@ -16,6 +16,7 @@ from flare.challenge.rulebook import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError
 from flare.common.files import remove_tree
+from flare.common.host import describe_host
 from flare.common.text import printable
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import Case
@@ -29,17 +30,16 @@ from flare.measuring.record import counted_run, record_of
 from flare.measuring.sampling.gpu import NvmlSource
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
-    FILE_NAME,
+    EFFICIENCY_CSV,
     CaseRecord,
     RunStatus,
     read_records,
     write_records,
 )
-from flare.results.ledger import FILE_NAME as LEDGER
-from flare.results.ledger import Entry, find_earlier, register
-from flare.results.measurement_json import RECORD, Record, describe_host
-from flare.results.team_folder import PREDICTIONS, TRACES
-from flare.results.traces_csv import write_trace
+from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
+from flare.results.measurement_json import MEASUREMENT_JSON, MeasurementLog
+from flare.results.team_folder import PREDICTIONS
+from flare.results.traces_csv import TRACES, write_trace
 
 LOGS = "logs"
 REJECTED = "rejected"
@@ -108,16 +108,18 @@ class Session:
         self._lock = FolderLock(self._folder)
         try:
             clean_up(engine, self._folder)
-            ledger = results / LEDGER
+            ledger = results / LEDGER_CSV
             with FolderLock(results):
                 if _put_aside(ledger, entry):
                     self._lock.close()
                     self._lock = FolderLock(self._folder)
                 # Earlier versions took the challenge's file byte by byte.
                 former = {"challenge_sha256": challenge.checksum}
-                self._record = Record(self._folder / RECORD, self._settings(), former)
+                self._log = MeasurementLog(
+                    self._folder / MEASUREMENT_JSON, self._settings(), former
+                )
                 register(ledger, entry)
-            self._records = read_records(self._folder / FILE_NAME)
+            self._records = read_records(self._folder / EFFICIENCY_CSV)
         except BaseException:
             self._lock.close()
             raise
@@ -264,7 +266,7 @@ class Session:
     def _keep(self, record: CaseRecord) -> None:
         """Write the row of a case."""
         self._records[record.case] = record
-        write_records(self._records.values(), self._folder / FILE_NAME)
+        write_records(self._records.values(), self._folder / EFFICIENCY_CSV)
 
     def _rerun_note(self, case: Case) -> str:
         """Why a case is run again, and what had come of it before."""
@@ -308,7 +310,7 @@ class Session:
             "interleaved": self._options.is_interleaved,
             "doubts": list(self._archive.doubts),
         }
-        self._record.add(session)
+        self._log.add(session)
 
 
 def _put_aside(ledger: Path, entry: Entry) -> bool:

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from flare.challenge.rules import Better, Challenge, RankedMetric
 from flare.common.text import listing
 from flare.ranking.teams import ResultTable
-from flare.results.csv_rows import is_score
 from flare.results.errors import RankingError
+from flare.results.values import is_score
 
 Values = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -1,12 +1,11 @@
 """Makes up the results of a challenge, to try out a ranking on.
 
-Three teams are none that a challenge wants to win: one whose container crashes at once,
-one that returns empty masks in a second, and one that needs no GPU and much time.
+No challenge wants three of these teams to win: one whose container crashes at once, one
+that returns empty masks within a second, and one that needs no GPU but a lot of time.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,16 @@ import numpy as np
 
 from flare.challenge.rulebook import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
-from flare.common.files import csv_text, write_whole
+from flare.common.files import write_whole
 from flare.common.version import __version__
-from flare.results.efficiency_csv import FILE_NAME as EFFICIENCY_FILE
-from flare.results.efficiency_csv import RunStatus
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    CaseRecord,
+    RunStatus,
+    records_text,
+)
 from flare.results.errors import RankingError
-from flare.results.metrics_json import FILE_NAME
+from flare.results.metrics_json import METRICS_JSON, write_case_scores
 
 TEAMS = 11
 CASES = 100
@@ -118,24 +121,25 @@ def _write_team(
     folder: Path, values: Mapping[str, Any], evaluation: Mapping[str, Any]
 ) -> None:
     """Write the two files of a team."""
-    count = len(values["dsc"])
     has_failed = folder.name == CRASH
-    cases = [f"case_{n + 1:03}" for n in range(count)]
-    content: dict[str, Any] = {
-        "case": {
-            "dsc": {str(n): round(float(v), 4) for n, v in enumerate(values["dsc"])},
-            "nsd": {str(n): round(float(v), 4) for n, v in enumerate(values["nsd"])},
-            "gt_fname": {str(n): f"{case}.nii.gz" for n, case in enumerate(cases)},
-        },
-        "evaluation": evaluation,
-    }
-    if has_failed:
-        content["failed"] = dict.fromkeys(cases, "no file was submitted")
-    write_whole(folder / FILE_NAME, json.dumps(content, indent=2) + "\n")
-    columns = ["case", "status", "runtime_s", "max_gpu_memory_mb"]
-    rows = []
-    for n, case in enumerate(cases):
-        found = [round(float(values[metric][n]), 2) for metric in columns[2:]]
-        failed = [case, RunStatus.FAILED.value, "", ""]
-        rows.append(failed if has_failed else [case, RunStatus.OK.value, *found])
-    write_whole(folder / EFFICIENCY_FILE, csv_text(columns, rows))
+    cases = [f"case_{n + 1:03}" for n in range(len(values["dsc"]))]
+    write_case_scores(
+        folder / METRICS_JSON,
+        {name: [round(float(v), 4) for v in values[name]] for name in ("dsc", "nsd")},
+        [f"{case}.nii.gz" for case in cases],
+        evaluation,
+        dict.fromkeys(cases, "no file was submitted") if has_failed else {},
+    )
+    records = [
+        CaseRecord(case=case, status=RunStatus.FAILED)
+        if has_failed
+        else CaseRecord(
+            case=case,
+            status=RunStatus.OK,
+            runtime_s=round(float(values["runtime_s"][n]), 2),
+            max_gpu_memory_mb=round(float(values["max_gpu_memory_mb"][n]), 2),
+        )
+        for n, case in enumerate(cases)
+    ]
+    columns = ("case", "status", "runtime_s", "max_gpu_memory_mb")
+    write_whole(folder / EFFICIENCY_CSV, records_text(records, columns))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.lookalikes import check_names
-from flare.results.csv_rows import Row, check_value, is_score, number, read_rows
+from flare.results.copies import Copies, find_equal
+from flare.results.csv_rows import read_rows
 from flare.results.errors import RankingError
 from flare.results.origins import Origin
-from flare.results.roll_call import Copies, RollCall, find_equal
-from flare.results.team_folder import TeamFolders, read_folders
+from flare.results.results_folder import AllResults, read_teams
+from flare.results.roll_call import RollCall
+from flare.results.values import check_value, is_score, number
 
 COLUMNS = ("team", "case", "metric", "value")
 """Of a long table."""
@@ -103,32 +105,32 @@ def read_results(
     RankingError
         If something contradicts itself; the message names rows or files.
     """
-    folders: TeamFolders | None = None
-    rows: Iterable[Row]
-    if path.is_dir():
-        folders = read_folders(path, metrics, trace_tolerances_mb or {}, challenge)
-        rows = folders.rows
-    elif path.is_file():
-        rows = _read_table(path, metrics, unranked)
-    else:
-        raise RankingError(str(path), "there is no such file or folder")
+    folders: AllResults | None = None
     values: dict[tuple[str, str, str], float] = {}
     reasons: dict[tuple[str, str, str], str] = {}
     spreads: dict[tuple[str, str, str], float] = {}
-    seen: dict[tuple[str, str, str], str] = {}
-    for row in rows:
-        key = (row.team, row.case, row.metric)
-        if key in seen:
-            problem = f"{seen[key]} and {row.where} are both {' '.join(map(safe, key))}"
-            raise RankingError(str(path), problem)
-        seen[key] = row.where
-        if row.value is None:
-            reasons[key] = row.reason
-        else:
-            values[key] = row.value
-        if row.spread is not None:
-            spreads[key] = row.spread
-    teams, cases = (sorted({key[n] for key in seen}) for n in range(2))
+    others: dict[tuple[str, str, str], float] = {}
+    if path.is_dir():
+        folders = read_teams(path, metrics, trace_tolerances_mb or {}, challenge)
+        for own in folders.teams:
+            values |= {(own.team, *key): value for key, value in own.values.items()}
+            reasons |= {(own.team, *key): text for key, text in own.reasons.items()}
+            spreads |= {(own.team, *key): value for key, value in own.spreads.items()}
+            others |= {(own.team, *key): value for key, value in own.others.items()}
+    elif path.is_file():
+        seen: dict[tuple[str, str, str], str] = {}
+        for where, key, value in _read_table(path, metrics, unranked):
+            if key in seen:
+                problem = f"{seen[key]} and {where} are both {' '.join(map(safe, key))}"
+                raise RankingError(str(path), problem)
+            seen[key] = where
+            if value is None:
+                reasons[key] = "the value is empty"
+            else:
+                values[key] = value
+    else:
+        raise RankingError(str(path), "there is no such file or folder")
+    teams, cases = (sorted({key[n] for key in (*values, *reasons)}) for n in range(2))
     check_names(str(path), "team", teams)
     check_names(str(path), "case", cases)
     if not teams:
@@ -147,7 +149,7 @@ def read_results(
         reasons=reasons,
         spreads=spreads,
         notes=folders.notes if folders else (),
-        others=folders.others if folders else {},
+        others=others,
         roll=folders.roll if folders else RollCall(copies=_copies(values)),
         origin=folders.origin if folders else None,
     )
@@ -164,26 +166,19 @@ def _copies(values: Mapping[tuple[str, str, str], float]) -> tuple[Copies, ...]:
 
 def _read_table(
     path: Path, metrics: Sequence[str], unranked: Sequence[str]
-) -> Iterator[Row]:
+) -> Iterator[tuple[str, tuple[str, str, str], float | None]]:
     """Read a CSV file with a row for each result."""
     for where, row in read_rows(path, COLUMNS):
-        metric = row["metric"]
+        team, case, metric = (row[name].strip() for name in COLUMNS[:3])
         if metric not in metrics:
             if metric in unranked:
                 continue
             known = listing([*metrics, *unranked])
             problem = f"{where}: unknown metric {safe(metric)}, not {known}"
             raise RankingError(str(path), problem)
-        if not row["team"] or not row["case"]:
+        if not team or not case:
             raise RankingError(str(path), f"{where}: the team or the case is empty")
         value = number(row["value"], path, where)
         if value is not None:
             check_value(value, metric, path, where)
-        yield Row(
-            team=row["team"],
-            case=row["case"],
-            metric=metric,
-            value=value,
-            reason="the value is empty",
-            where=where,
-        )
+        yield where, (team, case, metric), value

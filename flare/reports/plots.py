@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
 from pathlib import Path
 
@@ -10,9 +9,15 @@ from flare.common.errors import OutputError
 from flare.common.places import is_checkout
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
-from flare.results.team_folder import TRACES
+from flare.results.traces_csv import TRACES, read_columns
 
 PLOTS = "plots"
+
+_COLUMNS = {
+    "gpu_memory_mb": "GPU memory",
+    "host_memory_mb": "memory of the container",
+}
+"""Columns of a trace that are drawn, and what they are called."""
 
 
 def check_plots() -> None:
@@ -42,6 +47,8 @@ def draw_traces(folder: Path) -> tuple[Path, ...]:
     ------
     MeasurementError
         If matplotlib is not installed.
+    RankingError
+        If a trace cannot be read.
     OutputError
         If a picture cannot be written.
     """
@@ -50,21 +57,13 @@ def draw_traces(folder: Path) -> tuple[Path, ...]:
 
     written = []
     for trace in sorted((folder / TRACES).glob("*.csv")):
-        with trace.open(encoding="utf-8", newline="") as content:
-            rows = list(csv.DictReader(content))
+        rows = [numbers for _, numbers in read_columns(trace, ("seconds", *_COLUMNS))]
         figure = Figure(figsize=(8, 4), layout="constrained")
         axes = figure.add_subplot(
             title=safe(trace.stem), xlabel="seconds", ylabel="MB (2^20 bytes)"
         )
-        for column, name in (
-            ("gpu_memory_mb", "GPU memory"),
-            ("host_memory_mb", "memory of the container"),
-        ):
-            points = [
-                (float(row["seconds"]), float(row[column]))
-                for row in rows
-                if row[column]
-            ]
+        for number, name in enumerate(_COLUMNS.values(), start=1):
+            points = [(row[0], row[number]) for row in rows if row[number] is not None]
             if points:
                 axes.step(*zip(*points, strict=True), where="post", label=name)
         axes.set_ylim(bottom=0)

@@ -1,28 +1,30 @@
-"""Keeps what was measured of a team, a row for each case, in efficiency.csv."""
+"""Keeps what was measured of a team in efficiency.csv, a row for each case."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from flare.challenge.cases import case_of
 from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text
-from flare.results.errors import MeasurementError
+from flare.results.csv_rows import read_rows
+from flare.results.errors import MeasurementError, RankingError
+from flare.results.values import check_value, number
 
-FILE_NAME = "efficiency.csv"
+EFFICIENCY_CSV = "efficiency.csv"
 
 SPREAD = "_spread"
 """METRIC_spread is the largest less the smallest value of a case's repeats."""
 
 
 class RunStatus(Enum):
-    """What came of a case. Only the first one has values."""
+    """How the run of a case ended. Only the first status has values."""
 
     OK = "ok"
     FAILED = "failed"
@@ -71,7 +73,7 @@ class CaseRecord:
     message: str = ""
     """Why there are none, and where the log is."""
     rerun: str = ""
-    """Why the case was run again, and what had come of it before."""
+    """Why the case was run again, and how it had ended before."""
 
     def __post_init__(self) -> None:
         """See that a run that failed has no values."""
@@ -107,7 +109,81 @@ def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCase:
+    """A row as any program may have written it: only case and status have to be there.
+
+    Whatever stands beside a status that is not ``ok`` does not count.
+    """
+
+    file: Path
+    where: str
+    """Such as ``line 2``."""
+    case: str
+    status: str
+    message: str
+    cells: Mapping[str, str]
+    """By column."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the case has values."""
+        return self.status == RunStatus.OK.value
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the case has to be run again, without fault of the team."""
+        return self.status == RunStatus.ENGINE_ERROR.value
+
+    @property
+    def failure(self) -> str:
+        """Why there are no values."""
+        text = f"status {self.status or 'missing'}"
+        return f"{text}: {self.message}" if self.message else text
+
+    def number(self, column: str) -> float | None:
+        """What a cell holds; None if it is empty, or not there.
+
+        Raises
+        ------
+        RankingError
+            If it is no number.
+        """
+        return number(self.cells.get(column, ""), self.file, self.where)
+
+    def value(self, metric: str) -> float | None:
+        """A value that a metric can have; None if there is none.
+
+        Raises
+        ------
+        RankingError
+            If the cell holds something else.
+        """
+        found = self.number(metric)
+        if found is not None:
+            check_value(found, metric, self.file, self.where)
+        return found
+
+    def spread(self, metric: str) -> float | None:
+        """How far repeated measurements lay apart; None if that is not known."""
+        return self.number(f"{metric}{SPREAD}")
+
+
 # --- The file ---------------------------------------------------------------------
+
+
+def records_text(
+    records: Iterable[CaseRecord], columns: Sequence[str] = COLUMNS
+) -> str:
+    """The content of a file with some of the columns, in the order of the records."""
+    rows = [
+        [
+            record.status.value if name == "status" else getattr(record, name)
+            for name in columns
+        ]
+        for record in records
+    ]
+    return csv_text(columns, rows)
 
 
 def write_records(records: Iterable[CaseRecord], file: Path) -> None:
@@ -119,18 +195,30 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
         If they cannot be written.
     """
     ordered = sorted(records, key=lambda record: record.case)
-    rows = [
-        [
-            record.status.value if name == "status" else getattr(record, name)
-            for name in COLUMNS
-        ]
-        for record in ordered
-    ]
-    write_whole(file, csv_text(COLUMNS, rows))
+    write_whole(file, records_text(ordered))
+
+
+def read_cases(file: Path) -> Iterator[MeasuredCase]:
+    """All rows, whichever program has written them.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read, or has no column of cases or of statuses.
+    """
+    for where, cells in read_rows(file, ("case", "status")):
+        yield MeasuredCase(
+            file=file,
+            where=where,
+            case=case_of(cell_text(cells["case"].strip())),
+            status=cells["status"].strip(),
+            message=cell_text(cells.get("message", "").strip()),
+            cells=cells,
+        )
 
 
 def read_records(file: Path) -> dict[str, CaseRecord]:
-    """All rows by case; none if there is no file yet.
+    """All rows by case, as this program has written them; none if there is no file yet.
 
     Raises
     ------
@@ -140,29 +228,24 @@ def read_records(file: Path) -> dict[str, CaseRecord]:
     if not file.exists():
         return {}
     try:
-        with file.open(encoding="utf-8", newline="") as content:
-            rows = list(csv.DictReader(content))
-        records = [_record(row) for row in rows]
+        records = [_record(row.cells) for row in read_cases(file)]
         return {record.case: record for record in records}
-    except (
-        *(OSError, ValueError, KeyError, TypeError, AttributeError),
-        csv.Error,
-    ) as error:
+    except (RankingError, ValueError, KeyError) as error:
         problem = "it is not what this program has written"
         remedy = "Move it away, or give another --output."
         raise MeasurementError(str(file), problem, remedy) from error
 
 
-def _record(row: Mapping[str, str]) -> CaseRecord:
-    """A row from its cells."""
-    values: dict[str, Any] = {"status": RunStatus(row["status"])}
+def _record(cells: Mapping[str, str]) -> CaseRecord:
+    """A record from the cells of its row."""
+    values: dict[str, Any] = {"status": RunStatus(cells["status"])}
     for name in COLUMNS:
         if name in _TEXTS:
-            values[name] = cell_text(row[name])
+            values[name] = cell_text(cells[name])
         elif name in _WHOLE:
-            values[name] = int(row[name])
+            values[name] = int(cells[name])
         elif name != "status":
-            values[name] = float(row[name]) if row[name] else None
+            values[name] = float(cells[name]) if cells[name] else None
             if values[name] is not None and not math.isfinite(values[name]):
                 raise ValueError(name)
     return CaseRecord(**values)

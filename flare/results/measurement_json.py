@@ -1,27 +1,26 @@
-"""Writes down what may matter when values are questioned: host, driver, limits."""
+"""Keeps in measurement.json how a team was measured, for when values are questioned."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from flare.common.files import write_whole
-from flare.common.machine import available_bytes, available_cpus
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
 from flare.results.errors import MeasurementError
 
-RECORD = "measurement.json"
+MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
 
 
-class Record:
-    """The record of a team, which a measurement that goes on adds to.
+class MeasurementLog:
+    """The file of a team, which a measurement that goes on adds to.
 
     Parameters
     ----------
@@ -30,7 +29,7 @@ class Record:
     settings : mapping
         What must not change while a team is measured.
     former : mapping, optional
-        Settings that records of earlier versions have in the place of new ones.
+        Settings that files of earlier versions have in the place of new ones.
 
     Raises
     ------
@@ -84,25 +83,56 @@ class Record:
         write_whole(self._file, json.dumps(content, indent=2) + "\n")
 
 
-def describe_host() -> dict[str, Any]:
-    """The computer that a measurement is made on."""
-    return {
-        "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
-        "cpus": os.cpu_count(),
-        "cpus_available": available_cpus(),
-        "memory_mb": available_bytes() >> 20,
-        "python": platform.python_version(),
-    }
+# --- Reading it, to rank ----------------------------------------------------------
+
+COMPARED = (
+    *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
+    *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
+    *("output_size", "disk_bytes", "max_gpu_memory"),
+)
+"""Settings that should be equal for all teams."""
 
 
-def _processor() -> str:
-    """The name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
-        platform.processor(),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """How a team was measured, as far as its measurement.json tells it."""
+
+    settings: Mapping[str, str]
+    """Of those that are compared, the ones that it has."""
+    made_with: Mapping[str, str]
+    """Device and engine of the last session, in words of a paper."""
+    noise_s: float | None
+    """How far the running times of an empty container lay apart."""
+
+
+def read_measurement(file: Path) -> Measurement:
+    """Read how a team was measured; nothing of what another program has written."""
+    settings: dict[str, str] = {}
+    made_with: dict[str, str] = {}
+    noise_s = None
+    with suppress(
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+        RecursionError,
+    ):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for name in COMPARED:
+            if name in content["settings"]:
+                settings[name] = str(content["settings"][name])
+        session = content["sessions"][-1]
+        made_with |= _made_with(session)
+        cost = session["engine_cost_s"]
+        noise_s = float(cost["largest"]) - float(cost["smallest"])
+    return Measurement(settings=settings, made_with=made_with, noise_s=noise_s)
+
+
+def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
+    """What a session was made with, in words of a paper."""
+    gpu, engine = session.get("gpu"), session.get("engine")
+    found = {}
+    if "gpu" in session:
+        found["device"] = "no GPU"
+        if isinstance(gpu, dict):
+            found["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
+    if isinstance(engine, dict) and engine.get("version"):
+        found["engine"] = str(engine["version"])
+    return found

@@ -1,20 +1,63 @@
-"""Aggregates case scores; the only module that knows the keys of metrics.json."""
+"""Keeps what a submission scores in metrics.json; no other module knows its keys.
+
+The settings of a platform's phase alone have paths of them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.cases import case_of
 from flare.common.errors import OutputError
-from flare.common.text import printable, safe, why
+from flare.common.files import write_whole
+from flare.common.text import listing, printable, safe, why
+from flare.results.errors import MetricsFileError, RankingError
 from flare.results.scores import JOBS_NOTE, Results, statistics
+from flare.results.values import check_value, is_score
 
-FILE_NAME = "metrics.json"
-_PART_NAME = f".{FILE_NAME}.part"
+METRICS_JSON = "metrics.json"
+_PART_NAME = f".{METRICS_JSON}.part"
+
+MEANS = ("dsc", "nsd")
+"""The metrics whose means tell a submission's scores in short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """How scores were made, as far as a metrics.json tells it; None where it does not.
+
+    What another program has written may be anything.
+    """
+
+    challenge: Any = None
+    challenge_sha256: Any = None
+    references_sha256: Any = None
+    rules: Any = None
+    rules_sha256: Any = None
+    version: Any = None
+    options: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What a metrics.json holds of each case."""
+
+    cases: tuple[str, ...]
+    """In the order of their names."""
+    values: Mapping[tuple[str, str], float]
+    """By case and metric; all DSC and NSD, and those metrics that were asked for."""
+    failed: Mapping[str, str]
+    """Why a case was not scored."""
+    evaluation: Evaluation
+    warnings: tuple[str, ...]
+
+
+# --- Writing ----------------------------------------------------------------------
 
 
 def metrics_json(results: Results) -> str:
@@ -72,7 +115,7 @@ def prepare_output(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE_NAME).unlink(missing_ok=True)
+        (folder / METRICS_JSON).unlink(missing_ok=True)
         (folder / _PART_NAME).write_bytes(b"")
         (folder / _PART_NAME).unlink()
     except OSError as error:
@@ -88,7 +131,7 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
         If it cannot be written.
     """
     folder = Path(folder)
-    part, file = folder / _PART_NAME, folder / FILE_NAME
+    part, file = folder / _PART_NAME, folder / METRICS_JSON
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_text(metrics_json(results), encoding="utf-8")
@@ -103,25 +146,176 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
 def _output_error(folder: Path, error: OSError) -> OutputError:
     """Say why nothing can be written."""
     reason = why(error)
-    return OutputError(f"{safe(folder)}: {FILE_NAME} cannot be written here ({reason})")
-
-
-def results_table(results: Results, *, has_std: bool = True) -> str:
-    """Mean, and standard deviation, of each organ, for people to read."""
-    metrics = results.metrics
-    names = ("mean", "std") if has_std else ("mean",)
-    rest = [""] * (len(names) - 1)
-    rows = [["", "DSC", *rest, "NSD", *rest], ["", *names, *names]]
-    for metric in metrics:
-        if metric.startswith("dsc"):
-            numbers = [
-                statistics(metrics[f"{kind}{metric[3:]}"]) for kind in ("dsc", "nsd")
-            ]
-            cells = [number[name] for number in numbers for name in names]
-            texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
-            rows.append([metric[4:] or "mean of organs", *texts])
-    width = max(len(row[0]) for row in rows)
-    return "\n".join(
-        f"{row[0]:<{width}}  " + "  ".join(f"{cell:>6}" for cell in row[1:])
-        for row in rows
+    return OutputError(
+        f"{safe(folder)}: {METRICS_JSON} cannot be written here ({reason})"
     )
+
+
+def write_case_scores(
+    file: Path,
+    scores: Mapping[str, Sequence[float]],
+    reference_files: Sequence[str],
+    evaluation: Mapping[str, Any],
+    failed: Mapping[str, str],
+) -> None:
+    """Write a metrics.json, whole or not at all, with what a ranking reads alone.
+
+    Parameters
+    ----------
+    file : Path
+        To write to.
+    scores : mapping of str to sequence of float
+        By metric, a value for each case.
+    reference_files : sequence of str
+        Of the cases, in the same order.
+    evaluation, failed : mapping
+        How the scores were made; by case, why it was not scored.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    content: dict[str, Any] = {
+        "case": {
+            **{metric: _numbered(values) for metric, values in scores.items()},
+            "gt_fname": _numbered(reference_files),
+        },
+        "evaluation": evaluation,
+    }
+    if failed:
+        content["failed"] = failed
+    write_whole(file, json.dumps(content, indent=2) + "\n")
+
+
+# --- Reading ----------------------------------------------------------------------
+
+
+def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
+    """Read what each case scores.
+
+    Parameters
+    ----------
+    file : Path
+        A metrics.json.
+    metrics : iterable of str
+        Those that are read besides DSC and NSD, if they are there.
+
+    Raises
+    ------
+    RankingError
+        If it cannot be read, or a value is none that a metric can have.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        by_case = content["case"]
+        names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
+        found = {
+            (names[n], metric): _score(value, metric, file, names[n])
+            for metric in (*metrics, *filter(is_score, by_case))
+            for n, value in by_case.get(metric, {}).items()
+        }
+        failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
+        evaluation = dict(content["evaluation"])
+        warnings = tuple(map(str, content.get("warnings") or ()))
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as error:
+        problem = "it is no metrics.json that an evaluation has written"
+        raise RankingError(str(file), problem) from error
+    if not names:
+        raise RankingError(str(file), "this team has no case")
+    cases = sorted(names.values())
+    twice = sorted({case for case in cases if cases.count(case) > 1})
+    if twice:
+        raise RankingError(str(file), f"{listing(twice)}: there twice")
+    check_known_cases(file, failed, cases)
+    return Scores(
+        cases=tuple(cases),
+        values={key: value for key, value in found.items() if value is not None},
+        failed=failed,
+        evaluation=Evaluation(
+            **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
+        ),
+        warnings=warnings,
+    )
+
+
+def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse cases of a file that metrics.json does not have.
+
+    Raises
+    ------
+    RankingError
+        If there are such cases.
+    """
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        problem = f"{listing(unknown)}: metrics.json has no such case"
+        raise RankingError(str(file), problem)
+
+
+def _score(value: object, metric: str, file: Path, case: str) -> float | None:
+    """A score of metrics.json; None if it is missing."""
+    if value is None:
+        return None
+    # In Python, true is the number 1.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
+        raise RankingError(str(file), problem)
+    return check_value(float(value), metric, file, safe(case))
+
+
+def read_means(file: Path) -> tuple[float | None, ...]:
+    """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["aggregates"]
+        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return (None,) * len(MEANS)
+
+
+def read_options(file: Path) -> Any:
+    """What a metrics.json says of the options of its evaluation; None if nothing."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))["evaluation"]["options"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Everything that a metrics.json holds, as the platform reads it.
+
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
+    """
+    try:
+        # The platform takes NaN and infinities for null.
+        content = json.loads(
+            file.read_text(encoding="utf-8"), parse_constant=lambda _: None
+        )
+    except OSError as error:
+        reason = why(error)
+        raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
+    except (ValueError, RecursionError) as error:
+        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
+    if not isinstance(content, dict):
+        raise MetricsFileError(str(file), "it is not a JSON object")
+    return content
+
+
+def evaluation_text(content: object, key: str) -> str:
+    """What a metrics.json, as it was read, says of its evaluation; empty if nothing.
+
+    Examples
+    --------
+    >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
+    '50'
+    >>> evaluation_text({}, "cases")
+    ''
+    """
+    evaluation = content.get("evaluation") if isinstance(content, Mapping) else None
+    return str(evaluation.get(key, "")) if isinstance(evaluation, Mapping) else ""

@@ -1,4 +1,4 @@
-"""Refuses to rank results that were not made alike, and names the odd one out."""
+"""Refuses results that were not made alike, by the name of the odd one out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from flare.challenge.rulebook import differences_text, scoring_rules
 from flare.challenge.rules import Challenge, challenge_names
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import RankingError
+from flare.results.metrics_json import Evaluation
 
 OPTIONS = {
     "on_bad_case": "--on-bad-case",
@@ -35,7 +36,7 @@ class Evaluated:
     team: str
     file: Path
     """Its metrics.json."""
-    evaluation: Mapping[str, Any]
+    evaluation: Evaluation
     """What that says of how it was made."""
     is_measured: bool
     """Whether the kit has run its image."""
@@ -89,10 +90,10 @@ def check_origins(
     first = found[0].evaluation
     has_rules = all(_rules(team) is not None for team in found)
     origin = Origin(
-        challenge_sha256=str(first.get("challenge_sha256") or ""),
-        references_sha256=str(first.get("references_sha256") or ""),
-        rules_sha256=str(first.get("rules_sha256") or "") if has_rules else "",
-        options=_flags(first.get("options") or {}),
+        challenge_sha256=str(first.challenge_sha256 or ""),
+        references_sha256=str(first.references_sha256 or ""),
+        rules_sha256=str(first.rules_sha256 or "") if has_rules else "",
+        options=_flags(first.options or {}),
     )
     return origin, notes
 
@@ -110,7 +111,7 @@ def _text(value: object) -> str:
 
 def _rules(team: Evaluated) -> Mapping[str, Any] | None:
     """The rules that scoring has read; None in results of earlier versions."""
-    rules = team.evaluation.get("rules")
+    rules = team.evaluation.rules
     return rules if isinstance(rules, dict) else None
 
 
@@ -130,13 +131,13 @@ def _likewise(odd: Sequence[Evaluated]) -> str:
 
 def _check_equal(found: Sequence[Evaluated], key: str) -> None:
     """Refuse teams that have another value than most."""
-    texts = [_text(team.evaluation.get(key)) for team in found]
+    texts = [_text(getattr(team.evaluation, key)) for team in found]
     usual = _usual(found, texts)
     odd = [team for team, text in zip(found, texts, strict=True) if text != usual]
     if odd:
         own, others = (
             safe(text[:12] if key.endswith("_sha256") else text)
-            for text in (_text(odd[0].evaluation.get(key)), usual)
+            for text in (_text(getattr(odd[0].evaluation, key)), usual)
         )
         problem = f"its {key} is {own}, that of others {others}{_likewise(odd)}"
         raise RankingError(str(odd[0].file), problem, _ANEW)
@@ -146,7 +147,7 @@ def _check_options(
     found: Sequence[Evaluated], challenge: Challenge | str, results: Path
 ) -> None:
     """Refuse teams that were evaluated with other options than most."""
-    options = [team.evaluation.get("options") or {} for team in found]
+    options = [team.evaluation.options or {} for team in found]
     if not all(isinstance(own, dict) and set(own) <= set(OPTIONS) for own in options):
         _check_equal(found, "options")
         return
@@ -155,7 +156,7 @@ def _check_options(
     odd = [team for team, own in zip(found, options, strict=True) if own != usual]
     if not odd:
         return
-    own = odd[0].evaluation.get("options") or {}
+    own = odd[0].evaluation.options or {}
     parts = [
         f"{how} {_flags({k: v for k, v in one.items() if other.get(k) != v})}"
         for how, one, other in (("without", usual, own), ("with", own, usual))
@@ -212,7 +213,8 @@ def _check_rules(
         expected = json.loads(_usual(known, texts))
     odd = [team for team in known if _rules(team) != expected]
     for team in [*odd, *older]:
-        scored_by = str(team.evaluation.get("challenge", key))
+        told = team.evaluation.challenge
+        scored_by = key if told is None else str(told)
         if key and scored_by != key:
             problem = f"it was scored by {safe(scored_by)}, not by {safe(key)}"
             raise RankingError(str(team.file), problem, remedy)
@@ -226,10 +228,10 @@ def _check_rules(
     _check_equal(older or found[:1], "challenge_sha256")
     if not older:
         return ()
-    files = {_text(team.evaluation.get("challenge_sha256")) for team in known}
+    files = {_text(team.evaluation.challenge_sha256) for team in known}
     if isinstance(challenge, Challenge):
         files.add(challenge.checksum)
-    own = _text(older[0].evaluation.get("challenge_sha256"))
+    own = _text(older[0].evaluation.challenge_sha256)
     if own in files or not files:
         return ()
     names = listing(team.team for team in older)

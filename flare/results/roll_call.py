@@ -7,37 +7,19 @@ have the results of another team, or that an evaluation has warned of.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.text import cell_text, listing, printable, safe
-from flare.results.csv_rows import read_rows
+from flare.common.text import listing, printable, safe
+from flare.results.copies import Copies
 from flare.results.errors import MeasurementError, RankingError
-from flare.results.ledger import FILE_NAME as LEDGER
-from flare.results.ledger import read_ledger
-
-REFUSED = "refused.csv"
-"""In RESULTS: what could not be run or scored, and why."""
-
-FEWEST_EQUAL = 3
-"""So many values, neither 0 nor 1, that are equal in every digit are no chance."""
+from flare.results.ledger_csv import LEDGER_CSV, read_ledger
+from flare.results.refused_csv import Refusal
 
 TOLD = re.compile(r"\bscores? 0\b|\bno organs?\b")
 """Warnings of metrics.json that explain why a team scores nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Something that a team has sent, and that was refused."""
-
-    team: str
-    file: str
-    reason: str
-    archive_sha256: str = ""
-    """Of what was sent, if it was an archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +29,6 @@ class Replacement:
     team: str
     date: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
-    """Teams with the same results on all cases."""
-
-    teams: tuple[str, ...]
-    what: str
-    """What is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,50 +162,6 @@ class RollCall:
         )
 
 
-def find_equal(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
-    """Teams with the same scores, which are too many to be equal by chance.
-
-    Parameters
-    ----------
-    scores : mapping
-        By team: DSC and NSD, by case and metric.
-    """
-    groups: defaultdict[Any, list[str]] = defaultdict(list)
-    for team, own in sorted(scores.items()):
-        # Of zeros and ones, equal values say nothing.
-        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
-            groups[frozenset(own.items())].append(team)
-    what = "the same DSC and NSD in every digit, on all cases"
-    return tuple(
-        Copies(teams=tuple(teams), what=what)
-        for teams in groups.values()
-        if len(teams) > 1
-    )
-
-
-def read_refused(results: Path) -> tuple[Refusal, ...]:
-    """What was refused, by team; nothing if nothing was.
-
-    Raises
-    ------
-    RankingError
-        If refused.csv is there, but cannot be read.
-    """
-    file = results / REFUSED
-    if not file.is_file():
-        return ()
-    found = []
-    for _, row in read_rows(file, ("team",)):
-        cells = {key: cell_text(cell) for key, cell in row.items()}
-        reason = cells.get("problem") or cells.get("reason") or "no reason is given"
-        name = cells.get("archive") or cells.get("file") or "what it has sent"
-        sha256 = cells.get("archive_sha256") or ""
-        found.append(
-            Refusal(team=cells["team"], file=name, reason=reason, archive_sha256=sha256)
-        )
-    return tuple(sorted(found, key=lambda f: (f.team, f.file, f.reason)))
-
-
 def read_archives(
     results: Path, refused: Sequence[Refusal] = ()
 ) -> tuple[tuple[str, ...], tuple[Replacement, ...]]:
@@ -246,9 +175,9 @@ def read_archives(
         If ledger.csv is there, but cannot be read.
     """
     try:
-        entries = read_ledger(results / LEDGER)
+        entries = read_ledger(results / LEDGER_CSV)
     except MeasurementError as error:
-        raise RankingError(str(results / LEDGER), "it cannot be read") from error
+        raise RankingError(str(results / LEDGER_CSV), "it cannot be read") from error
     replaced = [
         Replacement(team=entry.team, date=entry.date, reason=entry.reason)
         for number, entry in enumerate(entries)

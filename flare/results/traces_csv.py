@@ -1,16 +1,22 @@
-"""What was sampled while a container ran, and the numbers that are taken from it."""
+"""Keeps what was sampled while a container ran in traces/CASE.csv."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 
 from flare.challenge.rules import MaxMemory
 from flare.common.files import csv_text, write_whole
+from flare.results.csv_rows import read_rows
+from flare.results.errors import RankingError
+from flare.results.values import number
+
+TRACES = "traces"
+"""Folder of a team with what was sampled of each case, CASE.csv."""
 
 STABLE_SHARE = 0.02
 """FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
@@ -21,6 +27,10 @@ FEWEST_SAMPLES = 10
 
 LONGEST_GAP = 5
 """A gap of more than so many intervals may hide a peak."""
+
+END_GAP_S = 1.0
+END_GAP_SHARE = 0.05
+"""A trace may end so much, and by this part of the running time, before the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +177,42 @@ def write_trace(trace: Trace, file: Path) -> None:
     """
     rows = [["" if c is None else c for c in astuple(s)] for s in trace.samples]
     write_whole(file, csv_text(COLUMNS, rows))
+
+
+def read_columns(
+    file: Path, columns: Sequence[str]
+) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """The numbers of some columns, row by row, and where they stand; None for none.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read, has no such column, or a cell is no number.
+    """
+    for where, cells in read_rows(file, columns):
+        yield where, tuple(number(cells[c], file, where) for c in columns)
+
+
+def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> float:
+    """Area under the GPU memory above a tolerance, in MB s, by true time stamps.
+
+    Raises
+    ------
+    RankingError
+        If the trace cannot be read, or ends before the run, of so many seconds.
+    """
+    points: list[tuple[float, float]] = []
+    for where, (seconds, memory_mb) in read_columns(file, ("seconds", "gpu_memory_mb")):
+        if seconds is None or memory_mb is None or (points and seconds < points[-1][0]):
+            problem = f"{where}: expected seconds, in order, and the memory in MB"
+            raise RankingError(str(file), problem)
+        points.append((seconds, max(0.0, memory_mb - tolerance_mb)))
+    # A sampler that has died has seen no memory: that is no small area.
+    end = points[-1][0] if len(points) > 1 else 0.0
+    allowed = END_GAP_S + END_GAP_SHARE * (runtime_s or 0.0)
+    if len(points) < 2 or (runtime_s is not None and runtime_s - end > allowed):
+        problem = f"{len(points)} samples, up to {end:.1f} s"
+        if runtime_s is not None:
+            problem += f" of {runtime_s:.1f} s"
+        raise RankingError(str(file), f"{problem}: measure the case again")
+    return area(points)

@@ -17,7 +17,7 @@ from flare.measuring.errors import ArchiveError
 from flare.measuring.measure import measure, write_refused
 from flare.measuring.team import Options
 from flare.results.errors import MeasurementError
-from flare.results.roll_call import read_refused
+from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
 
 

@@ -11,10 +11,10 @@ from flare.common.errors import OutputError
 from flare.results.metrics_json import (
     metrics_json,
     prepare_output,
-    results_table,
     write_metrics,
 )
 from flare.results.scores import CaseScore, OrganScore, Provenance, Results, statistics
+from flare.results.scores_table import results_table
 from tests.builders import ORGANS
 
 PROVENANCE = Provenance(

@@ -11,7 +11,7 @@ from flare.challenge.rules import Organ
 from flare.common.text import safe
 from flare.ranking.teams import read_results
 from flare.results.errors import MeasurementError, RankingError
-from flare.results.measurement_json import Record
+from flare.results.measurement_json import MeasurementLog
 from tests.builders.results import write_team
 
 FLARE21 = flare.read_challenge("flare21")
@@ -151,20 +151,22 @@ def test_a_measurement_goes_on_whatever_else_the_file_says(tmp_path):
     settings = {"repeats": 1, "labels": "1, 7", "max_gpu_memory": "stable"}
     file = written(tmp_path, settings)
 
-    Record(file, settings, {"challenge_sha256": "2" * 64})
+    MeasurementLog(file, settings, {"challenge_sha256": "2" * 64})
 
     with pytest.raises(MeasurementError, match="with labels 1, 7, now it is 1, 8"):
-        Record(file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64})
+        MeasurementLog(
+            file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64}
+        )
 
 
 def test_a_record_of_an_earlier_version_needs_the_same_file(tmp_path):
     file = written(tmp_path, {"repeats": 1, "challenge_sha256": "a"})
     settings = {"repeats": 1, "labels": "1, 7"}
 
-    Record(file, settings, {"challenge_sha256": "a"})
+    MeasurementLog(file, settings, {"challenge_sha256": "a"})
 
     with pytest.raises(MeasurementError) as caught:
-        Record(file, settings, {"challenge_sha256": "b"})
+        MeasurementLog(file, settings, {"challenge_sha256": "b"})
     assert str(caught.value).endswith(
         "the team was measured with challenge_sha256 a, now it is b. Measure it as"
         " before, or all anew with another --output. What is measured can be scored"

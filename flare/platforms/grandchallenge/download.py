@@ -25,7 +25,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.metrics_json import FILE_NAME
+from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import PREDICTIONS
 
 API = "https://grand-challenge.org/api/v1/"
@@ -162,7 +162,7 @@ def download(
                     refused.append(folder.name)
             if is_new:
                 content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
-                write_whole(folder / FILE_NAME, f"{content}\n")
+                write_whole(folder / METRICS_JSON, f"{content}\n")
         if on_team:
             rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
             what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
@@ -314,14 +314,16 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
     old: object = None
     with suppress(OSError, ValueError):
         old = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    is_there = (folder / FILE_NAME).exists()
+    is_there = (folder / METRICS_JSON).exists()
     if old == record and is_there:
         return False
     if old is None and is_there:
-        problem = f"{safe(folder / FILE_NAME)}: it is there, and not from the platform"
+        problem = (
+            f"{safe(folder / METRICS_JSON)}: it is there, and not from the platform"
+        )
         raise PlatformError(problem, "Choose another folder with --output.")
     if old != record:
-        for name in (FILE_NAME, UPLOAD):
+        for name in (METRICS_JSON, UPLOAD):
             (folder / name).unlink(missing_ok=True)
         if old is not None:
             remove_tree(folder / PREDICTIONS)

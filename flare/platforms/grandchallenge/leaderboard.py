@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flare.common.files import csv_text, write_whole
-from flare.common.text import aligned, listing, printable, safe, why
+from flare.common.text import aligned, listing, printable, safe
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
@@ -26,8 +26,7 @@ from flare.platforms.grandchallenge.phase import (
     rounded,
     value_at,
 )
-from flare.results.errors import MetricsFileError
-from flare.results.metrics_json import FILE_NAME
+from flare.results.metrics_json import METRICS_JSON, evaluation_text, read_object
 
 _Item = TypeVar("_Item")
 
@@ -80,20 +79,8 @@ def read_result(file: Path) -> Result:
     MetricsFileError
         If the platform would not accept it.
     """
-    try:
-        # The platform takes NaN and infinities for null.
-        metrics = json.loads(
-            file.read_text(encoding="utf-8"), parse_constant=lambda _: None
-        )
-    except OSError as error:
-        reason = why(error)
-        raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
-    except (ValueError, RecursionError) as error:
-        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
-    if not isinstance(metrics, dict):
-        raise MetricsFileError(str(file), "it is not a JSON object")
-    name = file.absolute().parent.name if file.name == FILE_NAME else file.stem
-    return Result(name=name, metrics=metrics)
+    name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
+    return Result(name=name, metrics=read_object(file))
 
 
 def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
@@ -217,9 +204,7 @@ def find_differences(results: Sequence[Result]) -> str:
     ):
         names: dict[str, str] = {}
         for result in results:
-            names.setdefault(
-                str(value_at(result.metrics, f"evaluation.{key}")), result.name
-            )
+            names.setdefault(evaluation_text(result.metrics, key), result.name)
         if len(names) > 1:
             found.append(f"{what} ({listing(names.values())})")
     if not found:

@@ -22,7 +22,7 @@ from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, is_rankable, rounded, value_at
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.metrics_json import FILE_NAME
+from flare.results.metrics_json import METRICS_JSON, evaluation_text
 
 MESSAGE_CHARACTERS = 1024
 """The platform cuts a message there."""
@@ -181,7 +181,7 @@ def rehearse(
             (result / stream).read_bytes() if (result / stream).exists() else b""
             for stream in ("stdout", "stderr")
         ]
-        metrics = folders["output"] / FILE_NAME
+        metrics = folders["output"] / METRICS_JSON
         return Run(
             status=usage.get("status", KILLED),
             stdout=streams[0],
@@ -309,7 +309,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
                 " a warning on stderr: at most 65,536."
             )
     warnings += _near_limits(run, phase, time_limit_s)
-    others = [name for name in run.outputs if name != FILE_NAME]
+    others = [name for name in run.outputs if name != METRICS_JSON]
     if others:
         warnings.append(
             f"Other files in /output, which are uploaded as well: {listing(others)}."
@@ -359,9 +359,7 @@ def participant_message(stderr: bytes) -> str:
 def _about(metrics: object) -> str:
     """How many cases were scored, by which rules, with which labels."""
     keys = ("cases", "challenge", "references")
-    cases, challenge, references = (
-        safe(str(value_at(metrics, f"evaluation.{key}"))) for key in keys
-    )
+    cases, challenge, references = (safe(evaluation_text(metrics, key)) for key in keys)
     if not challenge:
         return ""
     return f"Cases: {cases}. Challenge: {challenge}. Reference labels: {references}."

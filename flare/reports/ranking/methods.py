@@ -11,9 +11,9 @@ from flare.ranking.rank import Analysis
 from flare.ranking.ranks import MissingRule, Rules, Ties
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
-from flare.results.csv_rows import is_score
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
+from flare.results.values import is_score
 
 _TIES = {
     Ties.MIN: "the best of the places that they take together",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flare.results.csv_rows import SCORES
+from flare.results.values import SCORES
 
 TITLES = {
     "dsc": "DSC",

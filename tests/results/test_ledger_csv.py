@@ -8,7 +8,7 @@ import pytest
 from flare.common.errors import OutputError
 from flare.common.text import safe
 from flare.results.errors import MeasurementError
-from flare.results.ledger import Entry, read_ledger, register
+from flare.results.ledger_csv import Entry, read_ledger, register
 
 FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
 

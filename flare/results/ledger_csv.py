@@ -1,4 +1,4 @@
-"""Remembers which archive of each team counts: the one that was sent first."""
+"""Keeps in ledger.csv which archive of each team counts: the first that was sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text, safe
 from flare.results.errors import MeasurementError
 
-FILE_NAME = "ledger.csv"
+LEDGER_CSV = "ledger.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
