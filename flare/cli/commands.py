@@ -417,9 +417,9 @@ def run_rank(arguments: argparse.Namespace) -> None:
     """Rank teams by FLARE's rule."""
     from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
     from flare.ranking.rank import analyse
-    from flare.ranking.ranks import MissingRule, Ties, rules_of
+    from flare.ranking.reading import read_results
     from flare.ranking.robustness.bootstrap import SAMPLES, SEED
-    from flare.ranking.teams import read_results
+    from flare.ranking.rules import MissingRule, Ties, rules_of
     from flare.reports.ranking.files import analysis_text, write_analysis
 
     challenge = read_challenge(arguments.challenge)

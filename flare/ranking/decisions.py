@@ -12,7 +12,7 @@ from typing import Any
 from flare.common.schema import build, check
 from flare.common.text import listing, nearest, printable, safe, why
 from flare.ranking.lookalikes import check_names, plain_name
-from flare.ranking.teams import ResultTable
+from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
 
 _REMEDY = (

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from flare.challenge.rules import Challenge
 from flare.ranking.decisions import Decisions
-from flare.ranking.ranks import Board, Rules, Standings, board_of, rank_teams
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED, Bootstrap, bootstrap
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.pairs import PairTest, compare_pairs
 from flare.ranking.robustness.recount import Recount, recount
 from flare.ranking.robustness.schemes import Scheme, other_schemes
-from flare.ranking.teams import ResultTable
+from flare.ranking.rules import Rules
+from flare.ranking.standings import Standings, rank_teams
+from flare.ranking.table import Board, ResultTable, board_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

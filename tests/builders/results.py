@@ -7,8 +7,8 @@ import numpy as np
 
 import flare
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.ranks import Board, Rules, board_of
-from flare.ranking.teams import ResultTable
+from flare.ranking.rules import Rules
+from flare.ranking.table import Board, ResultTable, board_of
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from flare.ranking.lookalikes import _LIKE_LATIN, check_names
-from flare.ranking.teams import read_results
+from flare.ranking.reading import read_results
 from flare.results.errors import RankingError
 
 

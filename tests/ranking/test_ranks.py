@@ -11,14 +11,9 @@ import pytest
 
 from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.decisions import apply_decisions, read_decisions
-from flare.ranking.ranks import (
-    MissingRule,
-    Rules,
-    Ties,
-    rank_teams,
-    rules_of,
-)
-from flare.ranking.teams import read_results
+from flare.ranking.reading import read_results
+from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
+from flare.ranking.standings import rank_teams
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import (

@@ -11,7 +11,9 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from flare.common.text import aligned, printable
-from flare.ranking.ranks import Board, Rules, case_sums, doubled_ranks, places
+from flare.ranking.ranks import case_sums, doubled_ranks, ranks_by_sums
+from flare.ranking.rules import Rules
+from flare.ranking.table import Board
 
 GENERATOR = "PCG64"
 """NumPy's name of what draws the samples."""
@@ -23,7 +25,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class RankInterval:
     """Which ranks a team gets when other cases are drawn."""
 
     team: str
@@ -36,9 +38,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """The spreads of all teams of the board, in its order."""
+    """The intervals of all teams of the board, in its order."""
 
-    spreads: tuple[Spread, ...]
+    intervals: tuple[RankInterval, ...]
     samples: int
     seed: int
     taus: tuple[float, float, float] | None
@@ -57,11 +59,11 @@ class Bootstrap:
             "kendall_tau": list(self.taus) if self.taus else None,
             "teams": [
                 {
-                    "team": printable(spread.team),
-                    "interval": [spread.lowest, spread.highest],
-                    "frequencies": list(spread.frequencies),
+                    "team": printable(interval.team),
+                    "interval": [interval.lowest, interval.highest],
+                    "frequencies": list(interval.frequencies),
                 }
-                for spread in self.spreads
+                for interval in self.intervals
             ],
         }
 
@@ -87,13 +89,13 @@ def bootstrap(
     count = len(board.cases)
     drawn = generator.integers(0, count, size=(samples, count))
     counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    ranks = np.array([places(row) for row in counts @ sums.T])
-    actual = places(sums.sum(axis=1))
+    ranks = np.array([ranks_by_sums(row) for row in counts @ sums.T])
+    actual = ranks_by_sums(sums.sum(axis=1))
     taus = [kendall_tau(actual, row) for row in ranks]
     defined = np.sort([tau for tau in taus if tau is not None])
     return Bootstrap(
-        spreads=tuple(
-            _spread(team, ranks[:, index], len(board.teams))
+        intervals=tuple(
+            _rank_interval(team, ranks[:, index], len(board.teams))
             for index, team in enumerate(board.teams)
         ),
         samples=samples,
@@ -130,12 +132,12 @@ def _interval(ordered: np.ndarray[Any, Any]) -> tuple[float, float, float]:
     return float(low), float(np.median(ordered)), float(high)
 
 
-def _spread(team: str, ranks: np.ndarray[Any, Any], teams: int) -> Spread:
+def _rank_interval(team: str, ranks: np.ndarray[Any, Any], teams: int) -> RankInterval:
     """Interval and frequencies of a team's ranks."""
     ordered = np.sort(ranks)
     outside = _outside(len(ordered))
     found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
-    return Spread(
+    return RankInterval(
         team=team,
         lowest=int(ordered[outside]),
         highest=int(ordered[-1 - outside]),
@@ -144,16 +146,16 @@ def _spread(team: str, ranks: np.ndarray[Any, Any], teams: int) -> Spread:
 
 
 def spread_table(result: Bootstrap) -> str:
-    """The spreads as text."""
+    """The intervals as text."""
     percent = f"{CONFIDENCE:.0%}"
     rows = [("team", f"ranks in {percent}", "first in")]
     rows += [
         (
-            printable(spread.team),
-            f"{spread.lowest} to {spread.highest}",
-            f"{spread.frequencies[0]:.1%}",
+            printable(interval.team),
+            f"{interval.lowest} to {interval.highest}",
+            f"{interval.frequencies[0]:.1%}",
         )
-        for spread in result.spreads
+        for interval in result.intervals
     ]
     lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
     lines += [f"  {line}" for line in aligned(rows)]

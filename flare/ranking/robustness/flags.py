@@ -9,15 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from flare.common.text import listing, safe
-from flare.ranking.ranks import (
-    Board,
-    Rules,
-    Values,
-    case_sums,
-    comparable,
-    doubled_ranks,
-)
-from flare.ranking.teams import ResultTable
+from flare.ranking.ranks import case_sums, comparable, doubled_ranks
+from flare.ranking.rules import Rules
+from flare.ranking.table import Board, ResultTable, Values
 
 SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this part of the cases is looked at."""

@@ -17,7 +17,9 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from flare.common.text import aligned, printable
-from flare.ranking.ranks import Board, Rules, Values, comparable, failed_values
+from flare.ranking.ranks import comparable, failed_values
+from flare.ranking.rules import Rules
+from flare.ranking.table import Board, Values
 
 ALPHA = 0.05
 """Largest p of a difference that is called significant."""

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from flare.common.text import listing, printable
-from flare.ranking.ranks import Board, Integers, Rules, case_sums, doubled_ranks
+from flare.ranking.ranks import case_sums, doubled_ranks
 from flare.ranking.robustness.schemes import alternatives, choices, team_ranks, without
+from flare.ranking.rules import Integers, Rules
+from flare.ranking.table import Board
 
 NAMED_CASES = 3
 """So many cases are named; ranking.json has all."""

@@ -15,21 +15,11 @@ from typing import Any
 import numpy as np
 
 from flare.common.text import listing, printable
-from flare.ranking.ranks import (
-    Average,
-    Board,
-    Integers,
-    MissingRule,
-    Rules,
-    Ties,
-    Values,
-    doubled_ranks,
-    places,
-    rank_sums,
-    rounded,
-)
+from flare.ranking.ranks import doubled_ranks, rank_sums, ranks_by_sums, rounded
 from flare.ranking.robustness.bootstrap import kendall_tau
 from flare.ranking.robustness.pairs import ALPHA, PairTest, filled
+from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
+from flare.ranking.table import Board, Values
 
 DIGITS = 3
 """Significant digits of the schemes with rounding: further ones mean little."""
@@ -63,7 +53,7 @@ class Scheme:
 
 def team_ranks(board: Board, rules: Rules) -> tuple[int, ...]:
     """Ranks of the teams by some rules."""
-    return places(rank_sums(doubled_ranks(board, rules), rules))
+    return ranks_by_sums(rank_sums(doubled_ranks(board, rules), rules))
 
 
 def other_schemes(
@@ -250,8 +240,8 @@ def ranks_by_tests(
 
 def _ranks_by_metric(values: Values, rules: Rules) -> tuple[int, ...]:
     """Ranks by the weighted sum of the ranks by each column."""
-    ranks: Integers = 2 * np.array([places(column) for column in values.T]).T
-    return places(ranks @ rules.weights)
+    ranks: Integers = 2 * np.array([ranks_by_sums(column) for column in values.T]).T
+    return ranks_by_sums(ranks @ rules.weights)
 
 
 # --- Output -----------------------------------------------------------------------

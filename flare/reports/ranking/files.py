@@ -16,12 +16,12 @@ from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, listing, printable, safe
 from flare.common.version import __version__
 from flare.ranking.rank import Analysis
-from flare.ranking.ranks import PRIZE_RULE, Standing
+from flare.ranking.reading import COLUMNS
 from flare.ranking.robustness.bootstrap import spread_table
 from flare.ranking.robustness.pairs import pairs_content, pairs_table
 from flare.ranking.robustness.recount import recount_text
 from flare.ranking.robustness.schemes import schemes_content, schemes_table
-from flare.ranking.teams import COLUMNS
+from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.titles import metric_title
 

@@ -8,9 +8,9 @@ from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
 from flare.common.text import printable
 from flare.common.version import __version__
 from flare.ranking.rank import Analysis
-from flare.ranking.ranks import MissingRule, Rules, Ties
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
+from flare.ranking.rules import MissingRule, Rules, Ties
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
 from flare.results.values import is_score

@@ -8,9 +8,11 @@ import pytest
 from scipy.stats import kendalltau
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.ranks import Rules, Ties, board_of, rank_teams
-from flare.ranking.robustness.bootstrap import _spread, bootstrap, kendall_tau
-from flare.ranking.teams import ResultTable, read_results
+from flare.ranking.reading import read_results
+from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
+from flare.ranking.rules import Rules, Ties
+from flare.ranking.standings import rank_teams
+from flare.ranking.table import ResultTable, board_of
 from tests.builders import run_flare
 from tests.builders.results import DSC, ROWS, make_table, write_table
 
@@ -24,7 +26,7 @@ def test_a_team_that_always_wins_is_always_first(tmp_path):
     found = bootstrap(board_of(table, rules, "abc"), rules, samples=50)
 
     # b and c tie in every draw, and share the second rank.
-    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.spreads] == [
+    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.intervals] == [
         ("a", 1, 1, (1, 0, 0)),
         ("b", 2, 2, (0, 1, 0)),
         ("c", 2, 2, (0, 1, 0)),
@@ -68,7 +70,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
     board = board_of(table, rules, table.teams)
     found = bootstrap(board, rules, samples=40, seed=7)
 
-    assert {s.team: s.frequencies for s in found.spreads} == {
+    assert {s.team: s.frequencies for s in found.intervals} == {
         team: tuple(count / 40 for count in counts) for team, counts in expected.items()
     }
 
@@ -77,9 +79,9 @@ def test_the_interval_leaves_out_a_fortieth_at_either_end():
     """Of 80 draws, two at each end: ranks 1 1 1 2 ... 2 3 3 have 1 to 2."""
     ranks = np.array([1] * 3 + [2] * 75 + [3] * 2)
 
-    spread = _spread("a", ranks, 3)
+    interval = _rank_interval("a", ranks, 3)
 
-    assert (spread.lowest, spread.highest) == (1, 2)
+    assert (interval.lowest, interval.highest) == (1, 2)
 
 
 @pytest.mark.slow

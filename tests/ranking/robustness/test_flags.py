@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.ranks import Rules, board_of, rank_teams
 from flare.ranking.robustness.flags import find_flags
+from flare.ranking.rules import Rules
+from flare.ranking.standings import rank_teams
+from flare.ranking.table import board_of
 from tests.builders.results import DSC, TIME, make_table
 
 RULES = Rules(metrics=(DSC, TIME))

@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import wilcoxon
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.ranks import Board, Rules, board_of
 from flare.ranking.robustness.pairs import compare_pairs, filled
+from flare.ranking.rules import Rules
+from flare.ranking.table import Board, board_of
 from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
 
 

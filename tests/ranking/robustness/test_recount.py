@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.ranks import MissingRule, Rules, Ties, board_of
 from flare.ranking.robustness.recount import fewest_withdrawals, recount
+from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.ranking.table import board_of
 from tests.builders.results import DSC, make_table, one_metric
 from tests.oracles import naive_ranks
 

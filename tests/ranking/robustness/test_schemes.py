@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from flare.ranking.ranks import Average, MissingRule, Rules, Ties, board_of
 from flare.ranking.robustness.pairs import compare_pairs
 from flare.ranking.robustness.schemes import (
     aggregate_ranks,
@@ -14,6 +13,8 @@ from flare.ranking.robustness.schemes import (
     ranks_by_tests,
     team_ranks,
 )
+from flare.ranking.rules import Average, MissingRule, Rules, Ties
+from flare.ranking.table import board_of
 from tests.builders.results import (
     DSC,
     FLARE22,

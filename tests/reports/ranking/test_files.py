@@ -9,7 +9,7 @@ import flare
 from flare.common.errors import OutputError
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
-from flare.ranking.ranks import MissingRule, Rules, Ties, rules_of
+from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.results.origins import Origin
 from flare.results.roll_call import RollCall

@@ -3,74 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.lookalikes import check_names
+from flare.ranking.table import ResultTable
 from flare.results.copies import Copies, find_equal
 from flare.results.csv_rows import read_rows
 from flare.results.errors import RankingError
-from flare.results.origins import Origin
 from flare.results.results_folder import AllResults, read_teams
 from flare.results.roll_call import RollCall
 from flare.results.values import check_value, is_score, number
 
 COLUMNS = ("team", "case", "metric", "value")
 """Of a long table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """A result that is not there."""
-
-    team: str
-    case: str
-    metric: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultTable:
-    """The results of all teams in all cases, by some metrics."""
-
-    teams: tuple[str, ...]
-    """In the order of their names."""
-    cases: tuple[str, ...]
-    """In the order of their names."""
-    metrics: tuple[str, ...]
-    values: Mapping[tuple[str, str, str], float]
-    """By team, case and metric; finite; what is missing is not there."""
-    reasons: Mapping[tuple[str, str, str], str]
-    """Why a result is missing, where that is known."""
-    spreads: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """How far repeated measurements of a value lay apart, or those of an empty
-    container, where that is known."""
-    notes: tuple[str, ...] = ()
-    """What is odd about where the values come from."""
-    others: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """Scores that are not ranked, such as those of single organs."""
-    roll: RollCall = field(default_factory=RollCall)
-    """Who took part, but is not ranked, or not as it should be."""
-    origin: Origin | None = None
-    """What the results were made by; None for a table, which does not tell."""
-
-    @property
-    def missing(self) -> tuple[Missing, ...]:
-        """All results that are not there, in the order of teams, cases, metrics."""
-        return tuple(
-            Missing(
-                team=team,
-                case=case,
-                metric=metric,
-                reason=self.reasons.get((team, case, metric), "there is no row"),
-            )
-            for team in self.teams
-            for case in self.cases
-            for metric in self.metrics
-            if (team, case, metric) not in self.values
-        )
 
 
 def read_results(

@@ -1,0 +1,120 @@
+"""Orders teams by FLARE's rule: rank on each case and metric, then average.
+
+No FLARE edition has published a script for this. The rule is that of the challenge's
+page: for each case, teams are ranked on each metric; a team's ranks are averaged over
+cases and metrics, and divided by the number of teams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flare.common.text import listing
+from flare.ranking.ranks import doubled_ranks
+from flare.ranking.rules import MissingRule, Rules
+from flare.ranking.table import ResultTable, board_of
+from flare.results.errors import RankingError
+
+PRIZE_RULE = (
+    "Teams with equal scores share a rank, and the ranks behind it are left out"
+    " (1, 2, 2, 4): they share the prizes of the places that they take together."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a team stands."""
+
+    team: str
+    rank: int | None
+    """None for a team that is out of competition."""
+    score: Fraction
+    """Weighted mean of its ranks, divided by the number of teams; smaller is better."""
+    mean_ranks: Mapping[str, Fraction]
+    """By metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """The ranking of all teams."""
+
+    standings: tuple[Standing, ...]
+    """Best first, teams with equal scores by their names; those out of competition
+    last."""
+    case_ranks: Mapping[tuple[str, str, str], Fraction]
+    """By team, case and metric."""
+
+    @property
+    def competing(self) -> tuple[str, ...]:
+        """The teams that have a rank, best first."""
+        return tuple(s.team for s in self.standings if s.rank is not None)
+
+    @property
+    def guests(self) -> tuple[Standing, ...]:
+        """Teams out of competition, which have none."""
+        return tuple(s for s in self.standings if s.rank is None)
+
+
+def rank_teams(
+    table: ResultTable, rules: Rules, guests: frozenset[str] = frozenset()
+) -> Standings:
+    """Rank all teams.
+
+    Parameters
+    ----------
+    table : ResultTable
+        Their results.
+    rules : Rules
+        How they are ranked; ranks are averaged by their mean.
+    guests : frozenset of str
+        Teams out of competition. A guest gets the rank that it would have if it alone
+        joined the others; theirs, and their number, do not change.
+
+    Raises
+    ------
+    RankingError
+        If results are missing, and the rules refuse that.
+    """
+    if rules.missing is MissingRule.REFUSE and table.missing:
+        names = listing(f"{m.team} {m.case} {m.metric}" for m in table.missing)
+        problem = f"{len(table.missing)} are missing: {names}"
+        file = "The results"
+        raise RankingError(file, problem)
+    competing = [team for team in table.teams if team not in guests]
+    found = doubled_ranks(board_of(table, rules, competing), rules)
+    ranks = dict(zip(competing, found, strict=True))
+    for guest in sorted(guests):
+        joined = board_of(table, rules, [*competing, guest])
+        ranks[guest] = doubled_ranks(joined, rules)[-1]
+    sums = {team: int(own.sum(axis=0) @ rules.weights) for team, own in ranks.items()}
+    count = 2 * len(table.cases)
+    scores = {
+        team: Fraction(total, count * int(rules.weights.sum()) * len(competing))
+        for team, total in sums.items()
+    }
+    metrics = [rule.metric for rule in rules.metrics]
+    standings = [
+        Standing(
+            team=team,
+            rank=None
+            if team in guests
+            else 1 + sum(sums[other] < sums[team] for other in competing),
+            score=scores[team],
+            mean_ranks={
+                metric: Fraction(int(total), count)
+                for metric, total in zip(metrics, ranks[team].sum(axis=0), strict=True)
+            },
+        )
+        for team in sorted(
+            table.teams, key=lambda team: (team in guests, sums[team], team)
+        )
+    ]
+    case_ranks = {
+        (team, case, metric): Fraction(int(ranks[team][c, m]), 2)
+        for team in table.teams
+        for c, case in enumerate(table.cases)
+        for m, metric in enumerate(metrics)
+    }
+    return Standings(standings=tuple(standings), case_ranks=case_ranks)
