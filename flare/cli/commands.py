@@ -420,7 +420,8 @@ def run_rank(arguments: argparse.Namespace) -> None:
     from flare.ranking.reading import read_results
     from flare.ranking.robustness.bootstrap import SAMPLES, SEED
     from flare.ranking.rules import MissingRule, Ties, rules_of
-    from flare.reports.ranking.files import analysis_text, write_analysis
+    from flare.reports.ranking.files import write_analysis
+    from flare.reports.ranking.text import analysis_text
 
     challenge = read_challenge(arguments.challenge)
     rules = rules_of(

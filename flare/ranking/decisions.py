@@ -174,31 +174,12 @@ def apply_decisions(
     if len(set(map(plain_name, shown.values()))) < len(shown):
         raise RankingError(file, "two teams are shown by one name", _REMEDY)
     check_names(file, "team", list(shown.values()))
-    values, spreads, others = (
-        {
-            (shown[team], case, metric): value
-            for (team, case, metric), value in entries.items()
-            if team in shown and case in cases
-        }
-        for entries in (table.values, table.spreads, table.others)
-    )
-    absent = [m for m in table.metrics if not any(key[2] == m for key in values)]
+    selected = table.select(shown, cases)
+    there = selected.frame["value"].groupby(level="metric").count()
+    absent = [metric for metric in table.metrics if not there[metric]]
     if absent:
         raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
-    return replace(
-        table,
-        teams=tuple(sorted(shown.values())),
-        cases=cases,
-        values=values,
-        spreads=spreads,
-        others=others,
-        roll=table.roll.shown(decisions.name_of),
-        reasons={
-            (shown[team], case, metric): reason
-            for (team, case, metric), reason in table.reasons.items()
-            if team in shown
-        },
-    )
+    return replace(selected, roll=table.roll.shown(decisions.name_of))
 
 
 def _check_known(

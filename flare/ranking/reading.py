@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.lookalikes import check_names
-from flare.ranking.table import ResultTable
+from flare.ranking.table import KEYS, Key, Result, ResultTable, table_of
 from flare.results.copies import Copies, find_equal
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import check_columns, read_rows
+from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
 from flare.results.results_folder import AllResults, read_teams
 from flare.results.roll_call import RollCall
+from flare.results.team_folder import EMPTY, TeamResults
 from flare.results.values import check_value, is_score, number
 
-COLUMNS = ("team", "case", "metric", "value")
+COLUMNS = (*KEYS, "value")
 """Of a long table."""
+
+IN_MEMORY = Path("the DataFrame")
+"""Stands in messages for the file that a table in memory has not."""
+
+
+def known_metrics(challenge: Challenge) -> list[str]:
+    """Metrics that this program makes, which a table may have besides the ranked."""
+    organs = [organ.name for organ in challenge.organs]
+    scores = [f"{score}_{organ}" for score in ("dsc", "nsd") for organ in organs]
+    ranked = [rule.metric for rule in challenge.ranking]
+    return [*ranked, "dsc", "nsd", *VALUES, *scores]
 
 
 def read_results(
-    path: Path,
+    source: Path | pd.DataFrame,
     metrics: Sequence[str],
     trace_tolerances_mb: Mapping[str, float] | None = None,
     *,
@@ -32,9 +49,9 @@ def read_results(
 
     Parameters
     ----------
-    path : Path
-        A folder with a folder for each team, or a table with the columns team, case,
-        metric and value.
+    source : Path or DataFrame
+        A folder with a folder for each team; or a table with the columns team, case,
+        metric and value, as a CSV file or in memory.
     metrics : sequence of str
         The metrics to read, such as ``dsc`` and ``runtime_s``.
     trace_tolerances_mb : mapping of str to float, optional
@@ -52,71 +69,57 @@ def read_results(
     RankingError
         If something contradicts itself; the message names rows or files.
     """
-    folders: AllResults | None = None
-    values: dict[tuple[str, str, str], float] = {}
-    reasons: dict[tuple[str, str, str], str] = {}
-    spreads: dict[tuple[str, str, str], float] = {}
-    others: dict[tuple[str, str, str], float] = {}
-    if path.is_dir():
-        folders = read_teams(path, metrics, trace_tolerances_mb or {}, challenge)
-        for own in folders.teams:
-            values |= {(own.team, *key): value for key, value in own.values.items()}
-            reasons |= {(own.team, *key): text for key, text in own.reasons.items()}
-            spreads |= {(own.team, *key): value for key, value in own.spreads.items()}
-            others |= {(own.team, *key): value for key, value in own.others.items()}
-    elif path.is_file():
-        seen: dict[tuple[str, str, str], str] = {}
-        for where, key, value in _read_table(path, metrics, unranked):
-            if key in seen:
-                problem = f"{seen[key]} and {where} are both {' '.join(map(safe, key))}"
-                raise RankingError(str(path), problem)
-            seen[key] = where
-            if value is None:
-                reasons[key] = "the value is empty"
-            else:
-                values[key] = value
-    else:
-        raise RankingError(str(path), "there is no such file or folder")
-    teams, cases = (sorted({key[n] for key in (*values, *reasons)}) for n in range(2))
-    check_names(str(path), "team", teams)
-    check_names(str(path), "case", cases)
-    if not teams:
-        raise RankingError(str(path), "there is no result in it")
-    absent = [m for m in metrics if not any(key[2] == m for key in values)]
-    if absent:
-        problem = (
-            f"no team has a value of {listing(absent)}; leave it out with --metrics"
+    if isinstance(source, pd.DataFrame):
+        return _from_table(IN_MEMORY, _frame_rows(source), metrics, unranked)
+    if source.is_file():
+        return _from_table(source, _file_rows(source), metrics, unranked)
+    if not source.is_dir():
+        raise RankingError(str(source), "there is no such file or folder")
+    folders = read_teams(source, metrics, trace_tolerances_mb or {}, challenge)
+    return _from_folders(source, folders, metrics)
+
+
+def _from_folders(
+    path: Path, folders: AllResults, metrics: Sequence[str]
+) -> ResultTable:
+    """A table of what the folders of all teams hold."""
+    results = [result for team in folders.teams for result in _results_of(team)]
+    table = _checked(path, results, metrics)
+    return replace(table, notes=folders.notes, roll=folders.roll, origin=folders.origin)
+
+
+def _results_of(found: TeamResults) -> Iterator[Result]:
+    """The results of a team, also those that are not ranked."""
+    for (case, metric), value in {**found.ranked, **found.others}.items():
+        yield Result(
+            team=found.team,
+            case=case,
+            metric=metric,
+            value=value,
+            spread=found.spreads.get((case, metric)),
         )
-        raise RankingError(str(path), problem)
-    return ResultTable(
-        teams=tuple(teams),
-        cases=tuple(cases),
-        metrics=tuple(metrics),
-        values=values,
-        reasons=reasons,
-        spreads=spreads,
-        notes=folders.notes if folders else (),
-        others=others,
-        roll=folders.roll if folders else RollCall(copies=_copies(values)),
-        origin=folders.origin if folders else None,
-    )
+    for (case, metric), reason in found.reasons.items():
+        yield Result(
+            team=found.team,
+            case=case,
+            metric=metric,
+            value=None,
+            reason=reason,
+            spread=found.spreads.get((case, metric)),
+        )
 
 
-def _copies(values: Mapping[tuple[str, str, str], float]) -> tuple[Copies, ...]:
-    """Teams of a table with the same scores."""
-    scores: dict[str, dict[tuple[str, str], float]] = {}
-    for (team, case, metric), value in values.items():
-        if is_score(metric):
-            scores.setdefault(team, {})[case, metric] = value
-    return find_equal(scores)
-
-
-def _read_table(
-    path: Path, metrics: Sequence[str], unranked: Sequence[str]
-) -> Iterator[tuple[str, tuple[str, str, str], float | None]]:
-    """Read a CSV file with a row for each result."""
-    for where, row in read_rows(path, COLUMNS):
-        team, case, metric = (row[name].strip() for name in COLUMNS[:3])
+def _from_table(
+    path: Path,
+    rows: Iterable[tuple[str, Key, str | float]],
+    metrics: Sequence[str],
+    unranked: Sequence[str],
+) -> ResultTable:
+    """A table of rows, each of which has a place, a key and a value."""
+    results: dict[Key, Result] = {}
+    seen: dict[Key, str] = {}
+    for where, key, cell in rows:
+        team, case, metric = key
         if metric not in metrics:
             if metric in unranked:
                 continue
@@ -125,7 +128,78 @@ def _read_table(
             raise RankingError(str(path), problem)
         if not team or not case:
             raise RankingError(str(path), f"{where}: the team or the case is empty")
-        value = number(row["value"], path, where)
+        value = number(cell, path, where) if isinstance(cell, str) else cell
         if value is not None:
             check_value(value, metric, path, where)
-        yield where, (team, case, metric), value
+        if key in seen:
+            problem = f"{seen[key]} and {where} are both {' '.join(map(safe, key))}"
+            raise RankingError(str(path), problem)
+        seen[key] = where
+        reason = EMPTY if value is None else None
+        results[key] = Result(
+            team=team, case=case, metric=metric, value=value, reason=reason
+        )
+    table = _checked(path, results.values(), metrics)
+    return replace(table, roll=RollCall(copies=_copies(results.values())))
+
+
+def _checked(
+    path: Path, results: Iterable[Result], metrics: Sequence[str]
+) -> ResultTable:
+    """A table of results, of which each ranked metric has one at least.
+
+    Names are looked at before there is a table: they may be no text at all.
+    """
+    found = list(results)
+    check_names(str(path), "team", sorted({result.team for result in found}))
+    check_names(str(path), "case", sorted({result.case for result in found}))
+    if not found:
+        raise RankingError(str(path), "there is no result in it")
+    there = {result.metric for result in found if result.value is not None}
+    absent = [metric for metric in metrics if metric not in there]
+    if absent:
+        problem = (
+            f"no team has a value of {listing(absent)}; leave it out with --metrics"
+        )
+        raise RankingError(str(path), problem)
+    return table_of(found, metrics)
+
+
+def _copies(results: Iterable[Result]) -> tuple[Copies, ...]:
+    """Teams of a table with the same scores."""
+    scores: dict[str, dict[tuple[str, str], float]] = {}
+    for result in results:
+        if is_score(result.metric) and result.value is not None:
+            own = scores.setdefault(result.team, {})
+            own[result.case, result.metric] = result.value
+    return find_equal(scores)
+
+
+def _file_rows(path: Path) -> Iterator[tuple[str, Key, str]]:
+    """The rows of a CSV file with a row for each result."""
+    for where, row in read_rows(path, COLUMNS):
+        team, case, metric = (row[name].strip() for name in KEYS)
+        yield where, (team, case, metric), row["value"]
+
+
+def _frame_rows(frame: pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
+    """The rows of a table in memory; a NaN or a None is an empty value.
+
+    Raises
+    ------
+    RankingError
+        If a column is not there, or a cell holds something else than a name or number.
+    """
+    check_columns(IN_MEMORY, list(map(str, frame.columns)), COLUMNS)
+    for label, *names, value in frame[list(COLUMNS)].itertuples(name=None):
+        where = f"row {label}"
+        for name in names:
+            # A case may be called by its number, but by no other thing.
+            if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+                problem = f"{where}: {safe(str(name))} is no name"
+                raise RankingError(str(IN_MEMORY), problem)
+        team, case, metric = (str(name).strip() for name in names)
+        if isinstance(value, str | bool | np.bool_):
+            problem = f"{where}: {safe(str(value))} is no number"
+            raise RankingError(str(IN_MEMORY), problem)
+        yield where, (team, case, metric), "" if pd.isna(value) else float(value)

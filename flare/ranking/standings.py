@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+import pandas as pd
+
 from flare.common.text import listing
 from flare.ranking.ranks import doubled_ranks
 from flare.ranking.rules import MissingRule, Rules
-from flare.ranking.table import ResultTable, board_of
+from flare.ranking.table import ResultTable, board_of, make_index
 from flare.results.errors import RankingError
 
 PRIZE_RULE = (
@@ -43,8 +46,9 @@ class Standings:
     standings: tuple[Standing, ...]
     """Best first, teams with equal scores by their names; those out of competition
     last."""
-    case_ranks: Mapping[tuple[str, str, str], Fraction]
-    """By team, case and metric."""
+    case_ranks: pd.Series[float]
+    """By team, case and metric, in the order of the table; whole numbers and halves,
+    which are exact."""
 
     @property
     def competing(self) -> tuple[str, ...]:
@@ -111,10 +115,10 @@ def rank_teams(
             table.teams, key=lambda team: (team in guests, sums[team], team)
         )
     ]
-    case_ranks = {
-        (team, case, metric): Fraction(int(ranks[team][c, m]), 2)
-        for team in table.teams
-        for c, case in enumerate(table.cases)
-        for m, metric in enumerate(metrics)
-    }
+    doubled = np.stack([ranks[team] for team in table.teams])
+    case_ranks = pd.Series(
+        doubled.ravel() / 2,
+        index=make_index(table.teams, table.cases, metrics),
+        name="rank",
+    )
     return Standings(standings=tuple(standings), case_ranks=case_ranks)

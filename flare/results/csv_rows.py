@@ -24,14 +24,7 @@ def read_rows(
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file)
             names = list(table.fieldnames or [])
-            absent = [c for c in columns if c not in names]
-            if absent:
-                problem = f"it has no column {listing(absent)}; {_found(names)}"
-                raise RankingError(str(path), problem, _columns_remedy(names, columns))
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                problem = f"it has two columns {listing(twice)}"
-                raise RankingError(str(path), problem)
+            check_columns(path, names, columns)
             for row in table:
                 where = f"line {table.line_num}"
                 if None in row or None in row.values():
@@ -41,6 +34,24 @@ def read_rows(
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read ({safe(str(error))})"
         raise RankingError(str(path), problem) from error
+
+
+def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
+    """See that a table has some columns, and none of a name twice.
+
+    Raises
+    ------
+    RankingError
+        If not.
+    """
+    absent = [c for c in columns if c not in names]
+    if absent:
+        problem = f"it has no column {listing(absent)}; {_found(names)}"
+        raise RankingError(str(path), problem, _columns_remedy(names, columns))
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        problem = f"it has two columns {listing(twice)}"
+        raise RankingError(str(path), problem)
 
 
 def _found(names: Sequence[str]) -> str:

@@ -135,12 +135,6 @@ class MeasuredCase:
         """Whether the case has to be run again, without fault of the team."""
         return self.status == RunStatus.ENGINE_ERROR.value
 
-    @property
-    def failure(self) -> str:
-        """Why there are no values."""
-        text = f"status {self.status or 'missing'}"
-        return f"{text}: {self.message}" if self.message else text
-
     def number(self, column: str) -> float | None:
         """What a cell holds; None if it is empty, or not there.
 

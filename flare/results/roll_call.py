@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from flare.common.text import listing, printable, safe
 from flare.results.copies import Copies
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
@@ -66,85 +64,6 @@ class RollCall:
     def excluded(self) -> tuple[Refusal, ...]:
         """Refusals of teams that have no other results."""
         return tuple(found for found in self.refused if found.team not in self.ranked)
-
-    @property
-    def interim_text(self) -> str:
-        """Why it cannot; empty if it can."""
-        if not self.is_interim:
-            return ""
-        names = sorted({*(found.team for found in self.waiting), *self.unfinished})
-        are = "is" if len(names) == 1 else "are"
-        count = "1 team" if len(names) == 1 else f"{len(names)} teams"
-        return (
-            f"Interim ranking: {count} {are} not measured to the end"
-            f" ({listing(names)}). Go on with flare measure, and rank again."
-        )
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What organisers should look at, each in a line."""
-        lines = [
-            f"{safe(f.team)}: {safe(f.file)} was refused, and the team"
-            + (
-                " is ranked by what else it has sent"
-                if f.team in self.ranked
-                else " is not ranked"
-            )
-            + f": {printable(f.reason)}"
-            for f in self.refused
-        ]
-        lines += [
-            f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
-            for f in self.replaced
-        ]
-        lines += [
-            f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
-            " are measured): go on with flare measure --ground-truth"
-            for f in self.waiting
-        ]
-        lines += [
-            f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
-            for f in self.copies
-        ]
-        lines += [f"{safe(team)}: {printable(line)}" for team, line in self.warned]
-        if self.strays:
-            lines.append(
-                f"Ignored, as there are no results in them: {listing(self.strays)}"
-            )
-        return tuple(lines)
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """For ranking.json."""
-        return {
-            "refused": [
-                {
-                    "team": printable(f.team),
-                    "file": printable(f.file),
-                    "reason": printable(f.reason),
-                    "is_ranked": f.team in self.ranked,
-                }
-                for f in self.refused
-            ],
-            "replaced": [
-                {
-                    "team": printable(f.team),
-                    "date": printable(f.date),
-                    "reason": printable(f.reason),
-                }
-                for f in self.replaced
-            ],
-            "not_scored_yet": [
-                {"team": printable(f.team), "cases_measured": f.measured}
-                for f in self.waiting
-            ],
-            "not_measured_to_the_end": [printable(team) for team in self.unfinished],
-            "equal_results": [
-                {"teams": [printable(team) for team in f.teams], "what": f.what}
-                for f in self.copies
-            ],
-            "ignored": [printable(name) for name in self.strays],
-        }
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
         """The same with other names of teams."""

@@ -28,14 +28,27 @@ CaseMetric = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a result is missing."""
+
+    text: str
+    kind: str
+    """What many cases may share of the text, such as ``status failed``."""
+
+
+NO_ROW = Reason(text="there is no row", kind="there is no row")
+EMPTY = Reason(text="the value is empty", kind="the value is empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamResults:
     """What a team has achieved."""
 
     team: str
     cases: tuple[str, ...]
-    values: Mapping[CaseMetric, float]
-    """Of the metrics that were asked for, as far as they are there."""
-    reasons: Mapping[CaseMetric, str]
+    ranked: Mapping[CaseMetric, float]
+    """Values of the metrics that were asked for, as far as they are there."""
+    reasons: Mapping[CaseMetric, Reason]
     """Why the others are not."""
     spreads: Mapping[CaseMetric, float]
     """How far repeated measurements of a value lay apart, or those of an empty
@@ -54,7 +67,7 @@ class _Measured:
     values: dict[CaseMetric, float | None] = field(default_factory=dict)
     """None where the cell is empty."""
     spreads: dict[CaseMetric, float] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Reason] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
 
 
@@ -106,9 +119,10 @@ def read_team(
     measurement = read_measurement(folder / MEASUREMENT_JSON)
     # A run that failed has no results, not good ones: it was not slow, and needed
     # no memory.
-    failed = {**scores.failed, **measured.failed}
+    failed = {c: Reason(text=why, kind=why) for c, why in scores.failed.items()}
+    failed |= measured.failed
     values: dict[CaseMetric, float] = {}
-    reasons: dict[CaseMetric, str] = {}
+    reasons: dict[CaseMetric, Reason] = {}
     spreads: dict[CaseMetric, float] = {}
     for case in scores.cases:
         for metric in metrics:
@@ -116,8 +130,7 @@ def read_team(
             value = scores.values.get(key, measured.values.get(key))
             if value is None or case in failed:
                 is_empty = key in measured.values
-                absent = "the value is empty" if is_empty else "there is no row"
-                reasons[key] = failed.get(case, absent)
+                reasons[key] = failed.get(case, EMPTY if is_empty else NO_ROW)
             else:
                 values[key] = value
             noise_s = measurement.noise_s if metric == "runtime_s" else None
@@ -132,7 +145,7 @@ def read_team(
     return TeamResults(
         team=folder.name,
         cases=scores.cases,
-        values=values,
+        ranked=values,
         reasons=reasons,
         spreads=spreads,
         others=others,
@@ -171,9 +184,15 @@ def _read_efficiency(
     return _Measured(
         values=values,
         spreads=spreads,
-        failed={row.case: row.failure for row in rows.values() if not row.is_ok},
+        failed={row.case: _failure(row) for row in rows.values() if not row.is_ok},
         unfinished=_unfinished(rows.values(), cases),
     )
+
+
+def _failure(row: MeasuredCase) -> Reason:
+    """Why a case has no values, as its row tells it."""
+    kind = f"status {row.status or 'missing'}"
+    return Reason(text=f"{kind}: {row.message}" if row.message else kind, kind=kind)
 
 
 def _trace_area(row: MeasuredCase, tolerance_mb: float) -> float:

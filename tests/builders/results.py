@@ -8,7 +8,8 @@ import numpy as np
 import flare
 from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.rules import Rules
-from flare.ranking.table import Board, ResultTable, board_of
+from flare.ranking.table import Board, Result, board_of, table_of
+from flare.results.team_folder import Reason
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 
@@ -26,16 +27,34 @@ def write_table(file, rows):
     return file
 
 
-def make_table(values):
-    """A table from values by team, case and metric; None for a missing result."""
-    teams, cases = (tuple(sorted({key[n] for key in values})) for n in range(2))
-    return ResultTable(
-        teams=teams,
-        cases=cases,
-        metrics=tuple(dict.fromkeys(key[2] for key in values)),
-        values={key: value for key, value in values.items() if value is not None},
-        reasons={},
-    )
+def make_table(values, spreads=None, reason=None):
+    """A table from values by team, case and metric; None for a missing result.
+
+    The reason is that of all that are missing; CASE in it is the case.
+    """
+    results = [
+        Result(
+            team=team,
+            case=case,
+            metric=metric,
+            value=value,
+            reason=_reason(reason, case) if reason else None,
+            spread=(spreads or {}).get((team, case, metric)),
+        )
+        for (team, case, metric), value in values.items()
+    ]
+    return table_of(results, tuple(dict.fromkeys(key[2] for key in values)))
+
+
+def _reason(text, case):
+    text = text.replace("CASE", case)
+    return Reason(text=text, kind=text)
+
+
+def values_of(table, column="value"):
+    """Ranked results by team, case and metric; those that are missing are not there."""
+    found = table.frame[column].dropna().to_dict()
+    return {key: value for key, value in found.items() if key[2] in table.metrics}
 
 
 METRICS21 = [rule.metric for rule in FLARE21.ranking]

@@ -25,6 +25,7 @@ from tests.builders.results import (
     ROWS,
     TIME,
     make_table,
+    values_of,
     write_table,
     write_team,
 )
@@ -59,7 +60,7 @@ def test_ties(ties, expected):
 
     ranks = rank_teams(table, Rules(metrics=(TIME,), ties=ties)).case_ranks
 
-    assert list(ranks.values()) == expected
+    assert ranks.to_list() == expected
 
 
 @pytest.mark.parametrize("ties", Ties)
@@ -223,7 +224,7 @@ def test_a_stuck_container_counts_as_flare22_has_published():
 
     # A run that worked, however slowly, is never behind one that failed.
     for metric in METRICS22:
-        values = dict(table.values) | {("b", "1", metric): worse[metric]}
+        values = values_of(table) | {("b", "1", metric): worse[metric]}
         changed = make_table(values | {("absent", "1", metric): None})
         ranks = rank_teams(changed, rules_of(FLARE22, metrics=[metric])).case_ranks
         assert ranks["b", "1", metric] == ranks["absent", "1", metric] == 2
@@ -252,7 +253,8 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
     table = read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
 
     # a: (0 + 2048) / 2 + (2048 + 0) / 2 = 2048; c: 10 * 100.
-    areas = {team: table.values[team, "c1", "gpu_memory_area_mb_s"] for team in "abc"}
+    values = values_of(table)
+    areas = {team: values[team, "c1", "gpu_memory_area_mb_s"] for team in "abc"}
     assert areas == {"a": 2048, "b": 0, "c": 1000}
 
     trace = tmp_path / "b" / "traces" / "c1.csv"
@@ -528,8 +530,9 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
         .startswith("a was not measured to the end (c1, c2)")
     )
     # What empty containers differ by is how far equal teams may lie apart.
-    assert table.spreads["a", "c2", "runtime_s"] == pytest.approx(0.3)
-    assert ("a", "c2", "dsc") not in table.spreads
+    spreads = values_of(table, "spread")
+    assert spreads["a", "c2", "runtime_s"] == pytest.approx(0.3)
+    assert ("a", "c2", "dsc") not in spreads
 
 
 def test_efficiency_alone_can_be_ranked(tmp_path):
@@ -537,7 +540,7 @@ def test_efficiency_alone_can_be_ranked(tmp_path):
 
     table = read_results(tmp_path, ["runtime_s"])
 
-    assert table.values == {("a", "c1", "runtime_s"): 5}
+    assert values_of(table) == {("a", "c1", "runtime_s"): 5}
 
 
 def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
@@ -545,7 +548,7 @@ def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
     write_team(tmp_path / "a", {"=c": 0.9}, [("'=c", "ok", 5, 9)])
 
     table = read_results(tmp_path, ["dsc", "runtime_s"])
-    assert table.values == {("a", "=c", "dsc"): 0.9, ("a", "=c", "runtime_s"): 5}
+    assert values_of(table) == {("a", "=c", "dsc"): 0.9, ("a", "=c", "runtime_s"): 5}
 
     rows = [("'=a", "1", "dsc", 1), ("=a", "1", "dsc", 1)]
     file = write_table(tmp_path / "results.csv", rows)
@@ -625,7 +628,7 @@ def test_a_running_time_of_zero_is_a_mistake(tmp_path):
     """It would be the best; a memory of 0 is that of a team without a GPU."""
     write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 0, 0)])
 
-    assert read_results(tmp_path, ["max_gpu_memory_mb"]).values
+    assert values_of(read_results(tmp_path, ["max_gpu_memory_mb"]))
     with pytest.raises(RankingError) as caught:
         read_results(tmp_path, ["runtime_s"])
 
@@ -669,7 +672,7 @@ def test_ends_of_the_scale_can_be(tmp_path):
     ]
     file = write_table(tmp_path / "results.csv", rows)
 
-    found = read_results(file, ["dsc", "nsd_x", "dscent"]).values
+    found = values_of(read_results(file, ["dsc", "nsd_x", "dscent"]))
 
     assert sorted(found.values()) == [0, 0, 1, 93.1]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import kendalltau
 
-from flare.common.text import aligned, printable
 from flare.ranking.ranks import case_sums, doubled_ranks, ranks_by_sums
 from flare.ranking.rules import Rules
 from flare.ranking.table import Board
@@ -47,25 +46,6 @@ class Bootstrap:
     """Of Kendall's tau of the samples' rankings with the ranking itself: the lower end
     of the interval, the median, and its upper end; None if it is undefined, as of
     teams that all tie."""
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """For ranking.json."""
-        return {
-            "samples": self.samples,
-            "seed": self.seed,
-            "generator": GENERATOR,
-            "confidence": CONFIDENCE,
-            "kendall_tau": list(self.taus) if self.taus else None,
-            "teams": [
-                {
-                    "team": printable(interval.team),
-                    "interval": [interval.lowest, interval.highest],
-                    "frequencies": list(interval.frequencies),
-                }
-                for interval in self.intervals
-            ],
-        }
 
 
 def bootstrap(
@@ -143,26 +123,3 @@ def _rank_interval(team: str, ranks: np.ndarray[Any, Any], teams: int) -> RankIn
         highest=int(ordered[-1 - outside]),
         frequencies=tuple(float(part) for part in found),
     )
-
-
-def spread_table(result: Bootstrap) -> str:
-    """The intervals as text."""
-    percent = f"{CONFIDENCE:.0%}"
-    rows = [("team", f"ranks in {percent}", "first in")]
-    rows += [
-        (
-            printable(interval.team),
-            f"{interval.lowest} to {interval.highest}",
-            f"{interval.frequencies[0]:.1%}",
-        )
-        for interval in result.intervals
-    ]
-    lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
-    lines += [f"  {line}" for line in aligned(rows)]
-    if result.taus:
-        low, median, high = result.taus
-        lines.append(
-            "Kendall's tau of these rankings with the one above: median"
-            f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."
-        )
-    return "\n".join(lines)

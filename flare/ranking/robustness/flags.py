@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -30,7 +29,6 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         How the teams are ranked.
     """
     return (
-        *table.roll.lines,
         *table.notes,
         *_teams_without_results(board),
         *_gate_without_values(board, rules),
@@ -121,18 +119,10 @@ def _orders_within_noise(
     board: Board, table: ResultTable, rules: Rules
 ) -> Iterator[str]:
     """Neighbours that could change places if they were measured again."""
-    if not table.spreads:
+    metrics = [rule.metric for rule in rules.metrics]
+    spreads = table.cube("spread", board.teams, metrics)
+    if np.isnan(spreads).all():
         return
-    spreads = np.array(
-        [
-            [
-                [table.spreads.get((team, case, r.metric), math.nan) for r in metrics]
-                for case in board.cases
-            ]
-            for metrics in [rules.metrics]
-            for team in board.teams
-        ]
-    )
     ranks = doubled_ranks(board, rules)
     totals = case_sums(ranks, rules).sum(axis=1)
     for (first, better), (second, worse) in pairwise(enumerate(board.teams)):

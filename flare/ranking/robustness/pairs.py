@@ -8,15 +8,12 @@ normal approximation is used with its corrections for ties and continuity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
-from typing import Any
+from itertools import permutations
 
 import numpy as np
 from scipy.stats import wilcoxon
 
-from flare.common.text import aligned, printable
 from flare.ranking.ranks import comparable, failed_values
 from flare.ranking.rules import Rules
 from flare.ranking.table import Board, Values
@@ -140,64 +137,3 @@ def _holm(p: Values) -> Values:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
     return adjusted
-
-
-def pairs_content(tests: Sequence[PairTest]) -> dict[str, Any]:
-    """For ranking.json."""
-    metrics = {test.metric for test in tests}
-    return {
-        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
-        "zeros": "cases without a difference are left out",
-        "missing": "the worst value of any team, or that of a failed run",
-        "adjustment": "Holm, over all ordered pairs of teams by one metric",
-        "family_size": len(tests) // len(metrics) if metrics else 0,
-        "alpha": ALPHA,
-        "pairs": [
-            {
-                "metric": test.metric,
-                "team": printable(test.team),
-                "other": printable(test.other),
-                "cases": test.cases,
-                "zeros": test.zeros,
-                "p": test.p,
-                "p_holm": test.p_holm,
-                "effect": test.effect,
-            }
-            for test in tests
-        ],
-    }
-
-
-def pairs_table(tests: Sequence[PairTest], teams: Sequence[str]) -> str:
-    """The tests of each team against the next one, as text.
-
-    Parameters
-    ----------
-    tests : sequence of PairTest
-        All of them.
-    teams : sequence of str
-        In the order of the ranking.
-    """
-    metrics = list(dict.fromkeys(test.metric for test in tests))
-    by_pair = {(test.metric, test.team, test.other): test for test in tests}
-    rows = [["", *metrics]]
-    for team, other in pairwise(teams):
-        names = [printable(name) for name in (team, other)]
-        cells = [_cell(by_pair[metric, team, other]) for metric in metrics]
-        rows.append([" > ".join(names), *cells])
-    family = len(teams) * (len(teams) - 1)
-    return "\n".join(
-        [
-            "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
-            " Wilcoxon tests paired by case,",
-            f"after Holm over the {family} ordered pairs of each metric; cases without"
-            " a difference are left out:",
-            *(f"  {line}" for line in aligned(rows)),
-        ]
-    )
-
-
-def _cell(test: PairTest) -> str:
-    """Effect and p of a test."""
-    star = "*" if test.p_holm <= ALPHA else ""
-    return f"{test.effect:+.2f} p={test.p_holm:.2g}{star}"

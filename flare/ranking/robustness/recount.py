@@ -7,21 +7,15 @@ it, and these are found by sorting; no search is needed.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from flare.common.text import listing, printable
 from flare.ranking.ranks import case_sums, doubled_ranks
 from flare.ranking.robustness.schemes import alternatives, choices, team_ranks, without
 from flare.ranking.rules import Integers, Rules
 from flare.ranking.table import Board
-
-NAMED_CASES = 3
-"""So many cases are named; ranking.json has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,85 +43,6 @@ class Recount:
     """What is chosen, and among how many; their product is the choices."""
     rankings: int
     """So many different rankings the choices give."""
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """For ranking.json."""
-        return {
-            "team": printable(self.team),
-            "withdrawals": [
-                {
-                    "rival": printable(rival),
-                    "number": len(cases),
-                    "cases": [printable(case) for case in cases],
-                }
-                for rival, cases in self.withdrawals
-            ],
-            "shares": [
-                {
-                    "rival": printable(rival),
-                    "number": len(cases),
-                    "cases": [printable(case) for case in cases],
-                }
-                for rival, cases in self.shares
-            ],
-            "lost_without_team": [printable(team) for team in self.disqualifications],
-            "shared_without_team": [
-                {"team": printable(team), "with": [printable(name) for name in names]}
-                for team, names in self.ties
-            ],
-            "choices_of_rules": self.choices,
-            "alternatives": dict(self.alternatives),
-            "different_rankings": self.rankings,
-            "first_under": self.first,
-        }
-
-    def __str__(self) -> str:
-        """In plain words."""
-        name = printable(self.team)
-        if self.withdrawals:
-            rival, cases = self.withdrawals[0]
-            keeps = (
-                f"{name} keeps first place unless {len(cases)} of {self.cases} cases"
-                f" are withdrawn (then {printable(rival)} could be ahead"
-                f"{_named(cases, ', as without ')})"
-            )
-        else:
-            keeps = f"{name} keeps first place whatever cases are withdrawn"
-        if self.shares:
-            rival, cases = self.shares[0]
-            if not self.withdrawals or len(cases) < len(self.withdrawals[0][1]):
-                keeps += (
-                    f"; {printable(rival)} could share it without {len(cases)}"
-                    f"{_named(cases, ': ')}"
-                )
-        parts = " x ".join(f"{name} {n}" for name, n in self.alternatives if n > 1)
-        return (
-            f"{keeps}; {self._without_a_team()}; with all metrics and teams kept, it is"
-            f" first under {self.first} of {self.choices} choices of rules ({parts};"
-            f" different rankings among them: {self.rankings})."
-        )
-
-    def _without_a_team(self) -> str:
-        """What a disqualification would change."""
-        found = []
-        if self.disqualifications:
-            teams = listing(self.disqualifications, last=" or ")
-            found.append(f"it loses it if {teams} is disqualified")
-        by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-        for team, names in self.ties:
-            by_names[names].append(team)
-        found += [
-            f"if {listing(teams, last=' or ')} is disqualified, it would then share"
-            f" first place with {listing(names, last=' and ')}"
-            for names, teams in by_names.items()
-        ]
-        return "; ".join(found) or "no other team's disqualification changes that"
-
-
-def _named(cases: Sequence[str], before: str) -> str:
-    """The names of cases, if they are few."""
-    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 
 def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
@@ -233,8 +148,3 @@ def fewest_withdrawals(
     if not len(enough):
         return None
     return tuple(sorted(int(case) for case in order[: enough[0] + 1]))
-
-
-def recount_text(found: Sequence[Recount]) -> str:
-    """In plain words, a line for each winner."""
-    return "\n".join(map(str, found))

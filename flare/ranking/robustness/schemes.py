@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from flare.common.text import listing, printable
+from flare.common.text import printable
 from flare.ranking.ranks import doubled_ranks, rank_sums, ranks_by_sums, rounded
 from flare.ranking.robustness.bootstrap import kendall_tau
 from flare.ranking.robustness.pairs import ALPHA, PairTest, filled
@@ -23,9 +23,6 @@ from flare.ranking.table import Board, Values
 
 DIGITS = 3
 """Significant digits of the schemes with rounding: further ones mean little."""
-
-WITHOUT_TEAM = "without team "
-"""Begins the names of the schemes that leave out a team."""
 
 GATE_DSC = 0.5
 """Of the schemes with a gate, where the challenge has none."""
@@ -42,6 +39,8 @@ class Scheme:
     """Their ranks by the ranking itself, without the one that is left out."""
     tau: float | None
     """Kendall's tau of both; None where it is undefined."""
+    left_out: str | None = None
+    """The team that this scheme is without; None if it has all."""
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -71,23 +70,18 @@ def other_schemes(
         Of these teams.
     """
     before = team_ranks(board, rules)
-    return tuple(
-        _scheme(name, teams, ranks, dict(zip(board.teams, before, strict=True)))
-        if len(teams) == len(board.teams)
-        else _scheme(name, teams, ranks, _closed_up(board.teams, before, teams))
-        for name, teams, ranks in _all_schemes(board, rules, tests)
-    )
-
-
-def _scheme(
-    name: str, teams: Sequence[str], ranks: Sequence[int], before: dict[str, int]
-) -> Scheme:
-    return Scheme(
-        name=name,
-        ranks=dict(zip(teams, ranks, strict=True)),
-        before=before,
-        tau=kendall_tau([before[team] for team in teams], ranks),
-    )
+    found = []
+    for name, teams, ranks in _all_schemes(board, rules, tests):
+        known = _closed_up(board.teams, before, teams)
+        scheme = Scheme(
+            name=name,
+            ranks=dict(zip(teams, ranks, strict=True)),
+            before=known,
+            tau=kendall_tau(list(known.values()), ranks),
+            left_out=next((team for team in board.teams if team not in teams), None),
+        )
+        found.append(scheme)
+    return tuple(found)
 
 
 def _closed_up(
@@ -125,7 +119,7 @@ def _all_schemes(
         for team in teams:
             rest = without(board, team)
             yield (
-                f"{WITHOUT_TEAM}{printable(team)}",
+                f"without team {printable(team)}",
                 rest.teams,
                 team_ranks(rest, rules),
             )
@@ -242,42 +236,3 @@ def _ranks_by_metric(values: Values, rules: Rules) -> tuple[int, ...]:
     """Ranks by the weighted sum of the ranks by each column."""
     ranks: Integers = 2 * np.array([ranks_by_sums(column) for column in values.T]).T
     return ranks_by_sums(ranks @ rules.weights)
-
-
-# --- Output -----------------------------------------------------------------------
-
-
-def schemes_content(schemes: Sequence[Scheme]) -> list[dict[str, Any]]:
-    """For ranking.json."""
-    return [
-        {
-            "scheme": scheme.name,
-            "kendall_tau": scheme.tau,
-            "ranks": {printable(team): rank for team, rank in scheme.ranks.items()},
-            "moved": [printable(team) for team in scheme.moved],
-        }
-        for scheme in schemes
-    ]
-
-
-def schemes_table(schemes: Sequence[Scheme]) -> str:
-    """The schemes, and who moves, as text."""
-    width = max(len(scheme.name) for scheme in schemes)
-    lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
-    still = [s for s in schemes if s.name.startswith(WITHOUT_TEAM) and not s.moved]
-    if len(still) > 1:
-        teams = [scheme.name.removeprefix(WITHOUT_TEAM) for scheme in still]
-        schemes = [scheme for scheme in schemes if scheme not in still]
-        width = max((len(scheme.name) for scheme in schemes), default=0)
-        last = f"  without any one of {listing(teams)}: nobody moves"
-    for scheme in schemes:
-        moves = [
-            f"{printable(team)} {scheme.before[team]} to {scheme.ranks[team]}"
-            for team in scheme.moved
-        ]
-        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
-        name = scheme.name.ljust(width)
-        lines.append(f"  {name}  {tau}  {listing(moves) if moves else 'nobody'}")
-    if len(still) > 1:
-        lines.append(last)
-    return "\n".join(lines)

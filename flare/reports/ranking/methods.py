@@ -11,6 +11,7 @@ from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
 from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.reports.ranking.roll_call import interim_text
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
 from flare.results.values import is_score
@@ -97,7 +98,7 @@ def methods_text(analysis: Analysis) -> str:
         f"{_other_file(analysis)}."
     )
     if roll.is_interim:
-        sentences.insert(0, roll.interim_text)
+        sentences.insert(0, interim_text(roll))
     return " ".join(sentences)
 
 

@@ -12,9 +12,9 @@ from flare.ranking.reading import read_results
 from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
 from flare.ranking.rules import Rules, Ties
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import ResultTable, board_of
+from flare.ranking.table import board_of
 from tests.builders import run_flare
-from tests.builders.results import DSC, ROWS, make_table, write_table
+from tests.builders.results import DSC, ROWS, make_table, values_of, write_table
 
 
 def test_a_team_that_always_wins_is_always_first(tmp_path):
@@ -49,22 +49,15 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
     table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
     drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
     expected = {team: [0] * 4 for team in "abcd"}
+    known = values_of(table)
     for draw in drawn:
         values = {
-            (team, f"{place}", metric): table.values[team, str(case), metric]
+            (team, f"{place}", metric): known.get((team, str(case), metric))
             for place, case in enumerate(draw)
             for team in "abcd"
             for metric in metrics
-            if (team, str(case), metric) in table.values
         }
-        again = ResultTable(
-            teams=table.teams,
-            cases=tuple(map(str, range(6))),
-            metrics=table.metrics,
-            values=values,
-            reasons={},
-        )
-        for standing in rank_teams(again, rules).standings:
+        for standing in rank_teams(make_table(values), rules).standings:
             expected[standing.team][standing.rank - 1] += 1
 
     board = board_of(table, rules, table.teams)

@@ -20,9 +20,9 @@ def flags_of(values, rules=RULES, spreads=None):
             for team, cases in values.items()
             for case, pair in enumerate(cases)
             for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
-        }
+        },
+        spreads,
     )
-    table = replace(table, spreads=spreads or {})
     teams = rank_teams(table, rules).competing
     return find_flags(board_of(table, rules, teams), table, rules)
 

@@ -10,13 +10,14 @@ from flare.common.errors import OutputError
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
-from flare.reports.ranking.files import analysis_text, write_analysis
+from flare.reports.ranking.files import write_analysis
+from flare.reports.ranking.text import analysis_text
 from flare.results.origins import Origin
 from flare.results.roll_call import RollCall
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 
-def analysis_of(values, rules=None, challenge=FLARE21, **options):
+def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
     """An analysis of DSC and time by team, a pair for each case."""
     table = make_table(
         {
@@ -24,7 +25,8 @@ def analysis_of(values, rules=None, challenge=FLARE21, **options):
             for team, cases in values.items()
             for case, pair in enumerate(cases)
             for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
-        }
+        },
+        reason=reason,
     )
     return analyse(table, challenge, rules or Rules(metrics=(DSC, TIME)), **options)
 
@@ -128,8 +130,8 @@ def test_sheets_that_windows_can_hold(tmp_path):
 )
 def test_no_text_is_html_or_markdown(tmp_path, text, shown):
     """A team, a case and a reason (which may have a container's file name) of it."""
-    table = make_table({(text, text, "dsc"): None, ("b", text, "dsc"): 0.5})
-    table = replace(table, reasons={(text, text, "dsc"): text})
+    values = {(text, text, "dsc"): None, ("b", text, "dsc"): 0.5}
+    table = make_table(values, reason=text)
     decisions = Decisions(withdrawn=(CaseDecision(case="x", reason=text, date="1"),))
     rules = Rules(metrics=(DSC,))
 
@@ -317,14 +319,9 @@ def test_the_terminal_groups_missing_results():
 
 def test_missing_results_are_grouped_by_reason_not_by_file_name():
     values = {"a": [(0.9, 3)] * 5, "b": [(None, None)] * 5}
-    analysis = analysis_of(values, samples=0)
-    reasons = {
-        (m.team, m.case, m.metric): f"{m.case}_pred.nii.gz: no case has this name"
-        for m in analysis.table.missing
-    }
-    table = replace(analysis.table, reasons=reasons)
+    reason = "CASE_pred.nii.gz: no case has this name"
 
-    text = analysis_text(replace(analysis, table=table))
+    text = analysis_text(analysis_of(values, samples=0, reason=reason))
 
     assert (
         "Missing: b, dsc, runtime_s, 5 of 5 cases (c0, c1, c2, c3, c4):"

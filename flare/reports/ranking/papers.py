@@ -1,0 +1,78 @@
+"""Makes the tables of a ranking for a page or a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flare.ranking.rank import Analysis
+from flare.reports.ranking.markdown import escaped, markdown_table
+from flare.reports.ranking.roll_call import interim_text
+from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
+from flare.reports.ranking.titles import metric_title
+
+
+def page_text(analysis: Analysis) -> str:
+    """The ranking, and the decisions that it rests on."""
+    titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
+    ranking = ranking_rows(analysis, [f"mean rank: {title}" for title in titles])
+    interim = interim_text(analysis.table.roll)
+    lines = [escaped(interim), ""] if interim else []
+    lines += markdown_table(ranking)
+    guests = guest_rows(analysis)
+    if guests:
+        note = guests_note(analysis).replace("Below the line: out", "Out")
+        header = [ranking[0][1], *ranking[0][3:]]
+        rows = [[row[1], *row[3:]] for row in guests]
+        lines += ["", note, "", *markdown_table([header, *rows])]
+    if analysis.decisions.lines:
+        lines += ["", *(f"- {escaped(line)}" for line in analysis.decisions.lines)]
+    return "\n".join(lines)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+}
+
+
+def latex_text(analysis: Analysis) -> str:
+    """The ranking as a table in LaTeX."""
+    titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
+    _, *ranked = ranking_rows(analysis, titles)
+    guests = guest_rows(analysis)
+    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    caption = (
+        f"{interim} of {analysis.challenge.name}: scores, and mean ranks by each"
+        " metric; smaller is better."
+    )
+    if guests:
+        caption += f" {guests_note(analysis)}"
+    body = [_latex_row(["Rank", "Team", "Score", *titles]), r"\midrule"]
+    body += map(_latex_row, ranked)
+    if guests:
+        body += [r"\midrule", *map(_latex_row, guests)]
+    return "\n".join(
+        [
+            r"% In the preamble: \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_escaped_latex(caption)}}}",
+            r"\label{tab:ranking}",
+            rf"\begin{{tabular}}{{rl{'r' * (1 + len(titles))}}}",
+            *(r"\toprule", *body, r"\bottomrule"),
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    """A row of a table."""
+    return " & ".join(map(_escaped_latex, cells)) + r" \\"
+
+
+def _escaped_latex(text: str) -> str:
+    """Text that LaTeX shows as it is."""
+    return "".join(_LATEX.get(char, char) for char in text)

@@ -1,0 +1,173 @@
+"""Makes ranking.json: everything that is known of a ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from flare.challenge.rulebook import scoring_rules
+from flare.common.text import printable
+from flare.common.version import __version__
+from flare.ranking.rank import Analysis
+from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
+from flare.ranking.robustness.pairs import ALPHA, PairTest
+from flare.ranking.robustness.recount import Recount
+from flare.ranking.robustness.schemes import Scheme
+from flare.reports.ranking.roll_call import interim_text, roll_content, roll_lines
+
+
+def ranking_content(analysis: Analysis) -> dict[str, Any]:
+    """What ranking.json holds."""
+    rules, table = analysis.rules, analysis.table
+    content: dict[str, Any] = {
+        "interim": interim_text(table.roll) or None,
+        "settings": {
+            "version": __version__,
+            "challenge": analysis.challenge.key,
+            "challenge_sha256": analysis.challenge.checksum,
+            "scoring_rules": scoring_rules(analysis.challenge),
+            "ties": rules.ties.value,
+            "missing": rules.missing.value,
+            "efficiency_gate_dsc": rules.gate_dsc,
+            "metrics": [
+                {
+                    "metric": rule.metric,
+                    "better": rule.better.value,
+                    "weight": rule.weight,
+                    "tolerance": rule.tolerance,
+                    "trace_tolerance_mb": rule.trace_tolerance_mb,
+                    "decimals": rule.decimals,
+                    "failed": rule.failed,
+                }
+                for rule in rules.metrics
+            ],
+        },
+        "decisions": list(analysis.decisions.lines),
+        "teams": len(analysis.board.teams),
+        "cases": [printable(case) for case in analysis.table.cases],
+        "ranking": [
+            {
+                "team": printable(s.team),
+                "rank": s.rank,
+                "score": float(s.score),
+                "score_exact": str(s.score),
+                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+            }
+            for s in analysis.standings.standings
+            if s.rank is not None
+        ],
+        "out_of_competition": [
+            {
+                "team": printable(s.team),
+                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+            }
+            for s in analysis.standings.guests
+        ],
+        "roll_call": roll_content(table.roll),
+        "origin": asdict(table.origin) if table.origin else None,
+        "missing": [
+            {
+                "team": printable(m.team),
+                "case": printable(m.case),
+                "metric": m.metric,
+                "reason": printable(m.reason),
+            }
+            for m in analysis.table.missing
+        ],
+        "recount": [recount_content(found) for found in analysis.recounts],
+        "schemes": schemes_content(analysis.schemes),
+        "tests": pairs_content(analysis.tests),
+        "flags": [*roll_lines(table.roll), *analysis.flags],
+    }
+    if analysis.bootstrap:
+        content["bootstrap"] = bootstrap_content(analysis.bootstrap)
+    return content
+
+
+def bootstrap_content(found: Bootstrap) -> dict[str, Any]:
+    """How the ranks depend on the cases."""
+    return {
+        "samples": found.samples,
+        "seed": found.seed,
+        "generator": GENERATOR,
+        "confidence": CONFIDENCE,
+        "kendall_tau": list(found.taus) if found.taus else None,
+        "teams": [
+            {
+                "team": printable(interval.team),
+                "interval": [interval.lowest, interval.highest],
+                "frequencies": list(interval.frequencies),
+            }
+            for interval in found.intervals
+        ],
+    }
+
+
+def recount_content(found: Recount) -> dict[str, Any]:
+    """What the first place of a team depends on."""
+    return {
+        "team": printable(found.team),
+        "withdrawals": _by_rival(found.withdrawals),
+        "shares": _by_rival(found.shares),
+        "lost_without_team": [printable(team) for team in found.disqualifications],
+        "shared_without_team": [
+            {"team": printable(team), "with": [printable(name) for name in names]}
+            for team, names in found.ties
+        ],
+        "choices_of_rules": found.choices,
+        "alternatives": dict(found.alternatives),
+        "different_rankings": found.rankings,
+        "first_under": found.first,
+    }
+
+
+def _by_rival(withdrawn: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:
+    """The cases that each rival needs to be withdrawn."""
+    return [
+        {
+            "rival": printable(rival),
+            "number": len(cases),
+            "cases": [printable(case) for case in cases],
+        }
+        for rival, cases in withdrawn
+    ]
+
+
+def pairs_content(tests: Sequence[PairTest]) -> dict[str, Any]:
+    """Which team is better than which other."""
+    metrics = {test.metric for test in tests}
+    return {
+        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "zeros": "cases without a difference are left out",
+        "missing": "the worst value of any team, or that of a failed run",
+        "adjustment": "Holm, over all ordered pairs of teams by one metric",
+        "family_size": len(tests) // len(metrics) if metrics else 0,
+        "alpha": ALPHA,
+        "pairs": [
+            {
+                "metric": test.metric,
+                "team": printable(test.team),
+                "other": printable(test.other),
+                "cases": test.cases,
+                "zeros": test.zeros,
+                "p": test.p,
+                "p_holm": test.p_holm,
+                "effect": test.effect,
+            }
+            for test in tests
+        ],
+    }
+
+
+def schemes_content(schemes: Sequence[Scheme]) -> list[dict[str, Any]]:
+    """How the teams rank in other ways."""
+    return [
+        {
+            "scheme": scheme.name,
+            "kendall_tau": scheme.tau,
+            "ranks": {printable(team): rank for team, rank in scheme.ranks.items()},
+            "moved": [printable(team) for team in scheme.moved],
+        }
+        for scheme in schemes
+    ]
