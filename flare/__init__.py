@@ -11,6 +11,15 @@ Two masks, which are numpy arrays of bool along z, y, x:
     flare.dice(reference, prediction)
     flare.normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), tolerance=1.0)
 
+What teams have achieved, as pandas tables; and their order:
+
+    results.to_frame()                                   # a row for each case
+    flare.read_efficiency("measured/team_a/efficiency.csv")
+    flare.read_trace("measured/team_a/traces/case_001.csv")
+    ranking = flare.rank("measured", challenge="flare21")
+    ranking.standings, ranking.case_ranks
+    ranking.write("ranking")                             # all that flare rank writes
+
 The rules of a challenge, bundled or of your own:
 
     flare.read_challenge("flare22")
@@ -24,13 +33,19 @@ Only the names in flare.__all__ are meant to be used; the modules may change. On
 command line there is more: flare --help.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from flare.challenge.rules import Challenge, read_challenge
 from flare.common.errors import FlareError, HostError, OrganiserError, SubmissionError
 from flare.common.version import __version__
 from flare.evaluation.evaluate import evaluate
 from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
+from flare.results.frames import read_efficiency, read_trace
 from flare.results.metrics_json import write_metrics
 from flare.results.scores import Results
+
+if TYPE_CHECKING:
+    from flare.reports.ranking.ranking import rank
 
 __all__ = [
     "Challenge",
@@ -43,6 +58,19 @@ __all__ = [
     "dice",
     "evaluate",
     "normalized_surface_dice",
+    "rank",
     "read_challenge",
+    "read_efficiency",
+    "read_trace",
     "write_metrics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what ranks teams when it is asked for: it loads pandas."""
+    if name == "rank":
+        from flare.reports.ranking.ranking import rank
+
+        return rank
+    text = f"module 'flare' has no attribute {name!r}"
+    raise AttributeError(text)

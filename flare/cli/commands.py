@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import (
-    Challenge,
     challenge_names,
     challenge_summary,
     challenge_text,
@@ -47,6 +46,7 @@ from flare.evaluation.evaluate import (
     has_label_maps,
     references_table,
 )
+from flare.results.known_metrics import known_metrics
 from flare.results.metrics_json import prepare_output, write_metrics
 from flare.results.scores_table import results_table
 
@@ -415,59 +415,22 @@ def run_rescore(arguments: argparse.Namespace) -> None:
 
 def run_rank(arguments: argparse.Namespace) -> None:
     """Rank teams by FLARE's rule."""
-    from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
-    from flare.ranking.rank import analyse
-    from flare.ranking.reading import read_results
     from flare.ranking.robustness.bootstrap import SAMPLES, SEED
-    from flare.ranking.rules import MissingRule, Ties, rules_of
-    from flare.reports.ranking.files import write_analysis
-    from flare.reports.ranking.text import analysis_text
+    from flare.reports.ranking.ranking import rank
 
-    challenge = read_challenge(arguments.challenge)
-    rules = rules_of(
-        challenge,
-        metrics=arguments.metrics,
-        ties=Ties(arguments.ties),
-        missing=MissingRule(arguments.missing) if arguments.missing else None,
-        gate_dsc=arguments.gate,
-    )
-    table = read_results(
+    ranking = rank(
         arguments.results,
-        [rule.metric for rule in rules.metrics],
-        {
-            rule.metric: rule.trace_tolerance_mb
-            for rule in rules.metrics
-            if rule.trace_tolerance_mb
-        },
-        challenge=challenge,
-        unranked=[
-            *(rule.metric for rule in challenge.ranking),
-            *_known_metrics(challenge),
-        ],
-    )
-    decisions = Decisions()
-    if arguments.decisions:
-        decisions = read_decisions(arguments.decisions)
-        table = apply_decisions(table, decisions, str(arguments.decisions))
-    analysis = analyse(
-        table,
-        challenge,
-        rules,
-        decisions,
-        samples=SAMPLES if arguments.bootstrap is None else arguments.bootstrap,
+        challenge=arguments.challenge,
+        metrics=arguments.metrics,
+        ties=arguments.ties,
+        missing=arguments.missing,
+        gate=arguments.gate,
+        decisions=arguments.decisions,
+        bootstrap=SAMPLES if arguments.bootstrap is None else arguments.bootstrap,
         seed=SEED if arguments.seed is None else arguments.seed,
     )
-    write_analysis(analysis, arguments.output)
-    _log.info("%s", analysis_text(analysis))
-
-
-def _known_metrics(challenge: Challenge) -> list[str]:
-    """Metrics that the kit makes."""
-    from flare.results.efficiency_csv import VALUES
-
-    organs = [organ.name for organ in challenge.organs]
-    scores = [f"{score}_{organ}" for score in ("dsc", "nsd") for organ in organs]
-    return ["dsc", "nsd", *VALUES, *scores]
+    ranking.write(arguments.output)
+    _log.info("%s", ranking)
 
 
 def run_simulate(arguments: argparse.Namespace) -> None:
@@ -516,7 +479,7 @@ def run_show_challenge(arguments: argparse.Namespace) -> None:
 def run_validate_challenge(arguments: argparse.Namespace) -> None:
     """Say what a challenge file means."""
     challenge = read_challenge(arguments.challenge)
-    known = _known_metrics(challenge)
+    known = known_metrics(challenge)
     for number, rule in enumerate(challenge.ranking, start=1):
         if rule.metric not in known:
             problem = (

@@ -1,11 +1,15 @@
-"""Ranks the teams of a challenge, and gathers all that says how sure the ranking is."""
+"""Ranks the teams of a challenge, with all that says how sure the ranking is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
 
 from flare.challenge.rules import Challenge
-from flare.ranking.decisions import Decisions
+from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
+from flare.ranking.reading import read_results
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED, Bootstrap, bootstrap
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.pairs import PairTest, compare_pairs
@@ -14,6 +18,7 @@ from flare.ranking.robustness.schemes import Scheme, other_schemes
 from flare.ranking.rules import Rules
 from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import Board, ResultTable, board_of
+from flare.results.known_metrics import known_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,57 @@ class Analysis:
     schemes: tuple[Scheme, ...]
     recounts: tuple[Recount, ...]
     flags: tuple[str, ...]
+
+
+def rank_results(
+    source: Path | pd.DataFrame,
+    challenge: Challenge,
+    rules: Rules,
+    *,
+    decisions: Path | None = None,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> Analysis:
+    """Rank the teams of a folder or a table.
+
+    Parameters
+    ----------
+    source : Path or DataFrame
+        As in `flare.ranking.reading.read_results`.
+    challenge : Challenge
+        Whose ranking it is.
+    rules : Rules
+        How teams are ranked.
+    decisions : Path, optional
+        A TOML file with what the organisers have decided.
+    samples, seed : int
+        As in `analyse`.
+
+    Raises
+    ------
+    RankingError
+        If results or decisions contradict themselves, or results are missing, and the
+        rules refuse that.
+    """
+    table = read_results(
+        source,
+        [rule.metric for rule in rules.metrics],
+        {
+            rule.metric: rule.trace_tolerance_mb
+            for rule in rules.metrics
+            if rule.trace_tolerance_mb
+        },
+        challenge=challenge,
+        unranked=[
+            *(rule.metric for rule in challenge.ranking),
+            *known_metrics(challenge),
+        ],
+    )
+    decided = Decisions()
+    if decisions:
+        decided = read_decisions(decisions)
+        table = apply_decisions(table, decided, str(decisions))
+    return analyse(table, challenge, rules, decided, samples=samples, seed=seed)
 
 
 def analyse(

@@ -15,7 +15,6 @@ from flare.ranking.lookalikes import check_names
 from flare.ranking.table import KEYS, Key, Result, ResultTable, table_of
 from flare.results.copies import Copies, find_equal
 from flare.results.csv_rows import check_columns, read_rows
-from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
 from flare.results.results_folder import AllResults, read_teams
 from flare.results.roll_call import RollCall
@@ -27,14 +26,6 @@ COLUMNS = (*KEYS, "value")
 
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory has not."""
-
-
-def known_metrics(challenge: Challenge) -> list[str]:
-    """Metrics that this program makes, which a table may have besides the ranked."""
-    organs = [organ.name for organ in challenge.organs]
-    scores = [f"{score}_{organ}" for score in ("dsc", "nsd") for organ in organs]
-    ranked = [rule.metric for rule in challenge.ranking]
-    return [*ranked, "dsc", "nsd", *VALUES, *scores]
 
 
 def read_results(

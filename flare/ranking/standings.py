@@ -55,6 +55,23 @@ class Standings:
         """The teams that have a rank, best first."""
         return tuple(s.team for s in self.standings if s.rank is not None)
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each team, best first: rank, score, and its mean ranks."""
+        rows = {
+            standing.team: {
+                "rank": standing.rank,
+                "score": float(standing.score),
+                **{
+                    f"mean_rank_{metric}": float(rank)
+                    for metric, rank in standing.mean_ranks.items()
+                },
+            }
+            for standing in self.standings
+        }
+        frame = pd.DataFrame.from_dict(rows, orient="index")
+        # Those out of competition have no rank, and the others have whole ones.
+        return frame.astype({"rank": "Int64"}).rename_axis("team")
+
     @property
     def guests(self) -> tuple[Standing, ...]:
         """Teams out of competition, which have none."""
@@ -81,11 +98,8 @@ def rank_teams(
     RankingError
         If results are missing, and the rules refuse that.
     """
-    if rules.missing is MissingRule.REFUSE and table.missing:
-        names = listing(f"{m.team} {m.case} {m.metric}" for m in table.missing)
-        problem = f"{len(table.missing)} are missing: {names}"
-        file = "The results"
-        raise RankingError(file, problem)
+    if rules.missing is MissingRule.REFUSE:
+        _refuse_missing(table)
     competing = [team for team in table.teams if team not in guests]
     found = doubled_ranks(board_of(table, rules, competing), rules)
     ranks = dict(zip(competing, found, strict=True))
@@ -122,3 +136,12 @@ def rank_teams(
         name="rank",
     )
     return Standings(standings=tuple(standings), case_ranks=case_ranks)
+
+
+def _refuse_missing(table: ResultTable) -> None:
+    """Refuse a table in which results are missing."""
+    missing = table.missing
+    if missing:
+        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
+        file = "The results"
+        raise RankingError(file, f"{len(missing)} are missing: {names}")

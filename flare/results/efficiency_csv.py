@@ -90,8 +90,8 @@ VALUES = (
     *("engine_runtime_s", "runtime_s_spread", "max_gpu_memory_mb_spread"),
 )
 COLUMNS = tuple(field.name for field in fields(CaseRecord))
-_WHOLE = ("repeats", "samples")
-_TEXTS = ("case", "doubts", "message", "rerun")
+WHOLE = ("repeats", "samples")
+TEXTS = ("case", "doubts", "message", "rerun")
 
 
 def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
@@ -144,6 +144,10 @@ class MeasuredCase:
             If it is no number.
         """
         return number(self.cells.get(column, ""), self.file, self.where)
+
+    def text(self, column: str) -> str:
+        """What a cell says."""
+        return cell_text(self.cells[column])
 
     def value(self, metric: str) -> float | None:
         """A value that a metric can have; None if there is none.
@@ -234,9 +238,9 @@ def _record(cells: Mapping[str, str]) -> CaseRecord:
     """A record from the cells of its row."""
     values: dict[str, Any] = {"status": RunStatus(cells["status"])}
     for name in COLUMNS:
-        if name in _TEXTS:
+        if name in TEXTS:
             values[name] = cell_text(cells[name])
-        elif name in _WHOLE:
+        elif name in WHOLE:
             values[name] = int(cells[name])
         elif name != "status":
             values[name] = float(cells[name]) if cells[name] else None

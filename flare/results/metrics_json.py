@@ -57,9 +57,6 @@ class Scores:
     warnings: tuple[str, ...]
 
 
-# --- Writing ----------------------------------------------------------------------
-
-
 def metrics_json(results: Results) -> str:
     """The content of metrics.json; README says what its keys mean.
 
@@ -186,9 +183,6 @@ def write_case_scores(
     if failed:
         content["failed"] = failed
     write_whole(file, json.dumps(content, indent=2) + "\n")
-
-
-# --- Reading ----------------------------------------------------------------------
 
 
 def read_scores(file: Path, metrics: Iterable[str]) -> Scores:

@@ -99,12 +99,7 @@ def read_teams(
         waiting=waiting,
         unfinished=tuple(found.team for found in teams if found.unfinished),
         copies=find_copies(path, scores),
-        warned=tuple(
-            (team, line)
-            for team, own in scores.items()
-            for line in own.warnings
-            if TOLD.search(line)
-        ),
+        warned=_warned(scores),
         strays=folders.strays,
         ranked=tuple(scores),
     )
@@ -112,14 +107,17 @@ def read_teams(
         teams=teams,
         notes=(*_unfinished_notes(teams), *_settings_notes(teams), *odd),
         roll=roll,
-        origin=replace(
-            origin,
-            measured={
-                name: tuple(sorted(set(by_team.values())))
-                for name, by_team in (_settings(teams) | _made_with(teams)).items()
-            },
-            teams_measured=sum(bool(found.measurement.settings) for found in teams),
-        ),
+        origin=_with_measurements(origin, teams),
+    )
+
+
+def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
+    """What the evaluation has warned of, as far as it explains why teams score 0."""
+    return tuple(
+        (team, line)
+        for team, own in scores.items()
+        for line in own.warnings
+        if TOLD.search(line)
     )
 
 
@@ -225,3 +223,15 @@ def _by_name(
         for name, text in own.items():
             found.setdefault(name, {})[team] = text
     return found
+
+
+def _with_measurements(origin: Origin, teams: Sequence[TeamResults]) -> Origin:
+    """What all results were made by, with how teams were measured."""
+    measured = _settings(teams) | _made_with(teams)
+    return replace(
+        origin,
+        measured={
+            name: tuple(sorted(set(own.values()))) for name, own in measured.items()
+        },
+        teams_measured=sum(bool(found.measurement.settings) for found in teams),
+    )

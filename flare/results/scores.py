@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from flare.challenge.rulebook import Rule
 from flare.challenge.rules import STATISTICS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,18 @@ class Results:
         columns["dsc"] = tuple(case.dsc for case in self.cases)
         columns["nsd"] = tuple(case.nsd for case in self.cases)
         return columns
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table with a row for each case, and a column for each metric.
+
+        The column ``failure`` says why a case was not scored, and got the worst value
+        instead; it is empty for all others.
+        """
+        import pandas as pd  # which the container has no need of
+
+        index = pd.Index([case.case for case in self.cases], name="case")
+        failures = [case.failure for case in self.cases]
+        return pd.DataFrame({**self.metrics, "failure": failures}, index=index)
 
 
 def statistics(values: Sequence[float]) -> dict[str, float | None]:

@@ -123,7 +123,6 @@ def read_team(
     failed |= measured.failed
     values: dict[CaseMetric, float] = {}
     reasons: dict[CaseMetric, Reason] = {}
-    spreads: dict[CaseMetric, float] = {}
     for case in scores.cases:
         for metric in metrics:
             key = (case, metric)
@@ -133,10 +132,9 @@ def read_team(
                 reasons[key] = failed.get(case, EMPTY if is_empty else NO_ROW)
             else:
                 values[key] = value
-            noise_s = measurement.noise_s if metric == "runtime_s" else None
-            spread = measured.spreads.get(key, noise_s)
-            if spread is not None:
-                spreads[key] = spread
+    noise: dict[CaseMetric, float] = {}
+    if measurement.noise_s is not None and "runtime_s" in metrics:
+        noise = {(case, "runtime_s"): measurement.noise_s for case in scores.cases}
     others = {
         (case, metric): value
         for (case, metric), value in scores.values.items()
@@ -147,7 +145,7 @@ def read_team(
         cases=scores.cases,
         ranked=values,
         reasons=reasons,
-        spreads=spreads,
+        spreads=noise | measured.spreads,
         others=others,
         unfinished=measured.unfinished,
         measurement=measurement,

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -71,6 +72,19 @@ def test_a_table_for_a_narrow_terminal_has_the_means_alone():
 def test_results_show_themselves_in_one_short_line():
     """The means of 0.5 and 1, and of 0.25 and 0.75."""
     assert repr(TWO) == "<Results: flare21, 2 cases, DSC 0.7500, NSD 0.5000>"
+
+
+def test_results_are_a_table_with_a_row_for_each_case():
+    failed = replace(case_score("c", 0.0, 0.0), failure="no file was submitted")
+    results = make_results(case_score("b", 0.5, 0.25), failed)
+
+    found = results.to_frame()
+
+    assert found.index.tolist() == ["b", "c"]
+    assert found.columns.tolist() == [*results.metrics, "failure"]
+    assert found["dsc"].to_dict() == {"b": 0.5, "c": 0.0}
+    assert found["nsd_liver"].to_dict() == {"b": 0.25, "c": 0.0}
+    assert found["failure"].to_dict() == {"b": "", "c": "no file was submitted"}
 
 
 def test_the_example_of_the_platforms_documentation():

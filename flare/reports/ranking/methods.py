@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
 from flare.common.text import printable
 from flare.common.version import __version__
+from flare.ranking.decisions import Decisions
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
@@ -60,16 +61,35 @@ def methods_text(analysis: Analysis) -> str:
             "Metrics of efficiency counted only on cases on which a team reached a DSC"
             f" of {rules.gate_dsc:g}; elsewhere they {_MISSING[rules.missing]}."
         )
-    if analysis.decisions.withdrawn:
-        count = len(analysis.decisions.withdrawn)
-        sentences.append(f"Withdrawn cases: {count}.")
-    if analysis.decisions.disqualified:
-        count = len(analysis.decisions.disqualified)
-        sentences.append(f"Disqualified teams: {count}.")
-    if analysis.decisions.guests:
-        count = len(analysis.decisions.guests)
-        sentences.append(f"Teams shown out of competition: {count}.")
+    sentences += _decision_sentences(analysis.decisions)
     sentences += _roll_sentences(roll)
+    sentences += _robustness_sentences(analysis)
+    sentences += _scoring_sentences(analysis)
+    sentences += _measuring_sentences(analysis)
+    sentences.append(
+        f"Computed with the FLARE evaluation kit {__version__}, challenge file"
+        f" {analysis.challenge.key} (SHA-256 {analysis.challenge.checksum[:12]})"
+        f"{_other_file(analysis)}."
+    )
+    if roll.is_interim:
+        sentences.insert(0, interim_text(roll))
+    return " ".join(sentences)
+
+
+def _decision_sentences(decisions: Decisions) -> list[str]:
+    """What the organisers have decided, in numbers."""
+    counts = (
+        ("Withdrawn cases", len(decisions.withdrawn)),
+        ("Disqualified teams", len(decisions.disqualified)),
+        ("Teams shown out of competition", len(decisions.guests)),
+    )
+    return [f"{what}: {count}." for what, count in counts if count]
+
+
+def _robustness_sentences(analysis: Analysis) -> list[str]:
+    """How it was found out how sure the ranks are."""
+    rules, teams = analysis.rules, len(analysis.board.teams)
+    sentences = []
     if analysis.bootstrap:
         sentences.append(
             "The stability of the ranks was assessed by"
@@ -77,8 +97,8 @@ def methods_text(analysis: Analysis) -> str:
             f" {GENERATOR}, seed {analysis.bootstrap.seed}), of which"
             f" {CONFIDENCE:.0%} intervals are given."
         )
-    if len(board.teams) > 1:
-        family = len(board.teams) * (len(board.teams) - 1)
+    if teams > 1:
+        family = teams * (teams - 1)
         replaced = "replaced by the worst value of any team"
         if any(rule.failed is not None for rule in rules.metrics):
             replaced += ", or by that of a failed run if that is worse"
@@ -90,16 +110,7 @@ def methods_text(analysis: Analysis) -> str:
             f" each metric, at a level of {ALPHA:g}; effects are matched-pairs"
             " rank-biserial correlations."
         )
-    sentences += _scoring_sentences(analysis)
-    sentences += _measuring_sentences(analysis)
-    sentences.append(
-        f"Computed with the FLARE evaluation kit {__version__}, challenge file"
-        f" {analysis.challenge.key} (SHA-256 {analysis.challenge.checksum[:12]})"
-        f"{_other_file(analysis)}."
-    )
-    if roll.is_interim:
-        sentences.insert(0, interim_text(roll))
-    return " ".join(sentences)
+    return sentences
 
 
 def _roll_sentences(roll: RollCall) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from flare.challenge.rulebook import scoring_rules
+from flare.challenge.rules import Challenge
 from flare.common.text import printable
 from flare.common.version import __version__
 from flare.ranking.rank import Analysis
@@ -14,38 +15,19 @@ from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
 from flare.ranking.robustness.pairs import ALPHA, PairTest
 from flare.ranking.robustness.recount import Recount
 from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.rules import Rules
 from flare.reports.ranking.roll_call import interim_text, roll_content, roll_lines
 
 
 def ranking_content(analysis: Analysis) -> dict[str, Any]:
     """What ranking.json holds."""
-    rules, table = analysis.rules, analysis.table
+    table = analysis.table
     content: dict[str, Any] = {
         "interim": interim_text(table.roll) or None,
-        "settings": {
-            "version": __version__,
-            "challenge": analysis.challenge.key,
-            "challenge_sha256": analysis.challenge.checksum,
-            "scoring_rules": scoring_rules(analysis.challenge),
-            "ties": rules.ties.value,
-            "missing": rules.missing.value,
-            "efficiency_gate_dsc": rules.gate_dsc,
-            "metrics": [
-                {
-                    "metric": rule.metric,
-                    "better": rule.better.value,
-                    "weight": rule.weight,
-                    "tolerance": rule.tolerance,
-                    "trace_tolerance_mb": rule.trace_tolerance_mb,
-                    "decimals": rule.decimals,
-                    "failed": rule.failed,
-                }
-                for rule in rules.metrics
-            ],
-        },
+        "settings": _settings(analysis.challenge, analysis.rules),
         "decisions": list(analysis.decisions.lines),
         "teams": len(analysis.board.teams),
-        "cases": [printable(case) for case in analysis.table.cases],
+        "cases": [printable(case) for case in table.cases],
         "ranking": [
             {
                 "team": printable(s.team),
@@ -73,7 +55,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
                 "metric": m.metric,
                 "reason": printable(m.reason),
             }
-            for m in analysis.table.missing
+            for m in table.missing
         ],
         "recount": [recount_content(found) for found in analysis.recounts],
         "schemes": schemes_content(analysis.schemes),
@@ -83,6 +65,31 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
     if analysis.bootstrap:
         content["bootstrap"] = bootstrap_content(analysis.bootstrap)
     return content
+
+
+def _settings(challenge: Challenge, rules: Rules) -> dict[str, Any]:
+    """What the ranking was made with."""
+    return {
+        "version": __version__,
+        "challenge": challenge.key,
+        "challenge_sha256": challenge.checksum,
+        "scoring_rules": scoring_rules(challenge),
+        "ties": rules.ties.value,
+        "missing": rules.missing.value,
+        "efficiency_gate_dsc": rules.gate_dsc,
+        "metrics": [
+            {
+                "metric": rule.metric,
+                "better": rule.better.value,
+                "weight": rule.weight,
+                "tolerance": rule.tolerance,
+                "trace_tolerance_mb": rule.trace_tolerance_mb,
+                "decimals": rule.decimals,
+                "failed": rule.failed,
+            }
+            for rule in rules.metrics
+        ],
+    }
 
 
 def bootstrap_content(found: Bootstrap) -> dict[str, Any]:

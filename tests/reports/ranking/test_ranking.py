@@ -1,0 +1,164 @@
+"""Ranking from Python: tables in, tables out, and the files of the command."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import flare
+from flare.results.errors import RankingError
+from tests.builders import run_flare
+from tests.builders.results import ROWS, write_table, write_team
+
+COLUMNS = ["team", "case", "metric", "value"]
+
+
+def frame_of(rows):
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def rank(rows, **options):
+    return flare.rank(frame_of(rows), metrics=["dsc"], bootstrap=0, **options)
+
+
+def test_a_table_in_memory_is_ranked():
+    """Ranks of a are 1 1 3, of b 2 2 2, of c 3 3 1: scores of 5/9, 6/9 and 7/9."""
+    found = rank(ROWS)
+
+    assert found.standings.index.tolist() == ["a", "b", "c"]
+    assert found.standings["rank"].tolist() == [1, 2, 3]
+    assert found.standings["score"].tolist() == [5 / 9, 6 / 9, 7 / 9]
+    assert found.standings["mean_rank_dsc"].tolist() == [5 / 3, 2.0, 7 / 3]
+    assert found.case_ranks.loc["a", "dsc"].to_dict() == {"1": 1, "2": 1, "3": 3}
+    assert found.results.loc[("c", "3", "dsc"), "value"] == 0.3
+    assert repr(found) == "<Ranking: flare21, 3 teams, 3 cases>"
+
+
+def test_equal_values_can_share_the_mean_of_their_places():
+    rows = [(team, "1", "dsc", 0.5) for team in "ab"]
+
+    assert rank(rows, ties="average").case_ranks["dsc"].tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("empty", [None, float("nan"), pd.NA])
+def test_an_empty_value_is_a_missing_result(empty):
+    found = rank([("a", "1", "dsc", 0.5), ("b", "1", "dsc", empty)])
+
+    assert found.results["reason"].to_dict()["b", "1", "dsc"] == "the value is empty"
+    assert found.standings["rank"].to_dict() == {"a": 1, "b": 2}
+
+
+def test_cases_may_be_numbers():
+    found = rank([("a", 1, "dsc", 0.5), ("a", 2, "dsc", 1)])
+
+    assert found.case_ranks.index.tolist() == [("a", "1"), ("a", "2")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([("a", "1", "dsc", 0.5)] * 2, "row 0 and row 1 are both a 1 dsc"),
+        ([("a", "1", "dsc", 80)], "row 0: dsc is 80.0, above 1; is it percent?"),
+        ([("a", "1", "dsc", "0.5")], "row 0: 0.5 is no number"),
+        ([("a", "1", "dsc", True)], "row 0: True is no number"),
+        ([("a", None, "dsc", 0.5)], "row 0: None is no name"),
+        ([("a", 1.5, "dsc", 0.5)], "row 0: 1.5 is no name"),
+        ([("a", " ", "dsc", 0.5)], "row 0: the team or the case is empty"),
+        ([("a", "1", "mood", 0.5)], "row 0: unknown metric mood, not dsc"),
+        ([("a", "1", "dsc", float("inf"))], "row 0: dsc is inf, which nothing"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_mistake_in_a_table_in_memory_names_the_row(rows, problem):
+    with pytest.raises(RankingError) as caught:
+        rank(rows)
+
+    assert caught.value.file == "the DataFrame"
+    assert caught.value.problem.startswith(problem)
+
+
+def test_a_table_in_memory_without_a_column():
+    with pytest.raises(RankingError) as caught:
+        flare.rank(pd.DataFrame({"team": ["a"], "dsc": [1.0]}))
+
+    assert caught.value.problem == (
+        "it has no column case, metric, value; its columns are: team, dsc"
+    )
+
+
+def test_the_files_are_those_of_the_command(tmp_path):
+    file = write_table(tmp_path / "results.csv", ROWS)
+    decisions = tmp_path / "decisions.toml"
+    decisions.write_text(
+        '[[out_of_competition]]\nteam = "b"\nreason = "ours"\ndate = "2026-01-01"\n'
+    )
+    options = ("--metrics", "dsc", "--ties", "max", "--missing", "last")
+    more = ("--bootstrap", "20", "--seed", "3", "--decisions", decisions)
+
+    run = run_flare("rank", file, "--output", tmp_path / "command", *options, *more)
+    found = flare.rank(
+        frame_of(ROWS),
+        metrics=["dsc"],
+        ties="max",
+        missing="last",
+        bootstrap=20,
+        seed=3,
+        decisions=decisions,
+    )
+    found.write(tmp_path / "python")
+
+    assert run.stdout.rstrip("\n") == str(found)
+    files = {
+        folder: {
+            path.relative_to(tmp_path / folder): path.read_bytes()
+            for path in (tmp_path / folder).rglob("*")
+            if path.is_file()
+        }
+        for folder in ("command", "python")
+    }
+    assert files["python"] == files["command"]
+    assert len(files["python"]) == 11
+    assert found.standings["rank"].dropna().to_dict() == {"a": 1, "c": 2}
+
+
+def test_folders_of_teams_are_ranked(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
+    write_team(tmp_path / "b", {"c1": 0.8}, [("c1", "failed", "", "")])
+
+    found = flare.rank(str(tmp_path), bootstrap=0)
+
+    assert found.standings["rank"].to_dict() == {"a": 1, "b": 2}
+    assert found.results["reason"].to_dict()["b", "c1", "dsc"] == "status failed"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"ties": "best"}, "ties must be 'min' or 'average' or 'max': 'best'"),
+        (
+            {"missing": "first"},
+            "missing must be 'last' or 'worst-plus-one' or 'value' or 'refuse':"
+            " 'first'",
+        ),
+        ({"bootstrap": -1}, "bootstrap must be a whole number (int) from 0 on: -1"),
+        ({"seed": 1.5}, "seed must be a whole number (int) from 0 on: 1.5"),
+        ({"gate": 2}, "gate must be None or a number from 0 to 1: 2"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_an_argument_that_is_not_allowed_says_what_is(options, text):
+    with pytest.raises(ValueError, match="must be") as caught:
+        flare.rank(frame_of(ROWS), **options)
+
+    assert str(caught.value) == text
+
+
+def test_pandas_is_loaded_only_when_it_is_used():
+    code = "import sys, flare; print('pandas' in sys.modules); flare.rank; print(1)"
+
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert run.stdout.split() == ["False", "1"]

@@ -1,0 +1,39 @@
+"""What was refused is on record until a team sends something else."""
+
+from flare.results.refused_csv import Refusal, read_refused, write_refused
+
+A = Refusal(team="a", file="a.tar.gz", reason="=no image", archive_sha256="1")
+B = Refusal(team="b", file="b.tar.gz", reason="too large", archive_sha256="2")
+
+
+def test_what_was_refused_comes_back(tmp_path):
+    write_refused(tmp_path, [B, A], {"a", "b"})
+
+    assert read_refused(tmp_path) == (A, B)
+    assert (tmp_path / "refused.csv").read_text() == (
+        "team,archive,archive_sha256,problem\n"
+        "a,a.tar.gz,1,'=no image\nb,b.tar.gz,2,too large\n"
+    )
+
+
+def test_teams_that_were_not_looked_at_stay(tmp_path):
+    write_refused(tmp_path, [A, B], {"a", "b"})
+
+    write_refused(tmp_path, [], {"b"})
+
+    assert read_refused(tmp_path) == (A,)
+
+
+def test_without_a_refusal_there_is_no_file(tmp_path):
+    write_refused(tmp_path, [], {"a"})
+
+    assert list(tmp_path.iterdir()) == []
+    assert read_refused(tmp_path) == ()
+
+
+def test_a_file_of_another_program_may_have_other_columns(tmp_path):
+    (tmp_path / "refused.csv").write_text("team,file\n x , x.zip \n")
+
+    assert read_refused(tmp_path) == (
+        Refusal(team="x", file="x.zip", reason="no reason is given"),
+    )
