@@ -1,4 +1,4 @@
-"""Decisions of the organisers about a ranking, on record, not in an edited table."""
+"""Puts the organisers' decisions about a ranking on record, outside its tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CaseDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamDecision:
-    """A team that takes no part, or none in the competition."""
+    """A team that is disqualified, or takes part out of competition."""
 
     team: str
     reason: str
@@ -58,7 +58,7 @@ class TeamDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameDecision:
-    """A name to show a team by."""
+    """The name that a team is shown by."""
 
     team: str
     name: str
@@ -83,7 +83,7 @@ class Decisions:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Each decision in a line, to be printed with the ranking."""
+        """Each decision in a line, for printing with the ranking."""
         teams = [("Disqualified", d) for d in self.disqualified]
         teams += [("Out of competition", d) for d in self.out_of_competition]
         return (
@@ -106,7 +106,7 @@ class Decisions:
 
 
 def _because(decision: CaseDecision | TeamDecision | NameDecision) -> str:
-    """Reason and date, which cannot break the line."""
+    """Reason and date, made safe so that they cannot break the line."""
     return f"{printable(decision.reason)} ({safe(decision.date)})"
 
 
@@ -149,7 +149,7 @@ def _with_dates(values: dict[str, Any]) -> dict[str, Any]:
 def apply_decisions(
     table: ResultTable, decisions: Decisions, file: str = "decisions"
 ) -> ResultTable:
-    """Take withdrawn cases and disqualified teams out, and call teams as decided.
+    """Take out withdrawn cases and disqualified teams, and rename teams as decided.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def apply_decisions(
 def _check_known(
     file: str, what: str, decided: Iterable[str], known: Iterable[str]
 ) -> None:
-    """Refuse decisions about what is not there, or was decided on before."""
+    """Refuse decisions about something that is not there, or was already decided."""
     seen: set[str] = set()
     for name in decided:
         if name not in known:

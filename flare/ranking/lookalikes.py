@@ -1,4 +1,4 @@
-"""Refuses names that a person cannot tell from others, or cannot see the whole of."""
+"""Refuses names that a person cannot tell apart, or cannot see in full."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
 
 
 def plain_name(name: str) -> str:
-    """A name without what a person would overlook."""
+    """A name without the differences that a person would overlook."""
     return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
@@ -114,7 +114,7 @@ def _looks(name: str) -> str:
 
 
 def _groups(names: Sequence[str], key: Callable[[str], str]) -> list[list[str]]:
-    """Names of which several have an equal key."""
+    """Groups of names that share a key."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         found[key(name)].append(name)
@@ -127,12 +127,12 @@ def _is_unseen(char: str) -> bool:
 
 
 def _is_like_latin(char: str) -> bool:
-    """Whether a letter of another script looks Latin, but for a mark perhaps."""
+    """Whether a letter of another script looks Latin, apart from an accent."""
     return any(ord(part) in _TO_LATIN for part in unicodedata.normalize("NFD", char))
 
 
 def _code_point(char: str) -> str:
-    """A character as in Unicode's lists."""
+    """A character as Unicode's lists name it."""
     return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
 
 
@@ -142,5 +142,5 @@ def _visible(name: str) -> str:
 
 
 def _escape(char: str) -> str:
-    """A character as in Python."""
+    """A character as Python escapes it."""
     return char.encode("unicode_escape").decode("ascii")

@@ -23,7 +23,7 @@ from flare.results.known_metrics import known_metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A ranking, what it was made from, and what is to be said of it."""
+    """A ranking, what it was made from, and how far it can be trusted."""
 
     challenge: Challenge
     table: ResultTable

@@ -78,13 +78,13 @@ def doubled_ranks(board: Board, rules: Rules) -> Integers:
 
 
 def _with_failed(values: Values, rules: Rules) -> Values:
-    """Values in which a missing one is that of a failed run, or the worst there is."""
+    """Values, each missing one replaced by a failed run's, or the worst there is."""
     worst = np.fmax.reduce(values, axis=0)
     return np.where(np.isnan(values), np.fmax(worst, failed_values(rules)), values)
 
 
 def failed_values(rules: Rules) -> Values:
-    """What a failed run counts as by each metric; smaller is better, NaN if unknown."""
+    """The value of a failed run by each metric; smaller is better, NaN if unknown."""
     return np.array(
         [
             math.nan
@@ -96,7 +96,7 @@ def failed_values(rules: Rules) -> Values:
 
 
 def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:
-    """Twice the rank behind `better` teams, of `equal` ones that share it."""
+    """Twice the rank that `equal` teams share behind `better` ones."""
     if ties is Ties.MIN:
         return 2 * better + 2
     if ties is Ties.MAX:
@@ -143,6 +143,3 @@ def case_sums(ranks: Integers, rules: Rules) -> Integers:
     """Weighted sums of each team's ranks on each case, of shape (teams, cases)."""
     sums: Integers = ranks @ rules.weights
     return sums
-
-
-# --- The ranking ------------------------------------------------------------------

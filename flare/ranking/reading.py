@@ -12,7 +12,7 @@ import pandas as pd
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.lookalikes import check_names
-from flare.ranking.table import KEYS, Key, Result, ResultTable, table_of
+from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
 from flare.results.copies import Copies, find_equal
 from flare.results.csv_rows import check_columns, read_rows
 from flare.results.errors import RankingError
@@ -25,7 +25,7 @@ COLUMNS = (*KEYS, "value")
 """Of a long table."""
 
 IN_MEMORY = Path("the DataFrame")
-"""Stands in messages for the file that a table in memory has not."""
+"""Stands in messages for the file that a table in memory does not have."""
 
 
 def read_results(
@@ -79,10 +79,10 @@ def _from_folders(
     return replace(table, notes=folders.notes, roll=folders.roll, origin=folders.origin)
 
 
-def _results_of(found: TeamResults) -> Iterator[Result]:
-    """The results of a team, also those that are not ranked."""
+def _results_of(found: TeamResults) -> Iterator[CaseResult]:
+    """The results of a team, including those that are not ranked."""
     for (case, metric), value in {**found.ranked, **found.others}.items():
-        yield Result(
+        yield CaseResult(
             team=found.team,
             case=case,
             metric=metric,
@@ -90,7 +90,7 @@ def _results_of(found: TeamResults) -> Iterator[Result]:
             spread=found.spreads.get((case, metric)),
         )
     for (case, metric), reason in found.reasons.items():
-        yield Result(
+        yield CaseResult(
             team=found.team,
             case=case,
             metric=metric,
@@ -107,7 +107,7 @@ def _from_table(
     unranked: Sequence[str],
 ) -> ResultTable:
     """A table of rows, each of which has a place, a key and a value."""
-    results: dict[Key, Result] = {}
+    results: dict[Key, CaseResult] = {}
     seen: dict[Key, str] = {}
     for where, key, cell in rows:
         team, case, metric = key
@@ -127,7 +127,7 @@ def _from_table(
             raise RankingError(str(path), problem)
         seen[key] = where
         reason = EMPTY if value is None else None
-        results[key] = Result(
+        results[key] = CaseResult(
             team=team, case=case, metric=metric, value=value, reason=reason
         )
     table = _checked(path, results.values(), metrics)
@@ -135,9 +135,9 @@ def _from_table(
 
 
 def _checked(
-    path: Path, results: Iterable[Result], metrics: Sequence[str]
+    path: Path, results: Iterable[CaseResult], metrics: Sequence[str]
 ) -> ResultTable:
-    """A table of results, of which each ranked metric has one at least.
+    """A table of results, if each ranked metric has at least one.
 
     Names are looked at before there is a table: they may be no text at all.
     """
@@ -156,7 +156,7 @@ def _checked(
     return table_of(found, metrics)
 
 
-def _copies(results: Iterable[Result]) -> tuple[Copies, ...]:
+def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams of a table with the same scores."""
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for result in results:

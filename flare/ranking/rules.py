@@ -38,13 +38,13 @@ class MissingRule(Enum):
     WORST_PLUS_ONE = "worst-plus-one"
     """The places behind the highest rank that is given, as challengeR does."""
     VALUE = "value"
-    """That of the value which the challenge has for runs that failed, or of the worst
+    """That of the value which the challenge sets for failed runs, or of the worst
     that any team has on the case, if that is worse."""
     REFUSE = "refuse"
 
 
 class Average(Enum):
-    """What a team's ranks by one metric are taken together with."""
+    """How a team's ranks by one metric are combined."""
 
     MEAN = "mean"
     MEDIAN = "median"

@@ -34,7 +34,7 @@ CPU_ONLY = "cpu_only"
 EMPTY_MASKS = "empty_masks"
 
 METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
-"""What is made up: FLARE21's."""
+"""The metrics that are made up: FLARE21's."""
 
 
 def write_simulation(

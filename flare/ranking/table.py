@@ -17,14 +17,14 @@ from flare.results.team_folder import NO_ROW, Reason
 Values = npt.NDArray[np.float64]
 
 KEYS = ("team", "case", "metric")
-"""What a result is found by, from the outside to the inside of the table."""
+"""What identifies a result, from the outermost to the innermost level of the table."""
 
 Key = tuple[str, str, str]
 """A team, a case, and a metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CaseResult:
     """What a team has achieved on a case by a metric."""
 
     team: str
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def key(self) -> Key:
-        """What it is found by."""
+        """What identifies it."""
         return self.team, self.case, self.metric
 
 
@@ -77,9 +77,9 @@ class ResultTable:
     notes: tuple[str, ...] = ()
     """What is odd about where the values come from."""
     roll: RollCall = field(default_factory=RollCall)
-    """Who took part, but is not ranked, or not as it should be."""
+    """Who took part, but is not ranked, or not with all results."""
     origin: Origin | None = None
-    """What the results were made by; None for a table, which does not tell."""
+    """What the results were made with; None for a table, which does not tell."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -103,7 +103,7 @@ class ResultTable:
         return every[rows][:, :, columns]
 
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:
-        """The results of some teams, by what they are shown as, on some cases."""
+        """The results of some teams, by the names they are shown by, on some cases."""
         frame = self.frame
         kept = frame.index.isin(names, level="team")
         kept &= frame.index.isin(cases, level="case")
@@ -115,12 +115,12 @@ class ResultTable:
         )
 
 
-def table_of(results: Iterable[Result], metrics: Sequence[str]) -> ResultTable:
+def table_of(results: Iterable[CaseResult], metrics: Sequence[str]) -> ResultTable:
     """A table of results, of which no two have the same key.
 
     Parameters
     ----------
-    results : iterable of Result
+    results : iterable of CaseResult
         A result that is not among them is missing.
     metrics : sequence of str
         Those that are ranked; all others are scores that are only shown.
@@ -161,7 +161,7 @@ def table_of(results: Iterable[Result], metrics: Sequence[str]) -> ResultTable:
 def make_index(
     teams: Sequence[str], cases: Sequence[str], metrics: Sequence[str]
 ) -> pd.MultiIndex:
-    """Every team, case and metric, the last one fastest."""
+    """Every combination of team, case and metric; the metric varies fastest."""
     # As objects: names of files may hold bytes that are no text.
     levels = [pd.Index(level, dtype=object) for level in (teams, cases, metrics)]
     return pd.MultiIndex.from_product(levels, names=KEYS)

@@ -21,7 +21,7 @@ _COLUMNS = {
 
 
 def check_plots() -> None:
-    """See that there is what pictures are drawn with.
+    """See that the library which draws the pictures is installed.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from flare.results.metrics_json import Scores
 from flare.results.team_folder import PREDICTIONS
 
 FEWEST_EQUAL = 3
-"""So many values, neither 0 nor 1, that are equal in every digit are no chance."""
+"""This many values other than 0 and 1 do not agree in every digit by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Copies:
 
 
 def find_equal(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
-    """Teams with the same scores, which are too many to be equal by chance.
+    """Teams whose scores agree too often for a coincidence.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def find_copies(path: Path, scores: Mapping[str, Scores]) -> tuple[Copies, ...]:
 
 
 def _equal(values: Mapping[str, Mapping[Any, float]]) -> list[list[str]]:
-    """Teams of which all values are equal, whose files are worth a look."""
+    """Teams whose values are all equal, so that their files are worth comparing."""
     groups: defaultdict[Any, list[str]] = defaultdict(list)
     for team, own in values.items():
         groups[frozenset(own.items())].append(team)

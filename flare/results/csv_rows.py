@@ -13,7 +13,7 @@ from flare.results.errors import RankingError
 def read_rows(
     path: Path, columns: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Rows of a CSV file that has some columns, and where they stand.
+    """The rows of a CSV file that has these columns, each with its line.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def _found(names: Sequence[str]) -> str:
 
 
 def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:
-    """What to do about a table that has other columns, if that can be seen."""
+    """How to mend a table with other columns, where that can be guessed."""
     expected = ",".join(columns)
     for separator, what in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and separator in names[0]:

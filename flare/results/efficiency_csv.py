@@ -28,7 +28,7 @@ class RunStatus(Enum):
 
     OK = "ok"
     FAILED = "failed"
-    """The container ended with another exit code than 0."""
+    """The container ended with an exit code other than 0."""
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
     NO_OUTPUT = "no output"
@@ -132,7 +132,7 @@ class MeasuredCase:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the case has to be run again, without fault of the team."""
+        """Whether the case has to be run again, through no fault of the team."""
         return self.status == RunStatus.ENGINE_ERROR.value
 
     def number(self, column: str) -> float | None:

@@ -22,7 +22,7 @@ class Entry:
     paper: str
     """Its short paper, as the organisers name it; may be empty."""
     date: str
-    """Of the first time that it was measured, as 2026-11-20."""
+    """When it was first measured, such as 2026-11-20."""
     reason: str
     """Why it replaces an earlier one; empty for the first."""
 
@@ -54,7 +54,7 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
 
 
 def find_earlier(file: Path, entry: Entry) -> Entry | None:
-    """The last entry of the same team, if an archive may follow it.
+    """The latest entry of the same team, if it may be replaced.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class MeasurementLog:
                 raise MeasurementError(str(file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:
-        """Add what a measurement was made with; the file is whole or as before.
+        """Add what a measurement was made with; the file is complete or unchanged.
 
         Raises
         ------
@@ -98,15 +98,15 @@ class Measurement:
     """How a team was measured, as far as its measurement.json tells it."""
 
     settings: Mapping[str, str]
-    """Of those that are compared, the ones that it has."""
+    """Those of `COMPARED` that the file has."""
     made_with: Mapping[str, str]
-    """Device and engine of the last session, in words of a paper."""
+    """Device and engine of the last session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
 
 
 def read_measurement(file: Path) -> Measurement:
-    """Read how a team was measured; nothing of what another program has written."""
+    """Read how a team was measured; empty if another program wrote the file."""
     settings: dict[str, str] = {}
     made_with: dict[str, str] = {}
     noise_s = None
@@ -126,7 +126,7 @@ def read_measurement(file: Path) -> Measurement:
 
 
 def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
-    """What a session was made with, in words of a paper."""
+    """What a session was made with, as a paper would name it."""
     gpu, engine = session.get("gpu"), session.get("engine")
     found = {}
     if "gpu" in session:

@@ -37,19 +37,19 @@ class Evaluated:
     file: Path
     """Its metrics.json."""
     evaluation: Evaluation
-    """What that says of how it was made."""
+    """What that file says about how it was made."""
     is_measured: bool
     """Whether the kit has run its image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What all results were made by, as far as it is known."""
+    """What all results were made with, as far as that is known."""
 
     challenge_sha256: str = ""
     references_sha256: str = ""
     rules_sha256: str = ""
-    """Empty if an earlier version has scored a team, which did not tell."""
+    """Empty if an earlier version scored a team: it did not record them."""
     options: str = ""
     """Options of the evaluation that change scores, as on the command line."""
     measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ def _rules(team: Evaluated) -> Mapping[str, Any] | None:
 
 
 def _usual(found: Sequence[Evaluated], texts: Sequence[str]) -> str:
-    """What most teams have; if as many have something else, what measured ones have."""
+    """What most teams have; in a tie, what most measured teams have."""
     teams = Counter(texts)
     measured = Counter(
         t for t, team in zip(texts, found, strict=True) if team.is_measured
@@ -125,7 +125,7 @@ def _usual(found: Sequence[Evaluated], texts: Sequence[str]) -> str:
 
 
 def _likewise(odd: Sequence[Evaluated]) -> str:
-    """Further teams of which the same may be said."""
+    """The other teams that share the problem."""
     return f" (likewise {listing(team.team for team in odd[1:])})" if odd[1:] else ""
 
 

@@ -31,7 +31,7 @@ class Refusal:
 def write_refused(
     results: Path, refusals: Iterable[Refusal], teams: Collection[str]
 ) -> None:
-    """Write down what was refused of some teams; the others stay as they are.
+    """Record what was refused of some teams; the rows of others stay as they are.
 
     Parameters
     ----------

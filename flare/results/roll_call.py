@@ -57,7 +57,7 @@ class RollCall:
 
     @property
     def is_interim(self) -> bool:
-        """Whether the ranking cannot be the last one."""
+        """Whether the ranking cannot be final yet."""
         return bool(self.waiting or self.unfinished)
 
     @property
@@ -66,7 +66,7 @@ class RollCall:
         return tuple(found for found in self.refused if found.team not in self.ranked)
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
-        """The same with other names of teams."""
+        """The same roll call with the names that teams are shown by."""
         return replace(
             self,
             refused=tuple(replace(f, team=name_of(f.team)) for f in self.refused),

@@ -26,11 +26,11 @@ FEWEST_SAMPLES = 10
 """With fewer samples, a peak is easily missed."""
 
 LONGEST_GAP = 5
-"""A gap of more than so many intervals may hide a peak."""
+"""A gap of more than this many intervals may hide a peak."""
 
 END_GAP_S = 1.0
 END_GAP_SHARE = 0.05
-"""A trace may end so much, and by this part of the running time, before the run."""
+"""A trace may end this long, plus this share of the running time, before the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Refuses numbers that no measurement gives."""
+"""Refuses numbers that no measurement can yield."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def number(text: str, path: Path, where: str) -> float | None:
-    """A number as people write it; None if there is none.
+    """The number that a cell holds; None if the cell is empty.
 
     Raises
     ------

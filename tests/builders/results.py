@@ -8,7 +8,7 @@ import numpy as np
 import flare
 from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.rules import Rules
-from flare.ranking.table import Board, Result, board_of, table_of
+from flare.ranking.table import Board, CaseResult, board_of, table_of
 from flare.results.team_folder import Reason
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
@@ -33,7 +33,7 @@ def make_table(values, spreads=None, reason=None):
     The reason is that of all that are missing; CASE in it is the case.
     """
     results = [
-        Result(
+        CaseResult(
             team=team,
             case=case,
             metric=metric,

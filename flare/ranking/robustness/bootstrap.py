@@ -15,12 +15,12 @@ from flare.ranking.rules import Rules
 from flare.ranking.table import Board
 
 GENERATOR = "PCG64"
-"""NumPy's name of what draws the samples."""
+"""NumPy's name of the generator that draws the samples."""
 
 SEED = 2021
 SAMPLES = 1000
 CONFIDENCE = 0.95
-"""Part of the samples in which a team's rank is within its interval."""
+"""Share of the samples in which a team's rank lies within its interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class RankInterval:
     """The best rank of the interval."""
     highest: int
     frequencies: tuple[float, ...]
-    """Part of the samples with rank 1, 2, ...; ties share the better one."""
+    """Share of the samples with rank 1, 2, ...; ties share the better one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 
 def _outside(count: int) -> int:
-    """How many of so many samples the interval leaves out at either end."""
+    """How many of the samples the interval leaves out at either end."""
     return math.floor(count * (1 - CONFIDENCE) / 2)
 
 

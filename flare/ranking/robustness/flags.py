@@ -13,7 +13,7 @@ from flare.ranking.rules import Rules
 from flare.ranking.table import Board, ResultTable, Values
 
 SHARE_OF_ZEROS = 0.1
-"""A team with DSC 0 on more than this part of the cases is looked at."""
+"""A team with DSC 0 on more than this share of the cases is pointed out."""
 
 
 def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
 
 
 def _gate_without_values(board: Board, rules: Rules) -> Iterator[str]:
-    """Metrics of efficiency of which a gate has left nothing."""
+    """Metrics of efficiency of which a gate has left no value."""
     if rules.gate_dsc:
         absent = np.isnan(comparable(board.values, rules))
         names = [
@@ -54,7 +54,7 @@ def _gate_without_values(board: Board, rules: Rules) -> Iterator[str]:
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:
-    """Teams of which every result is missing."""
+    """Teams whose results are all missing."""
     for team, values in zip(board.teams, board.values, strict=True):
         if np.isnan(values).all():
             yield f"{safe(team)} has no result at all: was it run as it should be?"
@@ -103,7 +103,7 @@ def _cases_alike(board: Board, rules: Rules) -> Iterator[str]:
 
 
 def _cases_of_zeros(board: Board, rules: Rules) -> Iterator[str]:
-    """Cases on which nobody has found anything."""
+    """Cases on which no team has found anything."""
     dsc = _scores(board, rules)
     if dsc is None:
         return

@@ -30,9 +30,9 @@ class PairTest:
     team: str
     other: str
     cases: int
-    """Those on which the two differ, which the test is made of."""
+    """Those on which the two differ, and which the test uses."""
     zeros: int
-    """Those on which they do not, which it leaves out."""
+    """Those on which they do not, and which it leaves out."""
     p: float
     """1 if they differ on no case."""
     p_holm: float
@@ -44,7 +44,7 @@ class PairTest:
 
 
 def filled(board: Board, rules: Rules, missing: float | None = None) -> Values:
-    """Comparable values, with one in the place of each missing result.
+    """Comparable values, each missing one replaced by a bad one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Says, exactly, what would have to be different for another team to win.
+"""Says exactly what would have to change for another team to win.
 
 Ranks on one case do not depend on the other cases. So a rival overtakes the winner by
 the fewest withdrawn cases when those are withdrawn on which the winner gains most on
@@ -26,23 +26,23 @@ class Recount:
     cases: int
     """Of the challenge."""
     withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each rival that could win by cases withdrawn, and the fewest such cases; the
+    """Each rival that could win if cases were withdrawn, and the fewest such cases; the
     rival that needs the fewest first."""
     shares: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each rival that could share first place by cases withdrawn, and the fewest."""
+    """Each rival that could then share first place, and the fewest such cases."""
     disqualifications: tuple[str, ...]
     """Each team without which another one would be first."""
     ties: tuple[tuple[str, tuple[str, ...]], ...]
     """Each team without which it would share first place, and with whom; without those
     with whom it shares it as it is."""
     first: int
-    """Under so many choices of rules it is first."""
+    """How many choices of rules put it first."""
     choices: int
-    """So many there are."""
+    """How many choices there are."""
     alternatives: tuple[tuple[str, int], ...]
-    """What is chosen, and among how many; their product is the choices."""
+    """What is chosen, and among how many; their product is `choices`."""
     rankings: int
-    """So many different rankings the choices give."""
+    """How many different rankings the choices give."""
 
 
 def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
@@ -101,7 +101,7 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
 def _withdrawals(
     board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The rivals of a winner, and the cases that it has to thank for its place."""
+    """The rivals of a winner, and the cases to which it owes its lead over each."""
     found = []
     for rival, team in enumerate(board.teams):
         leads = sums[rival] - sums[winner]
@@ -116,7 +116,7 @@ def _withdrawals(
 def fewest_withdrawals(
     leads: Integers | Sequence[int], *, is_tie_enough: bool = False
 ) -> tuple[int, ...] | None:
-    """The fewest cases without which a rival is ahead; None if no such cases are.
+    """The fewest cases without which a rival is ahead; None if there are none.
 
     Parameters
     ----------

@@ -22,29 +22,29 @@ from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
 from flare.ranking.table import Board, Values
 
 DIGITS = 3
-"""Significant digits of the schemes with rounding: further ones mean little."""
+"""Significant digits of the schemes that round: further ones mean little."""
 
 GATE_DSC = 0.5
-"""Of the schemes with a gate, where the challenge has none."""
+"""The gate of the schemes that have one, where the challenge sets none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """The teams' ranks by another way of ranking."""
+    """The teams' ranks under another way of ranking."""
 
     name: str
     ranks: dict[str, int]
-    """By team; one that is left out is not there."""
+    """By team, except one that is left out."""
     before: dict[str, int]
-    """Their ranks by the ranking itself, without the one that is left out."""
+    """Their ranks in the ranking itself, without the team that is left out."""
     tau: float | None
     """Kendall's tau of both; None where it is undefined."""
     left_out: str | None = None
-    """The team that this scheme is without; None if it has all."""
+    """The team that the scheme leaves out; None if it has all."""
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """Teams with another rank, best before first."""
+        """Teams whose rank differs, in the order of the ranking itself."""
         return tuple(
             team for team, rank in self.before.items() if self.ranks[team] != rank
         )
@@ -87,7 +87,7 @@ def other_schemes(
 def _closed_up(
     teams: Sequence[str], ranks: Sequence[int], left: Sequence[str]
 ) -> dict[str, int]:
-    """Ranks of the teams that are left, as if the others had only been struck out."""
+    """Ranks of the teams that are left, the gaps of the others closed up."""
     known = dict(zip(teams, ranks, strict=True))
     return {
         team: 1 + sum(known[other] < known[team] for other in left) for team in left
@@ -126,7 +126,7 @@ def _all_schemes(
 
 
 def without(board: Board, team: str) -> Board:
-    """The values of all other teams."""
+    """The values of all teams but one."""
     left = [n for n, name in enumerate(board.teams) if name != team]
     return replace(
         board, teams=tuple(board.teams[n] for n in left), values=board.values[left]
@@ -167,12 +167,12 @@ def unrounded(rules: Rules) -> Rules:
 
 
 def has_gate(rules: Rules) -> bool:
-    """Whether a gate can be applied: there has to be a DSC."""
+    """Whether a gate can be applied, which needs a DSC."""
     return any(rule.metric == "dsc" for rule in rules.metrics)
 
 
 def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
-    """By what can be chosen of the rules, the fields that each choice sets."""
+    """By what can be chosen about the rules, the fields that each choice sets."""
     gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if has_gate(rules) else [0.0]
     roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
     if any(rule.decimals is not None for rule in rules.metrics):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _MARKDOWN = re.compile(
     r"[\\`*_{}\[\]<>|~#$@]|&(?=[#\w])|:(?=\S)|(?<=www)\.", re.IGNORECASE
 )
-"""What can be HTML or Markdown within a line, or make a link of an address."""
+"""What could be HTML or Markdown within a line, or turn an address into a link."""
 
 
 def escaped(text: str) -> str:
@@ -17,7 +17,7 @@ def escaped(text: str) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table in Markdown, its first row the header."""
+    """A table in Markdown, with its first row as the header."""
     safe_rows = [[escaped(cell) for cell in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in safe_rows]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]

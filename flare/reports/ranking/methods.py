@@ -87,7 +87,7 @@ def _decision_sentences(decisions: Decisions) -> list[str]:
 
 
 def _robustness_sentences(analysis: Analysis) -> list[str]:
-    """How it was found out how sure the ranks are."""
+    """How the certainty of the ranks was assessed."""
     rules, teams = analysis.rules, len(analysis.board.teams)
     sentences = []
     if analysis.bootstrap:
@@ -142,7 +142,7 @@ def _names(teams: Sequence[str]) -> str:
 
 
 def _scoring_sentences(analysis: Analysis) -> list[str]:
-    """What DSC and NSD are, by the rules that the label maps were scored by."""
+    """What DSC and NSD mean under the rules by which the label maps were scored."""
     origin, challenge = analysis.table.origin, analysis.challenge
     if not any(is_score(rule.metric) for rule in analysis.rules.metrics):
         return []
@@ -187,7 +187,7 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
 
 
 def _tolerances(challenge: Challenge) -> str:
-    """Tolerances, those that are equal together."""
+    """Tolerances, grouped where they are equal."""
     groups: dict[float, list[str]] = {}
     for organ in challenge.organs:
         groups.setdefault(organ.tolerance_mm, []).append(organ.name)
@@ -203,7 +203,7 @@ def _organs(names: Sequence[str]) -> str:
 
 
 def _other_file(analysis: Analysis) -> str:
-    """What is to be said if the scores were made with another file."""
+    """What has to be said if the scores were made with another file."""
     origin = analysis.table.origin
     if (
         not origin
@@ -268,7 +268,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _metric_text(rule: RankedMetric) -> str:
-    """A metric and what is special about it."""
+    """A metric, and what is special about it."""
     parts = [f"{'higher' if rule.better is Better.HIGHER else 'lower'} is better"]
     if rule.weight != 1:
         parts.append(f"weight {rule.weight:g}")
@@ -282,7 +282,7 @@ def _metric_text(rule: RankedMetric) -> str:
 
 
 def _missing_text(analysis: Analysis) -> str:
-    """What became of missing results."""
+    """What missing results counted as."""
     table, rules = analysis.table, analysis.rules
     missing = [m for m in table.missing if m.team in analysis.board.teams]
     if not missing:

@@ -1,4 +1,4 @@
-"""Ranks teams for Python, with what the command says as tables and as files."""
+"""Ranks teams from Python; the result comes as tables, text and files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def rank(
 
 
 def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:
-    """One of a few, by its word.
+    """The choice that a word stands for.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from flare.results.roll_call import RollCall
 
 
 def interim_text(roll: RollCall) -> str:
-    """Why a ranking cannot be the last one; empty if it can."""
+    """Why a ranking is not final yet; empty if it is."""
     if not roll.is_interim:
         return ""
     names = sorted({*(found.team for found in roll.waiting), *roll.unfinished})

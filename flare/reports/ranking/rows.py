@@ -1,4 +1,4 @@
-"""Puts a ranking into rows of cells, for all tables that people read."""
+"""Puts a ranking into rows of cells, for every table that people read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def ranking_rows(analysis: Analysis, heads: Sequence[str]) -> list[list[str]]:
 
 
 def guest_rows(analysis: Analysis) -> list[list[str]]:
-    """Teams out of competition: their mean ranks, which make no score."""
+    """Teams out of competition, with their mean ranks but no score."""
     metrics = [rule.metric for rule in analysis.rules.metrics]
     return [_row(s, metrics) for s in analysis.standings.guests]
 
 
 def guests_note(analysis: Analysis) -> str:
-    """What the ranks of a team out of competition are."""
+    """What the ranks of teams out of competition mean."""
     count = len(analysis.board.teams)
     return (
         "Below the line: out of competition, without rank or score; ranked on each case"
@@ -43,5 +43,5 @@ def _row(standing: Standing, metrics: Sequence[str]) -> list[str]:
 
 
 def plain(number: Fraction | float) -> int | float:
-    """A whole number as such, and other ones in full precision."""
+    """A whole number without decimals, any other in full precision."""
     return int(number) if number == int(number) else float(number)

@@ -14,7 +14,7 @@ from flare.reports.ranking.rows import plain
 from flare.reports.ranking.titles import metric_title
 
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-"""Names of devices, which no file has on Windows, with whatever extension."""
+"""Names of devices, which no file may have on Windows, whatever its extension."""
 
 
 def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
@@ -79,7 +79,7 @@ def sheet_text(analysis: Analysis, standing: Standing) -> str:
 
 
 def _gate_note(analysis: Analysis) -> list[str]:
-    """Why a rank may not be that of the value beside it."""
+    """Why a rank may not match the value beside it."""
     gate = analysis.rules.gate_dsc
     if not gate:
         return []

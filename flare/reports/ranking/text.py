@@ -19,7 +19,7 @@ from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
 
 NAMED_CASES = 3
-"""So many cases are named; ranking.json has all."""
+"""No more cases than this are named; ranking.json has all."""
 
 
 def analysis_text(analysis: Analysis) -> str:
@@ -40,7 +40,7 @@ def analysis_text(analysis: Analysis) -> str:
 
 
 def _ranking_lines(analysis: Analysis) -> list[str]:
-    """The ranking, and below a line who is out of competition."""
+    """The ranking, and below a line the teams out of competition."""
     metrics = [rule.metric for rule in analysis.rules.metrics]
     heads = [f"mean rank {metric}" for metric in metrics]
     lines = aligned([*ranking_rows(analysis, heads), *guest_rows(analysis)])

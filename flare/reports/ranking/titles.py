@@ -1,4 +1,4 @@
-"""Printable names of metrics, for tables and papers."""
+"""Names metrics for print, in tables and papers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TITLES = {
 
 
 def metric_title(metric: str) -> str:
-    """What a metric is called in print; its own name if it has no other.
+    """What a metric is called in print; its own name if there is no other.
 
     Examples
     --------
