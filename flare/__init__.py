@@ -35,7 +35,8 @@ command line there is more: flare --help.
 
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.rules import Challenge, read_challenge
+from flare.challenge.reading import read_challenge
+from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, HostError, OrganiserError, SubmissionError
 from flare.common.version import __version__
 from flare.evaluation.evaluate import evaluate

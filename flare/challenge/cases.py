@@ -7,9 +7,11 @@ from pathlib import Path
 SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
 """What names of label maps end in, in any mixture of upper and lower case."""
 
-
 SUFFIX = SUFFIXES[0]
 """The one to recommend."""
+
+CHANNEL = "_0000"
+"""What nnU-Net's convention adds to the name of an image, but not of its label map."""
 
 
 def case_name(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What a FLARE edition asks for, read from a TOML file: organs, rules, ranked metrics.
+"""What a FLARE edition asks for: organs, rules of scoring, and ranked metrics.
 
 A challenge is data. The files in ``flare/challenge/editions/`` are the only place where
 label numbers and tolerances are written; ``docs/challenge-files.md`` explains every
@@ -7,19 +7,14 @@ key.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-import tomllib
 from dataclasses import dataclass
 from enum import Enum
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from flare.challenge.errors import ChallengeError
-from flare.common.schema import build, check
-from flare.common.text import listing, safe, why
+from flare.common.schema import check
+from flare.common.text import listing
 
 STATISTICS = ("mean", "std", "min", "max", "median")
 """What is said of each metric over all cases; no organ can have such a name."""
@@ -286,117 +281,3 @@ class Challenge:
         """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
         names = [f"{label} {name}" for name, label in self.labels_by_name.items()]
         return ", ".join(["0 background", *names])
-
-
-_UNKNOWN_TEXT = {
-    UnknownLabels.REFUSE: "the file is refused",
-    UnknownLabels.IGNORE: "they count as background",
-    UnknownLabels.ZERO: "the case scores 0",
-}
-_GRID_TEXT = {
-    GridComparison.STRICT: "size, and in position within ",
-    GridComparison.SIZE: "size; a warning tells of positions off by more than ",
-}
-
-
-def challenge_names() -> tuple[str, ...]:
-    """Return the names of the challenges that come with the program."""
-    files = resources.files("flare.challenge.editions").iterdir()
-    return tuple(
-        sorted(file.name[:-5] for file in files if file.name.endswith(".toml"))
-    )
-
-
-def challenge_text(name: str) -> str:
-    """The file of a challenge, to start another one from.
-
-    Raises
-    ------
-    ChallengeError
-        As `read_challenge`.
-    """
-    read_challenge(name)
-    return _read_file(name)[1].decode("utf-8")
-
-
-def challenge_summary(challenge: Challenge) -> str:
-    """Say what a challenge asks for, in a few lines for a person."""
-    organs = sorted(challenge.organs, key=lambda organ: organ.label)
-    width = max(len(organ.name) for organ in organs)
-    lines = [f"{challenge.name} ({challenge.key})", ""]
-    for organ in organs:
-        mean = "" if organ.in_mean else ", not in the means"
-        tolerance = f"tolerance {organ.tolerance_mm:g} mm{mean}"
-        lines.append(f"{organ.label:>5}  {organ.name.ljust(width)}  {tolerance}")
-    absent, zs = challenge.absent_organs, challenge.z_range
-    unknown, grid = challenge.unknown_labels, challenge.grid
-    lines += [
-        "",
-        f"An organ in neither file scores {absent.in_both:g}, only in the prediction"
-        f" {absent.in_reference:g}, only in the reference {absent.in_prediction:g}.",
-        f"Other labels in references: {_UNKNOWN_TEXT[unknown.reference]};"
-        f" in predictions: {_UNKNOWN_TEXT[unknown.prediction]}.",
-        f"Grids must agree in {_GRID_TEXT[grid.compare]}{grid.tolerance_mm:g} mm.",
-    ]
-    if zs.organs:
-        lines.append(
-            f"Scored only where the reference has them, top slice {zs.top_slice.value}:"
-            f" {', '.join(zs.organs)}."
-        )
-    if challenge.smallest_dsc_for_nsd:
-        lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
-    if challenge.decimals is not None:
-        lines.append(f"Values are rounded to {challenge.decimals} decimals.")
-    if challenge.board.decimals is not None:
-        decimals = challenge.board.decimals
-        lines.append(f"For the board, numbers are rounded to {decimals} decimals.")
-    if challenge.ranking:
-        rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
-        lines.append(f"Ranked by {', '.join(rules)}.")
-    if challenge.efficiency_gate_dsc:
-        gate = f"{challenge.efficiency_gate_dsc:g}"
-        lines.append(f"Efficiency counts only where DSC is at least {gate}.")
-    return "\n".join(lines)
-
-
-def _read_file(name: str) -> tuple[Path, bytes]:
-    """Find the file of a challenge, and read it."""
-    if name.endswith(".toml"):
-        source = Path(name)
-    elif name in challenge_names():
-        source = Path(str(resources.files("flare.challenge.editions") / f"{name}.toml"))
-    else:
-        problem = f"no such challenge; there are {listing(challenge_names())}, or give"
-        raise ChallengeError(name, f"{problem} a file that ends in .toml")
-    try:
-        return source, source.read_bytes()
-    except OSError as error:
-        reason = why(error)
-        raise ChallengeError(name, f"cannot be read ({reason})") from error
-
-
-def read_challenge(name: str | Path) -> Challenge:
-    """Read a challenge.
-
-    Parameters
-    ----------
-    name : str or Path
-        One of `challenge_names`, or the path of a TOML file (it ends in ``.toml``).
-
-    Raises
-    ------
-    ChallengeError
-        If there is no such challenge, or its file breaks a rule; the message names
-        the file, the key, the value found and what is allowed.
-    """
-    name = str(name)
-    source, content = _read_file(name)
-    try:
-        values = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
-    given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}
-    try:
-        return build(Challenge, values, **given)
-    except (ValueError, OverflowError) as error:
-        raise ChallengeError(name, str(error)) from error

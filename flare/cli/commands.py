@@ -17,12 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.challenge.errors import ChallengeError
-from flare.challenge.rules import (
-    challenge_names,
-    challenge_summary,
-    challenge_text,
-    read_challenge,
-)
+from flare.challenge.reading import challenge_names, challenge_text, read_challenge
+from flare.challenge.summary import challenge_summary
 from flare.cli.console import (
     VERBATIM,
     MeasuringProgress,

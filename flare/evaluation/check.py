@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.cases import SUFFIX
+from flare.challenge.cases import CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
@@ -35,10 +35,8 @@ from flare.evaluation.submission.folder import (
     LabelMapFile,
     find_label_maps,
     find_references,
-    match_alone,
-    match_cases,
 )
-from flare.evaluation.submission.jobs import CHANNEL
+from flare.evaluation.submission.matching import match_alone, match_cases
 
 _IMAGES_REMEDY = (
     "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"

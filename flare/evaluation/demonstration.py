@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.cases import SUFFIX
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.reading import write_label_map
+from flare.evaluation.labelmaps.writing import write_label_map
 from flare.evaluation.metrics.arrays import Labels, Mask, Spacing
 from flare.evaluation.submission.folder import DEMONSTRATION_CASE
 

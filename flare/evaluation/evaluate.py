@@ -17,13 +17,9 @@ from typing import Literal
 import numpy as np
 
 from flare.challenge.cases import case_name
+from flare.challenge.reading import read_challenge
 from flare.challenge.rulebook import rules_digest, scoring_rules
-from flare.challenge.rules import (
-    Challenge,
-    GridComparison,
-    UnknownLabels,
-    read_challenge,
-)
+from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
@@ -49,17 +45,15 @@ from flare.evaluation.scoring.case import (
 )
 from flare.evaluation.scoring.pool import Attempt, score_cases
 from flare.evaluation.submission.folder import (
-    CasePair,
     Folder,
     LabelMapFile,
-    Matching,
     find_label_maps,
     find_references,
     is_demonstration,
-    match_cases,
 )
-from flare.evaluation.submission.jobs import FILE_NAME as JOBS_FILE_NAME
-from flare.evaluation.submission.jobs import find_job_outputs
+from flare.evaluation.submission.job_outputs import find_job_outputs
+from flare.evaluation.submission.jobs import JOBS_FILE_NAME
+from flare.evaluation.submission.matching import CasePair, Matching, match_cases
 from flare.results.scores import CaseScore, Provenance, Results
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")

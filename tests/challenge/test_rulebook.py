@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 import flare
+from flare.challenge.reading import challenge_names
 from flare.challenge.rulebook import (
     NOT_READ,
     READ,
@@ -13,7 +14,7 @@ from flare.challenge.rulebook import (
     rules_digest,
     scoring_rules,
 )
-from flare.challenge.rules import Challenge, challenge_names
+from flare.challenge.rules import Challenge
 
 TEXT = """
 name = "Thorax"

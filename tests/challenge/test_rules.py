@@ -6,6 +6,7 @@ import pytest
 
 import flare
 from flare.challenge.errors import ChallengeError
+from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
@@ -19,10 +20,8 @@ from flare.challenge.rules import (
     UnknownLabelRules,
     UnknownLabels,
     ZRange,
-    challenge_names,
-    challenge_summary,
-    read_challenge,
 )
+from flare.challenge.summary import challenge_summary
 from flare.common.text import safe
 from tests.builders import ORGANS, ROOT, run_flare, run_program
 

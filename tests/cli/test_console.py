@@ -17,7 +17,7 @@ from flare.cli import console
 from flare.common.errors import MESSAGE_LIMIT, InputError, StoppedError
 from flare.evaluation.errors import MissingCasesError
 from flare.evaluation.scoring.pool import Attempt
-from flare.evaluation.submission.folder import CasePair
+from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
 from tests.builders import ROOT
 

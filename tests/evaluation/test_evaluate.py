@@ -14,7 +14,7 @@ import pytest
 import SimpleITK as sitk
 
 import flare
-from flare.challenge.rules import challenge_text
+from flare.challenge.reading import challenge_text
 from flare.cli.main import version_text
 from flare.common.errors import InputError
 from flare.common.text import safe

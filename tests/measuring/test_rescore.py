@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.common.errors import InputError
 from flare.evaluation.evaluate import evaluate
 from flare.measuring.measure import evaluate_team, team_table

@@ -6,7 +6,7 @@ from dataclasses import replace
 import nibabel
 import pytest
 
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.measuring.container import ContainerRun
 from flare.measuring.outputs import Output
 from flare.measuring.status import largest_bytes, status_of_output, status_of_run

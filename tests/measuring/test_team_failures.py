@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring

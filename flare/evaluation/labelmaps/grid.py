@@ -12,13 +12,12 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.errors import FileFormatError
+from flare.evaluation.labelmaps.errors import NamelessFormatError
 
 ONE_VOLUME = (
     "Take the argmax over the classes if these are probabilities, and save one 3-D"
     " label map for each case."
 )
-
 
 ONE_LAYER = (
     "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
@@ -30,6 +29,9 @@ FEW_LAYERS = 4
 
 LARGEST_MM = 1e9
 """No spacing and no position is farther than this; sums of what is could overflow."""
+
+LPS = np.array([-1.0, -1.0, 1.0])
+"""What turns a position in LPS (to the left, back and top) into one in RAS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,25 +112,29 @@ class Header:
         return (self.slope, self.intercept) != (1, 0)
 
 
-def check_sizes(sizes: Sequence[int], name: str) -> tuple[int, int, int]:
+def check_sizes(
+    sizes: Sequence[int], *, may_have_layers: bool = False
+) -> tuple[int, int, int]:
     """Numbers of voxels along z, y, x, from those in the order of the file.
 
-    Further axes must have a length of 1, and missing ones count as such.
+    Further axes must have a length of 1, and missing ones count as such. In formats
+    that 3D Slicer writes, the first of four axes may be that of its layers.
 
     Raises
     ------
-    FileFormatError
+    NamelessFormatError
         If there are none, one is not positive, or there are more than three axes.
     """
     if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
-        raise FileFormatError(name, "its header has impossible numbers of voxels")
+        problem = "its header has impossible numbers of voxels"
+        raise NamelessFormatError(problem)
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
-        if sizes[0] <= FEW_LAYERS < min(sizes[1:]) and name.lower().endswith(".nrrd"):
+        if may_have_layers and sizes[0] <= FEW_LAYERS < min(sizes[1:]):
             problem += ": the first are layers of 3D Slicer"
-            raise FileFormatError(name, problem, ONE_LAYER)
-        raise FileFormatError(name, problem, ONE_VOLUME)
+            raise NamelessFormatError(problem, ONE_LAYER)
+        raise NamelessFormatError(problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
     return depth, height, width
 
@@ -137,22 +143,43 @@ def make_grid(
     shape: tuple[int, int, int],
     spacing_xyz: npt.NDArray[np.float64],
     affine: npt.NDArray[np.float64],
-    name: str,
 ) -> Grid:
     """A grid from the spacing and the affine of a file, of shape (3, 4), in RAS.
 
     Raises
     ------
-    FileFormatError
+    NamelessFormatError
         If a number is not finite, or is far beyond any patient.
     """
     if not (np.isfinite(affine).all() and np.isfinite(spacing_xyz).all()):
-        raise FileFormatError(name, "its header has positions that are not finite")
+        problem = "its header has positions that are not finite"
+        raise NamelessFormatError(problem)
     if max(np.abs(affine).max(), np.abs(spacing_xyz).max()) > LARGEST_MM:
-        raise FileFormatError(name, "its header has impossible positions")
+        problem = "its header has impossible positions"
+        raise NamelessFormatError(problem)
     size_x, size_y, size_z = (float(size) for size in spacing_xyz)
     return Grid(
         shape=shape,
         spacing=(size_z, size_y, size_x),
         affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
     )
+
+
+def first_three(
+    values: npt.NDArray[np.float64], fill: float
+) -> npt.NDArray[np.float64]:
+    """The first three values; missing ones are `fill`."""
+    return np.append(values, [fill] * 3)[:3]
+
+
+def make_affine(
+    axes: npt.NDArray[np.float64],
+    origin: npt.NDArray[np.float64],
+    to_ras: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """An affine of shape (3, 4), in RAS, from steps along each axis, as rows."""
+    affine = np.eye(3, 4)
+    count = min(len(axes), 3)
+    affine[:count, :count] = axes[:count, :count].T
+    affine[:, 3] = first_three(origin, 0.0)
+    return affine * to_ras[:, np.newaxis]

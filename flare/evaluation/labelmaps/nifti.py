@@ -13,7 +13,7 @@ import numpy as np
 from nibabel.spatialimages import HeaderDataError
 
 from flare.common.streams import Stream
-from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
 from flare.evaluation.labelmaps.grid import Grid, Header, check_sizes, make_grid
 
 LARGEST_EXTENSION_BYTES = 2**26
@@ -24,7 +24,6 @@ _KINDS: dict[int, tuple[type[Any], bytes]] = {
     540: (nib.Nifti2Header, b"n+2\0"),
 }
 """Kind of header and magic number of a single-file NIfTI, by the header's size."""
-
 
 _UNUSUAL = {
     0: "of no type (datatype 0)",
@@ -39,35 +38,38 @@ def is_nifti(start: bytes) -> bool:
     return _header_size(start) is not None
 
 
-def read_nifti_header(stream: Stream, name: str) -> Header:
+def read_nifti_header(stream: Stream) -> Header:
     """Read and check the header; the stream is left at its end.
 
     Raises
     ------
-    FileFormatError
+    NamelessFormatError
         If it is no NIfTI header, or of a kind that no label map has.
-    DamagedFileError
+    NamelessDamageError
         If the file ends within its header.
     """
     smallest = min(_KINDS)
     content = stream.read(smallest)
     size = _header_size(content)
     if size is None:
-        raise FileFormatError(name, "it is not a NIfTI file")
+        problem = "it is not a NIfTI file"
+        raise NamelessFormatError(problem)
     content += stream.read(size - smallest)
     if len(content) < size:
-        raise DamagedFileError(name, "it ends within its header")
+        problem = "it ends within its header"
+        raise NamelessDamageError(problem)
     kind, magic = _KINDS[size]
     header = kind(content, check=False)
     if not bytes(header["magic"]).ljust(4, b"\0").startswith(magic):
-        raise FileFormatError(name, "it is not a NIfTI file with its voxels inside")
-    slope, intercept = _scaling(header, name)
+        problem = "it is not a NIfTI file with its voxels inside"
+        raise NamelessFormatError(problem)
+    slope, intercept = _scaling(header)
     return Header(
-        grid=_grid(header, name),
-        dtype=_dtype(header, name),
+        grid=_grid(header),
+        dtype=_dtype(header),
         slope=slope,
         intercept=intercept,
-        voxel_offset=_voxel_offset(header, size, name),
+        voxel_offset=_voxel_offset(header, size),
     )
 
 
@@ -77,50 +79,52 @@ def _header_size(start: bytes) -> int | None:
     return next(iter(sizes & _KINDS.keys()), None)
 
 
-def _grid(header: Any, name: str) -> Grid:
+def _grid(header: Any) -> Grid:
     """Shape, spacing and position."""
     count, *sizes = (int(size) for size in header["dim"])
-    shape = check_sizes(sizes[:count] if 0 < count <= 7 else [], name)
+    shape = check_sizes(sizes[:count] if 0 < count <= 7 else [])
     try:
         affine = header.get_best_affine()[:3].astype(np.float64)
     except (HeaderDataError, ValueError) as error:
         text = "its header has an impossible orientation"
-        raise FileFormatError(name, text) from error
+        raise NamelessFormatError(text) from error
     # As the official scripts take it: pixdim alone, and nibabel makes it positive.
     spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
-    return make_grid(shape, spacing, affine, name)
+    return make_grid(shape, spacing, affine)
 
 
-def _dtype(header: Any, name: str) -> np.dtype[Any]:
+def _dtype(header: Any) -> np.dtype[Any]:
     """The stored type: whole or floating-point numbers of at most eight bytes."""
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
         text = f"its voxels have the unknown type {int(header['datatype'])}"
-        raise FileFormatError(name, text) from error
+        raise NamelessFormatError(text) from error
     kind = _UNUSUAL.get(int(header["datatype"]))
     if kind:
-        raise FileFormatError(name, f"its voxels are {kind}, expected uint8")
+        problem = f"its voxels are {kind}, expected uint8"
+        raise NamelessFormatError(problem)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         text = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
-        raise FileFormatError(name, text)
+        raise NamelessFormatError(text)
     return dtype
 
 
-def _scaling(header: Any, name: str) -> tuple[float, float]:
+def _scaling(header: Any) -> tuple[float, float]:
     """Slope and intercept that turn stored values into labels; mostly 1 and 0."""
     try:
         slope, intercept = header.get_slope_inter()
     except HeaderDataError as error:
         text = "its header has an impossible scl_inter"
-        raise FileFormatError(name, text) from error
+        raise NamelessFormatError(text) from error
     return (1.0, 0.0) if slope is None else (float(slope), float(intercept))
 
 
-def _voxel_offset(header: Any, size: int, name: str) -> int:
+def _voxel_offset(header: Any, size: int) -> int:
     """Bytes to skip after the header."""
     smallest = size + 4
     offset = float(header["vox_offset"])
     if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
-        raise FileFormatError(name, f"its voxels cannot begin at byte {offset:.0f}")
+        problem = f"its voxels cannot begin at byte {offset:.0f}"
+        raise NamelessFormatError(problem)
     return int(offset) - size

@@ -1,4 +1,4 @@
-"""Reads and writes one label map; what is read is verified down to its checksum.
+"""Reads one label map, and verifies it down to its checksum.
 
 What a file holds decides how it is read, not what it is called. The voxels come from a
 stream that is decompressed once, verified, and bounded by what the header promises;
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
@@ -28,56 +27,23 @@ from flare.common.streams import (
     Stream,
 )
 from flare.common.text import safe, why
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
-from flare.evaluation.labelmaps.grid import Grid, Header
-from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
-from flare.evaluation.labelmaps.text_headers import (
-    is_metaimage,
-    is_nrrd,
-    read_metaimage_header,
-    read_nrrd_header,
+from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.labelmaps.errors import (
+    NamelessDamageError,
+    NamelessError,
+    NamelessFormatError,
+    NamelessFractionError,
 )
+from flare.evaluation.labelmaps.grid import Grid, Header
+from flare.evaluation.labelmaps.metaimage import is_metaimage, read_metaimage_header
+from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT, Narrower
+from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
+from flare.evaluation.labelmaps.nrrd import is_nrrd, read_nrrd_header
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
-_ONE_FILE = "Save each label map as one .nii.gz or .mha file."
-_WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
-_NO_ARCHIVE = "Submit one zip of the label maps themselves."
-
-OTHER_SUFFIXES = {
-    **dict.fromkeys(
-        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
-        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
-    ),
-    **dict.fromkeys(
-        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
-    ),
-    **dict.fromkeys(
-        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
-        ("its format is not accepted", _ONE_FILE),
-    ),
-}
-"""Image files all the same: they are named in an error, with what to do."""
-
-ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
-
-FOREIGN_SUFFIXES = {
-    **dict.fromkeys(
-        ARCHIVE_SUFFIXES,
-        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
-    ),
-    **dict.fromkeys(
-        (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)
-    ),
-    **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
-}
-"""Files that matter only where a label map is missing."""
-
 SNIFFED_BYTES = 512
 """How much of a file tells of what kind it is."""
-
-UNKNOWN_LABELS_LIMIT = 20
-"""So many different unknown labels of a file are kept, for its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,22 +125,38 @@ def read_label_map(
         If a voxel is not a whole number.
     """
     with _opened(path, name) as (header, stream):
-        labels = (allocate or _fresh)(header.voxels)
-        narrower = _Narrower(header.slope, header.intercept)
-        finder = LabelFinder(labels, header.grid.shape, known)
-        found = stream.skip(header.voxel_offset)
-        if found == header.voxel_offset:
-            found += _read_voxels(stream, header, labels, narrower, finder)
-        promised = header.voxel_offset + header.voxels * header.dtype.itemsize
-        if found < promised or stream.read(1):
-            more = "more" if found == promised else "fewer"
-            text = f"it holds {more} voxels than its header says"
-            raise DamagedFileError(name, text)
+        return read_labels(stream, header, known, allocate)
+
+
+def read_labels(
+    stream: Stream,
+    header: Header,
+    known: Sequence[int],
+    allocate: Callable[[int], Labels] | None = None,
+) -> LabelMap:
+    """Read the voxels behind a header, to their verified end.
+
+    Raises
+    ------
+    NamelessError
+        If there are more or fewer than the header says, or one is no whole number.
+    """
+    labels = (allocate or _fresh)(header.voxels)
+    narrower = Narrower(header.slope, header.intercept)
+    finder = LabelFinder(labels, header.grid.shape, known)
+    found = stream.skip(header.voxel_offset)
+    if found == header.voxel_offset:
+        found += _read_voxels(stream, header, labels, narrower, finder)
+    promised = header.voxel_offset + header.voxels * header.dtype.itemsize
+    if found < promised or stream.read(1):
+        more = "more" if found == promised else "fewer"
+        problem = f"it holds {more} voxels than its header says"
+        raise NamelessDamageError(problem)
     if narrower.fraction is not None:
-        text = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
+        problem = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
-            text += f" after scaling by scl_slope {header.slope:.6g}"
-        raise FractionError(name, text)
+            problem += f" after scaling by scl_slope {header.slope:.6g}"
+        raise NamelessFractionError(problem)
     places = finder.finish()
     if finder.unwanted:
         _erase(labels, finder.unwanted)
@@ -209,22 +191,12 @@ def read_pieces(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]
             count = stream.readinto(values.view(np.uint8).data) if whole else 0
             if count < values.nbytes:
                 problem = "it holds fewer voxels than its header says"
-                raise DamagedFileError(name, problem)
+                raise NamelessDamageError(problem)
             if header.is_scaled:
                 yield start, values * header.slope + header.intercept
             else:
                 yield start, values
         stream.read(1)  # what is at its end is verified then
-
-
-def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:
-    """Write labels of shape (Z, Y, X) as .nii.gz; equal input gives equal bytes."""
-    affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
-    image = nib.Nifti1Image(labels.transpose(2, 1, 0), affine)
-    image.header.set_xyzt_units("mm")
-    image.set_qform(affine, code="scanner")
-    image.set_sform(affine, code="scanner")
-    nib.save(image, path)
 
 
 # --- From file to labels ----------------------------------------------------------
@@ -242,7 +214,9 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
         with path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
-            yield _read_header(file, start, name)
+            yield _read_header(file, start)
+    except NamelessError as error:
+        raise error.named(name) from error
     except DamagedStreamError as error:
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
@@ -251,29 +225,31 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
         raise InputError(problem) from error
 
 
-def _read_header(file: BinaryIO, start: bytes, name: str) -> tuple[Header, Stream]:
+def _read_header(file: BinaryIO, start: bytes) -> tuple[Header, Stream]:
     """Find out what kind of file begins with `start`, and read its header."""
     if not start:
-        raise DamagedFileError(name, "the file is empty")
+        problem = "the file is empty"
+        raise NamelessDamageError(problem)
     if is_metaimage(start):
-        return read_metaimage_header(file, name)
+        return read_metaimage_header(file)
     if is_nrrd(start):
-        return read_nrrd_header(file, name)
+        return read_nrrd_header(file)
     stream: Stream
     if start.startswith(GZIP_MAGIC):
         stream = GzipStream(file)
     elif is_nifti(start):
         stream = PlainStream(file)
     else:
-        raise FileFormatError(name, "it is not a NIfTI, MetaImage or NRRD file")
-    return read_nifti_header(stream, name), stream
+        problem = "it is not a NIfTI, MetaImage or NRRD file"
+        raise NamelessFormatError(problem)
+    return read_nifti_header(stream), stream
 
 
 def _read_voxels(
     stream: Stream,
     header: Header,
     labels: Labels,
-    narrower: _Narrower,
+    narrower: Narrower,
     finder: LabelFinder,
 ) -> int:
     """Fill `labels`; the number of bytes read is smaller only if the stream ends."""
@@ -306,37 +282,3 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
 def _fresh(size: int) -> Labels:
     """Memory for labels that nobody has used before."""
     return np.empty(size, dtype=np.uint8)
-
-
-class _Narrower:
-    """Turns stored values into labels of one byte, and remembers what was not one."""
-
-    def __init__(self, slope: float, intercept: float) -> None:
-        self.misfits: set[int] = set()
-        """Whole numbers that fit into no byte; the first few of many."""
-        self.fraction: float | None = None
-        """The first value that is no whole number."""
-        self._slope, self._intercept = slope, intercept
-
-    def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values as labels of one byte; what fits into none becomes 0."""
-        if (self._slope, self._intercept) != (1, 0):
-            with np.errstate(over="ignore", invalid="ignore"):
-                values = values.astype(np.float64) * self._slope + self._intercept
-        if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
-            labels = values.astype(np.uint8)
-            if values.dtype.kind != "f" or np.array_equal(labels, values):
-                return labels
-        if values.dtype.kind == "f":
-            with np.errstate(invalid="ignore"):
-                is_whole = np.isfinite(values) & (np.rint(values) == values)
-            is_fraction = ~is_whole
-            if is_fraction.any():
-                if self.fraction is None:
-                    self.fraction = float(values[is_fraction][0])
-                values = np.where(is_fraction, 0, values)
-        fits = (values >= 0) & (values <= 255)
-        room = UNKNOWN_LABELS_LIMIT - len(self.misfits)
-        misfits = np.unique(values[~fits])[: max(0, room)]
-        self.misfits.update(int(value) for value in misfits)
-        return np.where(fits, values, 0)

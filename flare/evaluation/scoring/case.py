@@ -11,14 +11,13 @@ from functools import partial
 
 import numpy as np
 
+from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import (
     Challenge,
     GridComparison,
     Organ,
     TopSlice,
     UnknownLabels,
-    challenge_names,
-    read_challenge,
 )
 from flare.common.errors import FileError
 from flare.common.text import listing, safe
@@ -30,20 +29,17 @@ from flare.evaluation.errors import (
     GroundTruthError,
     LabelError,
 )
+from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.labelmaps.placement import (
     Misplacement,
     compare_positions,
     compare_sizes,
 )
-from flare.evaluation.labelmaps.reading import (
-    UNKNOWN_LABELS_LIMIT,
-    LabelMap,
-    read_grid,
-    read_label_map,
-)
+from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
 from flare.evaluation.metrics.agreement import Agreement, compare_labels
 from flare.evaluation.metrics.arrays import Memory
-from flare.evaluation.submission.folder import CasePair, LabelMapFile
+from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore, OrganScore
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from flare.common.errors import SubmissionError, WorkerError
 from flare.common.text import safe
 from flare.evaluation.ct_values import CaseValues, measure_case
 from flare.evaluation.scoring.case import check_prediction, score_case
-from flare.evaluation.submission.folder import CasePair
+from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
 
 _PR_SET_PDEATHSIG = 1

@@ -31,7 +31,8 @@ from flare.evaluation.scoring.case import (
     score_case,
     score_labels,
 )
-from flare.evaluation.submission.folder import CasePair, LabelMapFile
+from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.matching import CasePair
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
 FLARE21 = flare.read_challenge("flare21")

@@ -20,8 +20,8 @@ from flare.evaluation.submission.folder import (
     find_label_maps,
     find_references,
     is_demonstration,
-    match_cases,
 )
+from flare.evaluation.submission.matching import match_cases
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import flare
-from flare.challenge.rules import challenge_names, challenge_text
+from flare.challenge.reading import challenge_names, challenge_text
 from flare.common.text import safe
 from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (

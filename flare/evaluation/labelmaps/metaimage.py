@@ -1,0 +1,112 @@
+"""Explains the header of a MetaImage (.mha) file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import numpy as np
+
+from flare.common.streams import PlainStream, Stream, ZlibStream
+from flare.evaluation.labelmaps.errors import NamelessFormatError
+from flare.evaluation.labelmaps.grid import (
+    LPS,
+    ONE_VOLUME,
+    Header,
+    check_sizes,
+    first_three,
+    make_affine,
+    make_grid,
+)
+from flare.evaluation.labelmaps.header_text import (
+    read_line,
+    read_sizes,
+    read_vector,
+    stored_type,
+)
+
+_TYPES = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+
+
+def is_metaimage(start: bytes) -> bool:
+    """Whether a file that begins like this is a MetaImage file."""
+    key = start.partition(b"=")[0].strip()
+    return key in (
+        b"ObjectType",
+        b"NDims",
+        b"Comment",
+        b"ObjectSubType",
+        b"Name",
+        b"ID",
+    )
+
+
+def read_metaimage_header(file: BinaryIO) -> tuple[Header, Stream]:
+    """Read and check the header of a .mha file; the stream begins with the voxels.
+
+    Raises
+    ------
+    NamelessFormatError
+        If it is of a kind that no label map has.
+    NamelessDamageError
+        If the file ends within its header.
+    """
+    fields: dict[str, str] = {}
+    lines = 0
+    while "ElementDataFile" not in fields:
+        key, _, value = read_line(file, lines).partition("=")
+        fields[key.strip()] = value.strip()
+        lines += 1
+    if fields["ElementDataFile"].upper() != "LOCAL":
+        problem = "its voxels are in another file"
+        raise NamelessFormatError(problem)
+    if _flag(fields, "BinaryData", default=True) is False:
+        problem = "its voxels are written as text"
+        raise NamelessFormatError(problem)
+    if fields.get("ElementNumberOfChannels", "1") != "1":
+        problem = "its voxels have several channels"
+        raise NamelessFormatError(problem, ONE_VOLUME)
+    if fields.get("HeaderSize", "0") not in ("0", "-1"):
+        problem = "its header has a HeaderSize"
+        raise NamelessFormatError(problem)
+
+    sizes = read_sizes(fields.get("DimSize", ""))
+    shape, count = check_sizes(sizes), len(sizes)
+    spacing = read_vector(fields, ("ElementSpacing", "ElementSize"), np.ones(count))
+    origin = read_vector(fields, ("Offset", "Origin", "Position"), np.zeros(count))
+    keys = ("TransformMatrix", "Rotation", "Orientation")
+    turn = read_vector(fields, keys, np.eye(count).ravel())
+    # Each row of the matrix is where an axis of the voxels points.
+    axes = turn.reshape(count, count) * spacing[:, np.newaxis]
+    affine = make_affine(axes, origin, LPS)
+    order = _flag(
+        fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB", default=False
+    )
+    kind = _TYPES.get(fields.get("ElementType", ""))
+    header = Header(
+        grid=make_grid(shape, first_three(spacing, 1.0), affine),
+        dtype=stored_type(kind, fields.get("ElementType", ""), ">" if order else "<"),
+    )
+    is_compressed = _flag(fields, "CompressedData", default=False)
+    return header, ZlibStream(file) if is_compressed else PlainStream(file)
+
+
+def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
+    """Whether a value is true; only its first letter counts, as for MetaIO."""
+    for key in keys:
+        if key in fields:
+            return fields[key][:1] in ("T", "t", "1")
+    return default

@@ -1,0 +1,115 @@
+"""Explains the header of a NRRD file."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+import numpy as np
+
+from flare.common.streams import GzipStream, PlainStream, Stream
+from flare.common.text import safe
+from flare.evaluation.labelmaps.errors import NamelessFormatError
+from flare.evaluation.labelmaps.grid import (
+    LPS,
+    Header,
+    check_sizes,
+    first_three,
+    make_affine,
+    make_grid,
+)
+from flare.evaluation.labelmaps.header_text import (
+    read_line,
+    read_numbers,
+    read_sizes,
+    read_vector,
+    stored_type,
+)
+
+_TYPES = {
+    name: dtype
+    for dtype, names in {
+        "i1": "signed char, int8, int8_t",
+        "u1": "uchar, unsigned char, uint8, uint8_t",
+        "i2": "short, short int, signed short, signed short int, int16, int16_t",
+        "u2": "ushort, unsigned short, unsigned short int, uint16, uint16_t",
+        "i4": "int, signed int, int32, int32_t",
+        "u4": "uint, unsigned int, uint32, uint32_t",
+        "i8": "longlong, long long, long long int, signed long long,"
+        " signed long long int, int64, int64_t",
+        "u8": "ulonglong, unsigned long long, unsigned long long int, uint64, uint64_t",
+        "f4": "float",
+        "f8": "double",
+    }.items()
+    for name in names.split(", ")
+}
+
+_SPACES = {
+    "left-posterior-superior": LPS,
+    "lps": LPS,
+    "right-anterior-superior": np.array([1.0, 1.0, 1.0]),
+    "ras": np.array([1.0, 1.0, 1.0]),
+    "left-anterior-superior": np.array([-1.0, 1.0, 1.0]),
+    "las": np.array([-1.0, 1.0, 1.0]),
+}
+"""What turns a position in a named space into one in RAS."""
+
+
+def is_nrrd(start: bytes) -> bool:
+    """Whether a file that begins like this is a NRRD file."""
+    return start.startswith(b"NRRD")
+
+
+def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
+    """Read and check the header of a .nrrd file; the stream begins with the voxels.
+
+    Raises
+    ------
+    NamelessFormatError, NamelessDamageError
+        As `read_metaimage_header`.
+    """
+    fields: dict[str, str] = {}
+    lines = 0
+    while line := read_line(file, lines):
+        lines += 1
+        if not line.startswith("#") and ":=" not in line:
+            key, _, value = line.partition(":")
+            fields[key.strip().lower().replace(" ", "")] = value.strip()
+    if "datafile" in fields:
+        problem = "its voxels are in another file"
+        raise NamelessFormatError(problem)
+    for key in ("byteskip", "lineskip"):
+        if fields.get(key, "0") != "0":
+            problem = f"its header has a {key}"
+            raise NamelessFormatError(problem)
+
+    sizes = read_sizes(fields.get("sizes", ""))
+    shape, count = check_sizes(sizes, may_have_layers=True), len(sizes)
+    space = fields.get("space", "lps").lower()
+    if space not in _SPACES:
+        problem = f"its space is {safe(space[:40])}, expected LPS or RAS"
+        raise NamelessFormatError(problem)
+    if "spacedirections" in fields:
+        numbers = read_numbers(re.sub(r"[(),]", " ", fields["spacedirections"]))
+        if len(numbers) != count * count:
+            problem = "its header has an impossible orientation"
+            raise NamelessFormatError(problem)
+        axes = np.array(numbers).reshape(count, count)
+    else:
+        axes = np.diag(read_vector(fields, ("spacings",), np.ones(count)))
+    fields["spaceorigin"] = re.sub(r"[(),]", " ", fields.get("spaceorigin", ""))
+    origin = read_vector(fields, ("spaceorigin",), np.zeros(count))
+    affine = make_affine(axes, origin, _SPACES[space])
+    order = ">" if fields.get("endian", "little").lower() == "big" else "<"
+    kind = fields.get("type", "")
+    header = Header(
+        grid=make_grid(shape, first_three(np.linalg.norm(axes, axis=1), 1.0), affine),
+        dtype=stored_type(_TYPES.get(kind.lower()), kind, order),
+    )
+    encoding = fields.get("encoding", "").lower()
+    if encoding == "raw":
+        return header, PlainStream(file)
+    if encoding in ("gzip", "gz"):
+        return header, GzipStream(file)
+    problem = f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
+    raise NamelessFormatError(problem)
