@@ -36,12 +36,9 @@ from flare.common.places import (
 from flare.common.text import listing, nearest, printable, safe, why
 from flare.common.version import __version__
 from flare.evaluation.errors import UploadError
-from flare.evaluation.evaluate import (
-    check_references,
-    evaluate,
-    has_label_maps,
-    references_table,
-)
+from flare.evaluation.evaluate import evaluate
+from flare.evaluation.references import check_references, has_label_maps
+from flare.evaluation.references_table import references_table
 from flare.results.known_metrics import known_metrics
 from flare.results.metrics_json import prepare_output, write_metrics
 from flare.results.scores_table import results_table
@@ -80,6 +77,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         decimals=challenge.board.decimals if decimals is None else decimals,
         workers=arguments.workers,
         on_case=show_progress,
+        is_measured=arguments.on_bad_case == "worst",  # nobody else needs it
     )
     file = write_metrics(results, arguments.output)
     table = results_table(results)

@@ -19,18 +19,13 @@ from flare.evaluation.errors import (
     GroundTruthError,
     MissingCasesError,
     UnexpectedCasesError,
-    problem_lines,
 )
-from flare.evaluation.evaluate import (
-    OnCase,
-    Prepared,
-    find_files,
-    find_submission,
-    prepare,
-)
+from flare.evaluation.evaluate import OnCase
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
-from flare.evaluation.scoring.case import ignored_labels_text
+from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
+from flare.evaluation.problems import problem_lines
 from flare.evaluation.scoring.pool import score_cases
+from flare.evaluation.scoring.unknown_labels import ignored_labels_text
 from flare.evaluation.submission.folder import (
     LabelMapFile,
     find_label_maps,

@@ -239,6 +239,7 @@ def evaluate_team(
         unknown_labels="ignore",
         workers=workers,
         absent=reasons,
+        is_measured=True,
     )
     scored = tuple(
         replace(case, failure=reasons[case.case])

@@ -35,11 +35,10 @@ from flare.evaluation.errors import (
     MissingCasesError,
     NothingToScoreError,
     PhaseSettingsError,
-    SeveralProblemsError,
     UnexpectedCasesError,
     UploadError,
-    raise_problems,
 )
+from flare.evaluation.problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import MeasurementError, MetricsFileError, RankingError

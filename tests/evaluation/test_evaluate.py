@@ -20,7 +20,8 @@ from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.common.version import source_commit
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
-from flare.evaluation.evaluate import check_references, references_table
+from flare.evaluation.references import check_references
+from flare.evaluation.references_table import references_table
 from tests.builders import (
     AFFINE,
     ORGANS,
@@ -1190,13 +1191,13 @@ def test_nothing_that_libraries_print_reaches_stderr(predictions, ground_truth, 
     """Whatever writes to file descriptor 2 while we run writes to the log."""
     program = f"""
 import os, sys, warnings, flare.cli.main, flare.evaluation.evaluate
-check = flare.evaluation.evaluate.check_headers
+check = flare.evaluation.preparing.check_headers
 def noisy(*arguments):
     os.write(2, b"from C++\\n")
     print("from Python", file=sys.stderr)
     warnings.warn("a warning")
     return check(*arguments)
-flare.evaluation.evaluate.check_headers = noisy
+flare.evaluation.preparing.check_headers = noisy
 sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1216,7 +1217,7 @@ def test_a_fault_of_ours_is_one_line_with_the_traceback_in_the_log(
 import sys, flare.cli.main, flare.evaluation.evaluate
 def broken(*arguments):
     raise KeyError("a bug")
-flare.evaluation.evaluate.check_headers = broken
+flare.evaluation.preparing.check_headers = broken
 sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1226,7 +1227,7 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in evaluate.py);"
+        "Internal error in the evaluation (KeyError in preparing.py);"
         " the organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout

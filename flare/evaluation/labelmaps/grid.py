@@ -139,6 +139,19 @@ def check_sizes(
     return depth, height, width
 
 
+def check_type(dtype: np.dtype[Any]) -> None:
+    """Refuse what is no whole or floating-point number of at most eight bytes.
+
+    Raises
+    ------
+    NamelessFormatError
+        If it is not.
+    """
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        problem = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
+        raise NamelessFormatError(problem)
+
+
 def make_grid(
     shape: tuple[int, int, int],
     spacing_xyz: npt.NDArray[np.float64],

@@ -10,11 +10,18 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+import numpy.typing as npt
 from nibabel.spatialimages import HeaderDataError
 
 from flare.common.streams import Stream
 from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
-from flare.evaluation.labelmaps.grid import Grid, Header, check_sizes, make_grid
+from flare.evaluation.labelmaps.grid import (
+    Grid,
+    Header,
+    check_sizes,
+    check_type,
+    make_grid,
+)
 
 LARGEST_EXTENSION_BYTES = 2**26
 """More than this between the header and the voxels is no header extension."""
@@ -88,9 +95,14 @@ def _grid(header: Any) -> Grid:
     except (HeaderDataError, ValueError) as error:
         text = "its header has an impossible orientation"
         raise NamelessFormatError(text) from error
+    return make_grid(shape, nifti_spacing(header), affine)
+
+
+def nifti_spacing(header: Any) -> npt.NDArray[np.float64]:
+    """Voxel size in mm along x, y, z."""
     # As the official scripts take it: pixdim alone, and nibabel makes it positive.
-    spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
-    return make_grid(shape, spacing, affine)
+    spacing: npt.NDArray[np.float64] = np.abs(header["pixdim"][1:4].astype(np.float64))
+    return spacing
 
 
 def _dtype(header: Any) -> np.dtype[Any]:
@@ -104,9 +116,7 @@ def _dtype(header: Any) -> np.dtype[Any]:
     if kind:
         problem = f"its voxels are {kind}, expected uint8"
         raise NamelessFormatError(problem)
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        text = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
-        raise NamelessFormatError(text)
+    check_type(dtype)
     return dtype
 
 

@@ -20,7 +20,8 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError, WorkerError
 from flare.common.text import safe
 from flare.evaluation.ct_values import CaseValues, measure_case
-from flare.evaluation.scoring.case import check_prediction, score_case
+from flare.evaluation.scoring.case import score_case
+from flare.evaluation.scoring.reading import read_prediction
 from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
 
@@ -201,7 +202,7 @@ def _attempt(
     ct_values = None
     try:
         if check_only:
-            prediction = check_prediction(pair, challenge)
+            prediction = read_prediction(pair.prediction, challenge)
             present, unknown = prediction.present, prediction.unknown
             organs = tuple(o.name for o in challenge.organs if o.label in present)
             if are_cts_read:

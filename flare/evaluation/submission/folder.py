@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,9 @@ from flare.evaluation.errors import (
     FolderError,
     GroundTruthError,
 )
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
+from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.submission.other_formats import (
     ARCHIVE_SUFFIXES,
     FOREIGN_SUFFIXES,
@@ -61,6 +64,21 @@ class LabelMapFile:
     """Of a reference: whether its image is secret, so that no message describes it."""
     durations_s: tuple[tuple[str, float], ...] = ()
     """Of an algorithm's output: what the platform says of the job's running time."""
+
+    @property
+    def file_name(self) -> str:
+        """Its name without folders."""
+        return self.path.name
+
+    def read_grid(self) -> Grid:
+        """As `flare.evaluation.labelmaps.reading.read_grid`."""
+        return read_grid(self.path, self.name)
+
+    def read_labels(
+        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+    ) -> LabelMap:
+        """As `flare.evaluation.labelmaps.reading.read_label_map`."""
+        return read_label_map(self.path, self.name, known, allocate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

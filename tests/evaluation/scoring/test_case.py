@@ -25,12 +25,9 @@ from flare.evaluation.errors import (
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.occupancy import find_labels
-from flare.evaluation.scoring.case import (
-    check_headers,
-    ignored_labels_text,
-    score_case,
-    score_labels,
-)
+from flare.evaluation.scoring.case import score_case, score_labels
+from flare.evaluation.scoring.reading import check_headers
+from flare.evaluation.scoring.unknown_labels import ignored_labels_text
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.evaluation.submission.matching import CasePair
 from tests.builders import AFFINE, organ_boxes, write_nifti

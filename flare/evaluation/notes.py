@@ -1,0 +1,86 @@
+"""Tells what was let pass of a submission, as it may be why scores are low."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flare.challenge.cases import case_name
+from flare.challenge.rules import Challenge
+from flare.common.errors import FileError, SubmissionError
+from flare.common.text import listing, safe
+from flare.evaluation.errors import (
+    DuplicateCasesError,
+    MisnamedCasesError,
+    NothingToScoreError,
+    UnexpectedCasesError,
+)
+from flare.evaluation.scoring.unknown_labels import ignored_labels_text
+from flare.evaluation.submission.folder import (
+    Folder,
+    LabelMapFile,
+)
+from flare.results.scores import CaseScore
+
+NO_FILE = "", "no file was submitted"
+"""The files, and why a case cannot be scored, where there is none."""
+
+
+REASONS = 5
+"""So many reasons of zeros are told apart, those of most cases first."""
+
+
+def reasons_by_case(
+    problems: Sequence[SubmissionError], submitted: Folder
+) -> dict[str, tuple[str, str]]:
+    """Why the prediction of a case cannot be used, by case: the files, and the reason.
+
+    The reason alone is equal for all cases of which the same is wrong.
+    """
+    cases = {file.name: file.case for file in submitted.files}
+    reasons: dict[str, tuple[str, str]] = {}
+    for problem in problems:
+        if isinstance(problem, FileError):
+            reasons[cases[problem.file]] = safe(problem.file), problem.problem
+        elif isinstance(problem, DuplicateCasesError):
+            for case, files in problem.duplicates:
+                reasons[case] = listing(files), f"{len(files)} files for one case"
+        elif isinstance(problem, MisnamedCasesError):
+            for file, expected in problem.renames:
+                case = case_name(Path(expected)) or expected
+                reasons[case] = safe(file), "no case has this name"
+    return reasons
+
+
+def reason_text(reasons: Mapping[str, tuple[str, str]], case: str) -> str:
+    """Why the prediction of a case cannot be used, with its files if it has any."""
+    return ": ".join(filter(None, reasons.get(case, NO_FILE)))
+
+
+def notes_on(
+    scores: Mapping[str, CaseScore],
+    reasons: Mapping[str, tuple[str, str]],
+    references: Sequence[LabelMapFile],
+    cases: int,
+    problems: Sequence[SubmissionError],
+    challenge: Challenge,
+) -> list[str]:
+    """What was let pass, and may be why scores are low: a line for each kind."""
+    groups: dict[str, list[str]] = {}
+    for reference in references:
+        if reference.case not in scores:
+            files, reason = reasons.get(reference.case, NO_FILE)
+            groups.setdefault(reason, []).append(files or safe(reference.name))
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    rest = [file for _, files in ordered[REASONS:] for file in files]
+    notes = []
+    for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
+        if names:
+            verb = "scores" if len(names) == 1 else "score"
+            count = f"{len(names)} of {cases} cases {verb} 0"
+            notes.append(f"{count}: {reason} ({listing(names)})")
+    kinds = (UnexpectedCasesError, NothingToScoreError)
+    notes += [problem.finding for problem in problems if isinstance(problem, kinds)]
+    unknown = [score.unknown_labels for score in scores.values()]
+    ignored = ignored_labels_text(unknown, challenge)
+    return [*notes, ignored] if ignored else notes

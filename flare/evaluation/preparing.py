@@ -1,0 +1,158 @@
+"""Finds a submission, and checks its names and headers before any voxel is read."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flare.challenge.rules import Challenge
+from flare.common.errors import InputError, SubmissionError
+from flare.common.text import listing, safe
+from flare.evaluation.errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+)
+from flare.evaluation.scoring.reading import check_headers
+from flare.evaluation.submission.folder import (
+    Folder,
+    LabelMapFile,
+    find_label_maps,
+    find_references,
+    is_demonstration,
+)
+from flare.evaluation.submission.job_outputs import find_job_outputs
+from flare.evaluation.submission.jobs import JOBS_FILE_NAME
+from flare.evaluation.submission.matching import CasePair, Matching
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A submission whose names and headers have been checked."""
+
+    pairs: tuple[CasePair, ...]
+    """Those whose voxels can be read."""
+    problems: tuple[SubmissionError, ...]
+    warnings: tuple[str, ...]
+    largest_voxels: int
+    """Number of voxels of the largest label map."""
+
+
+def prepare(matching: Matching, challenge: Challenge) -> Prepared:
+    """Check all headers, without reading any voxel."""
+    problems = list(matching.problems)
+    pairs, headers = [], []
+    for pair in matching.pairs:
+        try:
+            headers.append(check_headers(pair, challenge))
+            pairs.append(pair)
+        except SubmissionError as error:
+            problems.append(error)
+    return Prepared(
+        pairs=tuple(pairs),
+        problems=tuple(problems),
+        warnings=tuple(header.warning for header in headers if header.warning),
+        largest_voxels=max((header.voxels for header in headers), default=0),
+    )
+
+
+def find_files(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    *,
+    is_measured: bool = False,
+) -> tuple[tuple[LabelMapFile, ...], Folder]:
+    """The references, and what was submitted.
+
+    Parameters
+    ----------
+    predictions, ground_truth : Path
+        Their folders.
+    challenge : Challenge
+        Its rules for algorithm submissions.
+    is_measured : bool
+        Whether the organisers have made the predictions themselves: then the
+        demonstration set is what they mean, even if no prediction is of it.
+
+    Raises
+    ------
+    SubmissionError
+        If predictions.json is not what the platform writes.
+    OrganiserError
+        If the reference labels are at fault.
+    InputError
+        If a folder cannot be read.
+    """
+    if not predictions.is_dir():
+        there = "it is not a" if predictions.exists() else "there is no such"
+        problem = f"{safe(predictions)}: {there} folder"
+        if predictions.suffix.lower() == ".zip":
+            problem += " (unzip it first: only the platform does so itself)"
+        raise InputError(problem)
+    if not ground_truth.is_dir():
+        problem = "there is no such folder"
+        raise GroundTruthError(problem)
+    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
+    is_hidden = is_algorithm and challenge.algorithm.hide_cases
+    try:
+        references = find_references(ground_truth)
+    except (GroundTruthError, InputError) as error:
+        if not is_hidden:
+            raise
+        _log.info("%s", error)
+        problem = "there is a mistake in their files, which the log names"
+        raise GroundTruthError(problem) from error
+    is_demo = all(is_demonstration(file.case) for file in references)
+    if is_hidden:
+        references = _hidden(references)
+    try:
+        submitted = find_submission(predictions, references, challenge)
+    except GroundTruthError as error:
+        if is_demo:
+            raise DemonstrationSetError from error
+        raise
+    expected = {file.case for file in references}
+    if (
+        is_demo
+        and not is_measured
+        and not any(file.case in expected for file in submitted.files)
+    ):
+        raise DemonstrationSetError
+    return references, submitted
+
+
+def find_submission(
+    predictions: Path, references: Sequence[LabelMapFile], challenge: Challenge
+) -> Folder:
+    """What was submitted: files, or what the jobs of an algorithm have written."""
+    if os.path.lexists(predictions / JOBS_FILE_NAME):
+        return find_job_outputs(predictions, references, challenge)
+    return find_label_maps(predictions)
+
+
+def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
+    """References whose names, in messages, are numbers; the log has both."""
+    count = len(references)
+    hidden = []
+    for number, file in enumerate(references, start=1):
+        name = f"case {number} of {count}"
+        hidden.append(replace(file, name=name, is_hidden=True))
+        _log.info("%s is %s", hidden[-1].name, safe(file.name))
+    return tuple(hidden)
+
+
+def log_folder(folder: Folder) -> None:
+    """Tell what was found, and what was left out."""
+    if folder.files:
+        _log.info(
+            "Found %d label maps: %s",
+            len(folder.files),
+            listing(file.name for file in folder.files),
+        )
+    if folder.ignored:
+        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))

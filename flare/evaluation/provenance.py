@@ -1,0 +1,64 @@
+"""Says where the results of a run come from."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from flare.challenge.rulebook import rules_digest, scoring_rules
+from flare.challenge.rules import Challenge
+from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.version import __version__, source_commit
+from flare.evaluation.submission.folder import (
+    LabelMapFile,
+)
+from flare.results.scores import Provenance
+
+LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
+"""What a result rests on."""
+
+
+def make_provenance(
+    challenge: Challenge,
+    source: str,
+    references: Sequence[LabelMapFile],
+    options: Mapping[str, str],
+) -> Provenance:
+    """Describe this run."""
+    rules = scoring_rules(challenge)
+    return Provenance(
+        challenge=challenge.key,
+        challenge_sha256=challenge.checksum,
+        rules=rules,
+        rules_sha256=rules_digest(rules),
+        version=__version__,
+        commit=source_commit(),
+        references=source,
+        references_sha256=_digest(references),
+        cases=len(references),
+        options={name: value for name, value in options.items() if value},
+        libraries={name: metadata.version(name) for name in LIBRARIES},
+        machine={
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+    )
+
+
+def _digest(files: Sequence[LabelMapFile]) -> str:
+    """SHA-256 over the cases' names and the checksums of their files."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.path.open("rb") as content:
+            checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{file.case} {checksum}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def reference_source(ground_truth: Path) -> str:
+    """Where the reference labels of a run are from, in one word."""
+    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    return sources.get(ground_truth.resolve(), "given")

@@ -1,0 +1,80 @@
+"""Reads all reference labels, so that no mistake in them waits for a submission."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from flare.challenge.rules import Challenge
+from flare.evaluation.errors import (
+    FolderError,
+    GroundTruthError,
+)
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.scoring.reading import read_reference
+from flare.evaluation.submission.folder import (
+    find_label_maps,
+    find_references,
+    is_demonstration,
+)
+
+
+def has_label_maps(folder: Path) -> bool:
+    """Whether there is any label map in a folder, which need not exist."""
+    try:
+        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+    except FolderError:
+        return True  # and they are the organisers': reading them will say it
+    return bool(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSet:
+    """What the reference labels of a challenge are like."""
+
+    count: int
+    """How many there are."""
+    grids: tuple[Grid, ...] = ()
+    """Of those that were read."""
+    volumes_ml: Mapping[str, tuple[float, ...]]
+    """By organ: its volumes in the label maps that have it, in ml, smallest first."""
+
+
+def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
+    """Read all references of a challenge, so that no mistake waits for a submission.
+
+    Returns
+    -------
+    ReferenceSet
+        The demonstration set is counted, and not read: it need not fit.
+
+    Raises
+    ------
+    GroundTruthError
+        If one is missing, damaged, there twice, or breaks the challenge's rules.
+    """
+    if not ground_truth.is_dir():
+        problem = "there is no such folder"
+        raise GroundTruthError(problem)
+    references = find_references(ground_truth)
+    grids = []
+    volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
+    for file in references:
+        if is_demonstration(file.case):
+            continue
+        reference = read_reference(file, challenge)
+        grids.append(reference.grid)
+        voxels = np.bincount(reference.labels.ravel(), minlength=256)
+        voxel_ml = math.prod(reference.grid.spacing) / 1000
+        for organ in challenge.organs:
+            if voxels[organ.label]:
+                volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
+    return ReferenceSet(
+        count=len(references),
+        grids=tuple(grids),
+        volumes_ml={name: tuple(sorted(found)) for name, found in volumes.items()},
+    )

@@ -1,0 +1,190 @@
+"""Reads the two label maps of a case, and says whose fault it is if that fails."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from flare.challenge.rules import (
+    Challenge,
+    GridComparison,
+    UnknownLabels,
+)
+from flare.common.errors import FileError
+from flare.common.text import safe
+from flare.evaluation.errors import (
+    FileFormatError,
+    GridPositionError,
+    GridSizeError,
+    GroundTruthError,
+    LabelError,
+)
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.placement import (
+    Misplacement,
+    compare_positions,
+    compare_sizes,
+)
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import Labels, Memory
+from flare.evaluation.scoring.unknown_labels import (
+    other_edition_text,
+    unknown_labels_text,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class LabelMapSource(Protocol):
+    """What a label map is read from: a file, or an image in memory."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    @property
+    def file_name(self) -> str:
+        """What it is called in results."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether no message describes it."""
+
+    def read_grid(self) -> Grid:
+        """Its grid, without reading a voxel."""
+
+    def read_labels(
+        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+    ) -> LabelMap:
+        """Its labels; the arguments are those of `read_label_map`."""
+
+
+class Pair(Protocol):
+    """The two label maps of a case."""
+
+    @property
+    def case(self) -> str:
+        """Its name."""
+
+    @property
+    def reference(self) -> LabelMapSource:
+        """What is right."""
+
+    @property
+    def prediction(self) -> LabelMapSource:
+        """What is scored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedHeaders:
+    """What the headers of a pair say, if they go together."""
+
+    voxels: int
+    """Number of voxels in each of both."""
+    warning: str | None
+    """A difference that the challenge lets pass."""
+
+
+def check_headers(pair: Pair, challenge: Challenge) -> CheckedHeaders:
+    """Compare the grids of a pair, without reading any voxel.
+
+    Raises
+    ------
+    FileError
+        If the header of the prediction cannot be read, or its grid is another one.
+    GroundTruthError
+        If the header of the reference cannot be read or has no spacing.
+    """
+    file, name = pair.reference, pair.prediction.name
+    try:
+        expected = file.read_grid()
+    except FileError as error:
+        raise GroundTruthError(error.finding) from error
+    if min(expected.spacing) <= 0:
+        text = f"{safe(file.name)}: its header has a voxel size of 0"
+        raise GroundTruthError(text)
+    try:
+        found = pair.prediction.read_grid()
+    except FileFormatError as error:
+        if not file.is_hidden:
+            raise
+        _log.info("%s", error.finding)
+        text, _, _ = error.problem.partition(" (")  # of sizes, in brackets
+        raise FileFormatError(name, text, error.remedy) from error
+    wrong = compare_sizes(found, expected)
+    if wrong:
+        raise GridSizeError(name, _grid_text(file, wrong), wrong.remedy)
+    voxels = math.prod(found.shape)
+    wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
+    if not wrong:
+        return CheckedHeaders(voxels=voxels, warning=None)
+    problem = GridPositionError(name, _grid_text(file, wrong), wrong.remedy)
+    if challenge.grid.compare is GridComparison.SIZE:
+        return CheckedHeaders(voxels=voxels, warning=problem.finding)
+    raise problem
+
+
+def _grid_text(reference: LabelMapSource, wrong: Misplacement) -> str:
+    """How a grid differs; of a secret image, only the log gets the numbers."""
+    if not reference.is_hidden:
+        return wrong.text
+    _log.info("%s: %s", safe(reference.name), wrong.text)
+    return wrong.hidden_text
+
+
+def read_prediction(
+    file: LabelMapSource, challenge: Challenge, memory: Memory | None = None
+) -> LabelMap:
+    """Read the prediction of a case, and refuse what the challenge does not allow.
+
+    Raises
+    ------
+    FileError
+        If it is damaged, or holds fractions or labels that are not allowed.
+    """
+    prediction = _read(file, "prediction", challenge, memory)
+    if (
+        prediction.unknown
+        and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
+    ):
+        text = unknown_labels_text(prediction) + other_edition_text(
+            prediction, challenge
+        )
+        raise LabelError(file.name, text, challenge.labels_text)
+    return prediction
+
+
+def read_reference(
+    file: LabelMapSource, challenge: Challenge, memory: Memory | None = None
+) -> LabelMap:
+    """Read the reference of a case; what is wrong with it is the organisers'.
+
+    Raises
+    ------
+    GroundTruthError
+        If it is damaged, or holds fractions or labels that are not allowed.
+    """
+    try:
+        reference = _read(file, "reference", challenge, memory)
+    except FileError as error:
+        raise GroundTruthError(error.finding) from error
+    if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
+        _log.info(
+            "Reference %s has %s", safe(file.name), unknown_labels_text(reference)
+        )
+        problem = f"{safe(file.name)}: it has labels that the challenge does not know"
+        raise GroundTruthError(problem)
+    return reference
+
+
+def _read(
+    file: LabelMapSource, place: str, challenge: Challenge, memory: Memory | None
+) -> LabelMap:
+    """Read a label map of a challenge."""
+    known = [organ.label for organ in challenge.organs]
+    allocate = partial((memory or Memory()).take, place)
+    return file.read_labels(known, allocate)
