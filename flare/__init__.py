@@ -6,6 +6,11 @@ A folder of predictions, scored against a folder of reference labels:
     results.metrics["dsc"]                   # a number for each of results.cases
     flare.write_metrics(results, "results")  # metrics.json
 
+One prediction and its reference, as images of SimpleITK or nibabel, or as files:
+
+    score = flare.score_pair(reference, prediction, challenge="flare21")
+    score.dsc, score.nsd, score.organs
+
 Two masks, which are numpy arrays of bool along z, y, x:
 
     flare.dice(reference, prediction)
@@ -42,6 +47,7 @@ from flare.common.version import __version__
 from flare.evaluation.evaluate import evaluate
 from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
 from flare.results.frames import read_efficiency, read_trace
+from flare.evaluation.score_pair import score_pair
 from flare.results.metrics_json import write_metrics
 from flare.results.scores import Results
 
@@ -63,6 +69,7 @@ __all__ = [
     "read_challenge",
     "read_efficiency",
     "read_trace",
+    "score_pair",
     "write_metrics",
 ]
 

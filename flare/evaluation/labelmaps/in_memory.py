@@ -1,0 +1,149 @@
+"""Takes label maps from images in memory, which nibabel or SimpleITK has made.
+
+SimpleITK takes half a second to load, so it is not imported here: whoever has an image
+of it has loaded it.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import numpy.typing as npt
+from nibabel.spatialimages import SpatialImage
+
+from flare.common.streams import PlainStream
+from flare.evaluation.labelmaps.errors import (
+    NamelessDamageError,
+    NamelessError,
+    NamelessFormatError,
+)
+from flare.evaluation.labelmaps.grid import (
+    LPS,
+    ONE_VOLUME,
+    Grid,
+    Header,
+    check_sizes,
+    check_type,
+    first_three,
+    make_affine,
+    make_grid,
+)
+from flare.evaluation.labelmaps.nifti import nifti_spacing
+from flare.evaluation.labelmaps.reading import LabelMap, read_labels
+from flare.evaluation.metrics.arrays import Labels
+
+
+def is_image(value: object) -> bool:
+    """Whether something is an image of nibabel or SimpleITK."""
+    return isinstance(value, SpatialImage) or _is_simpleitk(value)
+
+
+def read_image_grid(image: Any, name: str) -> Grid:
+    """The grid of an image, called `name` in an error.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    """
+    try:
+        return _simpleitk_grid(image) if _is_simpleitk(image) else _nibabel_grid(image)
+    except NamelessError as error:
+        raise error.named(name) from error
+
+
+def read_image_labels(
+    image: Any,
+    name: str,
+    known: Sequence[int],
+    allocate: Callable[[int], Labels] | None = None,
+) -> LabelMap:
+    """The labels of an image; the other arguments are those of `read_label_map`.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    DamagedFileError
+        If nibabel cannot read its voxels from its file.
+    FractionError
+        If a voxel is not a whole number.
+    """
+    grid = read_image_grid(image, name)
+    try:
+        values, slope, intercept = (
+            _simpleitk_values(image) if _is_simpleitk(image) else _nibabel_values(image)
+        )
+        check_type(values.dtype)
+        header = Header(grid=grid, dtype=values.dtype, slope=slope, intercept=intercept)
+        stream = PlainStream(io.BytesIO(values.tobytes()))
+        return read_labels(stream, header, known, allocate)
+    except NamelessError as error:
+        raise error.named(name) from error
+
+
+# --- nibabel, whose arrays are (x, y, z) ------------------------------------------
+
+
+def _nibabel_grid(image: Any) -> Grid:
+    """Where the voxels of an image of nibabel are."""
+    shape = check_sizes(image.shape)
+    header = image.header
+    if isinstance(header, nib.Nifti1Header):
+        spacing = nifti_spacing(header)
+    else:
+        spacing = first_three(np.array(header.get_zooms(), dtype=np.float64), 1.0)
+    affine = header.get_best_affine() if image.affine is None else image.affine
+    return make_grid(shape, spacing, np.array(affine[:3], dtype=np.float64))
+
+
+def _nibabel_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
+    """Its values in the order of a file, with what turns them into labels."""
+    data = image.dataobj
+    if not isinstance(data, nib.arrayproxy.ArrayProxy):
+        return np.asarray(data).T, 1.0, 0.0
+    try:
+        values = data.get_unscaled()  # nibabel reads voxels when they are needed
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        problem = "its voxels cannot be read from its file"
+        raise NamelessDamageError(problem) from error
+    return np.asarray(values).T, float(data.slope), float(data.inter)
+
+
+# --- SimpleITK, whose positions are in LPS ----------------------------------------
+
+
+def _is_simpleitk(value: object) -> bool:
+    """Whether something is an image of SimpleITK."""
+    package = sys.modules.get("SimpleITK")
+    return package is not None and isinstance(value, package.Image)
+
+
+def _simpleitk_grid(image: Any) -> Grid:
+    """Where the voxels of an image of SimpleITK are."""
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        problem = "its voxels have several channels"
+        raise NamelessFormatError(problem, ONE_VOLUME)
+    shape = check_sizes(image.GetSize())
+    spacing = np.array(image.GetSpacing())
+    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
+    # Each column of the direction is where an axis of the voxels points.
+    axes = turn.T * spacing[:, np.newaxis]
+    affine = make_affine(axes, np.array(image.GetOrigin()), LPS)
+    return make_grid(shape, first_three(spacing, 1.0), affine)
+
+
+def _simpleitk_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
+    """Its values in the order of a file; they are the labels themselves."""
+    kind = image.GetPixelIDTypeAsString()
+    if kind.startswith("label"):  # SimpleITK would end the whole program
+        problem = f"its voxels are of type {kind}, expected numbers"
+        raise NamelessFormatError(problem, "Use SimpleITK.LabelMapToLabel first.")
+    values = sys.modules["SimpleITK"].GetArrayViewFromImage(image)
+    return values, 1.0, 0.0

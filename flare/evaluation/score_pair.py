@@ -1,0 +1,145 @@
+"""Scores one pair of label maps: files, or images in memory."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from flare.challenge.cases import case_name
+from flare.challenge.reading import read_challenge
+from flare.challenge.rules import Challenge
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.in_memory import (
+    is_image,
+    read_image_grid,
+    read_image_labels,
+)
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.options import check_rule_options, with_options
+from flare.evaluation.scoring.case import score_case
+from flare.evaluation.scoring.reading import LabelMapSource, check_headers
+from flare.evaluation.submission.folder import LabelMapFile
+from flare.results.scores import CaseScore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageInMemory:
+    """An image of nibabel or SimpleITK."""
+
+    image: Any
+    name: str
+    """What it is called in messages."""
+    is_hidden: bool = False
+
+    @property
+    def file_name(self) -> str:
+        """What it is called in results: it has no file."""
+        return ""
+
+    def read_grid(self) -> Grid:
+        """Its grid."""
+        return read_image_grid(self.image, self.name)
+
+    def read_labels(
+        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+    ) -> LabelMap:
+        """Its labels."""
+        return read_image_labels(self.image, self.name, known, allocate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """What was given to `score_pair`."""
+
+    case: str
+    reference: LabelMapSource
+    prediction: LabelMapSource
+
+
+def score_pair(
+    reference: Any,
+    prediction: Any,
+    challenge: str | Challenge = "flare21",
+    *,
+    grid: Literal["strict", "size"] | None = None,
+    unknown_labels: Literal["refuse", "ignore"] | None = None,
+) -> CaseScore:
+    """Score one prediction against its reference, by all the rules of a challenge.
+
+    Parameters
+    ----------
+    reference, prediction : SimpleITK.Image, nibabel image, str or Path
+        Label maps: images in memory, or files, in any mixture. Nothing is changed.
+        A file is verified down to its checksum; an image is taken as it is.
+    challenge : str or Challenge
+        Name of a bundled challenge, path of a TOML file, or a challenge read before.
+    grid : {"strict", "size"}, optional
+        How strictly grids are compared, if not as the challenge says. With "size", the
+        log warns of other differences.
+    unknown_labels : {"refuse", "ignore"}, optional
+        What unknown labels in the prediction mean, if not what the challenge says.
+
+    Returns
+    -------
+    CaseScore
+        DSC and NSD of each organ, and their means: what `flare.evaluate` says of the
+        same two label maps. A prediction without any organ is scored like one of
+        many, and ``is_empty`` tells of it; `flare.evaluate` refuses a submission in
+        which all are empty.
+
+    Raises
+    ------
+    TypeError
+        If something is neither an image nor a path.
+    ValueError
+        If another argument is none of those above; says what is allowed.
+    SubmissionError
+        If the prediction cannot be scored: its grid, its labels, or its file.
+    OrganiserError
+        If that is so for the reference, or the challenge is at fault.
+    HostError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import nibabel, numpy
+    >>> labels = numpy.zeros((8, 8, 8), dtype=numpy.uint8)
+    >>> labels[2:6, 2:6, 2:6] = 1  # the liver
+    >>> image = nibabel.Nifti1Image(labels, numpy.diag((0.8, 0.8, 2.5, 1)))
+    >>> score = score_pair(image, image, "flare21")
+    >>> score.organs[0].organ, score.organs[0].dsc, score.nsd
+    ('liver', 1.0, 1.0)
+    """
+    check_rule_options(grid, unknown_labels)
+    first = _source(reference, "reference")
+    second = _source(prediction, "prediction")
+    if not isinstance(challenge, Challenge):
+        challenge = read_challenge(challenge)
+    rules = with_options(challenge, grid, unknown_labels)
+    case = case_name(Path(second.file_name or first.file_name)) or ""
+    pair = _Pair(case=case, reference=first, prediction=second)
+    checked = check_headers(pair, rules)
+    if checked.warning:
+        _log.warning("%s", checked.warning)
+    return score_case(pair, rules)
+
+
+def _source(value: object, kind: str) -> LabelMapSource:
+    """What was given, as something to read."""
+    if is_image(value):
+        return ImageInMemory(image=value, name=kind)
+    if isinstance(value, (str, os.PathLike)):
+        path = Path(value)
+        return LabelMapFile(case=case_name(path) or "", path=path, name=path.name)
+    text = (
+        f"{kind} must be an image of SimpleITK or nibabel, or the path of a file,"
+        f" not {type(value).__name__}"
+    )
+    raise TypeError(text)

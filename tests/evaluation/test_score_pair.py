@@ -1,0 +1,272 @@
+"""flare.score_pair: files and images in memory score what an evaluation says."""
+
+import subprocess
+import sys
+
+import nibabel as nib
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+import flare
+from flare.evaluation.errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
+    GroundTruthError,
+    LabelError,
+)
+from tests.builders import (
+    AFFINE,
+    ROOT,
+    metaimage_bytes,
+    nifti_bytes,
+    nrrd_bytes,
+    organ_boxes,
+    write_gzip,
+    write_nifti,
+)
+
+OBLIQUE = AFFINE.copy()
+"""Turned by 30 degrees about z."""
+OBLIQUE[:2, :2] = -0.8 * np.array([[np.sqrt(0.75), -0.5], [0.5, np.sqrt(0.75)]])
+
+SHEARED = AFFINE.copy()
+"""As of a tilted gantry: each slice lies 0.3 mm further back."""
+SHEARED[1, 2] = 0.3
+
+SWAPPED = AFFINE[:, [1, 0, 2, 3]]
+"""The first axis points to the back, the second to the left."""
+
+
+def write_mha(path, labels):
+    path.write_bytes(metaimage_bytes(labels, compressed=False))
+
+
+def write_nrrd(path, labels):
+    path.write_bytes(nrrd_bytes(labels))
+
+
+def write_scaled(path, labels):
+    """Stored values are half of the labels, less one."""
+    content = nifti_bytes(2 * labels + 2.0, dtype="<f4", slope=0.5, intercept=-1.0)
+    write_gzip(path, content)
+
+
+FORMATS = {
+    "nii.gz": (".nii.gz", write_nifti),
+    "mha": (".mha", write_mha),
+    "nrrd": (".nrrd", write_nrrd),
+    "scaled": (".nii.gz", write_scaled),
+    "big-endian": (".nii.gz", lambda p, a: write_nifti(p, a, dtype=">i2")),
+    "NIfTI-2": (".nii.gz", lambda p, a: write_nifti(p, a, version=2)),
+    "oblique": (".nii.gz", lambda p, a: write_nifti(p, a, affine=OBLIQUE)),
+    "sheared": (".nii.gz", lambda p, a: write_nifti(p, a, affine=SHEARED)),
+    "swapped axes": (".nii.gz", lambda p, a: write_nifti(p, a, affine=SWAPPED)),
+}
+
+
+@pytest.fixture(params=FORMATS.values(), ids=FORMATS.keys())
+def files(request, tmp_path):
+    """A reference and a prediction that is moved by one voxel, in folders of each."""
+    suffix, write = request.param
+    files = []
+    for folder, shift in (("references", 0), ("predictions", 1)):
+        files.append(tmp_path / folder / f"case_1{suffix}")
+        files[-1].parent.mkdir()
+        write(files[-1], organ_boxes(shift=shift))
+    return files
+
+
+def readers_of(file):
+    """How this file can be opened, by each library that can."""
+    yield str
+    if file.name.endswith(".nii.gz"):
+        yield nib.load
+        found = nib.load(file)
+        is_sheared = found.affine[1, 2] != 0
+        if not is_sheared and not isinstance(found, nib.Nifti2Image):
+            yield sitk.ReadImage  # which refuses both
+    else:
+        yield sitk.ReadImage
+
+
+def evaluated(files):
+    """The only case of an evaluation of both files."""
+    reference, prediction = files
+    return flare.evaluate(prediction.parent, reference.parent).cases[0]
+
+
+def test_a_pair_scores_what_an_evaluation_says_whatever_it_is_given_as(files):
+    expected = evaluated(files)
+    assert expected.dsc < 1
+
+    readers = tuple(readers_of(files[0]))
+    assert len(readers) >= 2
+    for read_reference in readers:
+        for read_prediction in readers:
+            score = flare.score_pair(
+                read_reference(files[0]), read_prediction(files[1])
+            )
+
+            assert score.organs == expected.organs
+            assert (score.dsc, score.nsd) == (expected.dsc, expected.nsd)
+
+
+def test_the_score_of_two_files_is_that_of_an_evaluation_with_their_names(files):
+    assert flare.score_pair(*files) == evaluated(files)
+
+
+def test_an_image_that_was_made_in_memory():
+    """One of 42 columns of the liver is lost at each end: the same for both libraries.
+
+    The box is 7 voxels wide: 6 of 7 are shared, 2 * 6 / (7 + 7).
+    """
+    arrays = organ_boxes(), organ_boxes(shift=1)
+    nibabel = [nib.Nifti1Image(array.T, AFFINE) for array in arrays]
+    simpleitk = [sitk.GetImageFromArray(array) for array in arrays]
+    for image in simpleitk:
+        image.SetSpacing((0.8, 0.8, 2.5))
+        image.SetOrigin((-90, -110, -300))
+
+    for reference, prediction in (nibabel, simpleitk, (nibabel[0], simpleitk[1])):
+        score = flare.score_pair(reference, prediction)
+
+        assert score.organs[0].dsc == 2 * 6 / 14
+        assert [organ.dsc for organ in score.organs[1:]] == [1.0, 1.0, 1.0]
+        assert (score.case, score.prediction_file) == ("", "")
+
+
+def image(labels, **changes):
+    """An image of nibabel on the usual grid."""
+    return nib.Nifti1Image(labels.T, changes.get("affine", AFFINE))
+
+
+def test_a_grid_of_another_size_is_refused():
+    with pytest.raises(GridSizeError) as error:
+        flare.score_pair(image(organ_boxes()), image(organ_boxes()[:9]))
+
+    assert str(error.value).startswith(
+        "prediction: size is 20 x 16 x 9 voxels, expected 20 x 16 x 10."
+    )
+
+
+def test_a_grid_that_lies_elsewhere_is_refused_unless_only_size_counts(caplog):
+    moved = AFFINE.copy()
+    moved[0, 3] += 5
+    pair = image(organ_boxes()), image(organ_boxes(), affine=moved)
+
+    with pytest.raises(GridPositionError, match="it lies up to 5 mm off"):
+        flare.score_pair(*pair)
+    assert flare.score_pair(*pair, grid="size").dsc == 1.0
+    assert "it lies up to 5 mm off" in caplog.text
+
+
+def test_unknown_labels_are_refused_unless_they_are_ignored():
+    labels = organ_boxes()
+    labels[0, 0, 0] = 9
+    pair = image(organ_boxes()), image(labels)
+
+    with pytest.raises(LabelError, match="prediction: unknown label 9"):
+        flare.score_pair(*pair)
+    score = flare.score_pair(*pair, unknown_labels="ignore")
+    assert (score.dsc, score.unknown_labels) == (1.0, (9,))
+
+
+def test_fractions_are_refused_in_both():
+    halves = image(organ_boxes() / 2)
+
+    with pytest.raises(FractionError, match="prediction: voxels are not whole numbers"):
+        flare.score_pair(image(organ_boxes()), halves)
+    with pytest.raises(GroundTruthError, match="reference: voxels are not whole"):
+        flare.score_pair(halves, image(organ_boxes()))
+
+
+def test_absent_organs_score_by_the_rules_of_the_challenge():
+    """FLARE21: an organ in neither is 1, in one of both 0; all of them are a case."""
+    empty = image(np.zeros_like(organ_boxes()))
+
+    assert flare.score_pair(empty, empty).dsc == 1.0
+    missed = flare.score_pair(image(organ_boxes()), empty)
+    assert (missed.dsc, missed.nsd, missed.is_empty) == (0.0, 0.0, True)
+
+
+def test_the_rules_are_those_of_the_challenge():
+    score = flare.score_pair(image(organ_boxes()), image(organ_boxes()), "flare22")
+
+    assert [organ.organ for organ in score.organs][:2] == ["liver", "right_kidney"]
+    assert len(score.organs) == 13
+
+
+@pytest.mark.parametrize("library", ["nibabel", "SimpleITK"])
+def test_images_of_a_kind_that_no_label_map_is_are_refused(library):
+    several = np.zeros((4, 5, 6, 3), dtype=np.uint8)
+    if library == "nibabel":
+        wrong, text = nib.Nifti1Image(several, AFFINE), "4 dimensions"
+    else:
+        wrong, text = sitk.GetImageFromArray(several, isVector=True), "several channels"
+
+    with pytest.raises(FileFormatError, match=text):
+        flare.score_pair(image(organ_boxes()), wrong)
+
+
+def test_a_label_map_of_simpleitk_says_what_to_do():
+    """Which is a kind of image there; asked for its voxels, it ends the program."""
+    usual = sitk.GetImageFromArray(organ_boxes())
+    wrong = sitk.Cast(usual, sitk.sitkLabelUInt8)
+
+    with pytest.raises(FileFormatError, match="LabelMapToLabel first"):
+        flare.score_pair(usual, wrong)
+
+
+def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
+    path = tmp_path / "half.nii.gz"
+    write_nifti(path, np.random.default_rng(1).integers(0, 5, (30, 30, 30)))
+    path.write_bytes(path.read_bytes()[:2000])
+
+    with pytest.raises(DamagedFileError, match="its voxels cannot be read"):
+        flare.score_pair(image(np.zeros((30, 30, 30), np.uint8)), nib.load(path))
+
+
+def test_a_damaged_file_is_refused_like_in_an_evaluation(tmp_path):
+    path = write_nifti(tmp_path / "case.nii.gz", organ_boxes())
+    path.write_bytes(path.read_bytes()[:-4])
+
+    with pytest.raises(DamagedFileError, match="its compressed data end early"):
+        flare.score_pair(image(organ_boxes()), path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (
+            (organ_boxes(), "x.nii.gz"),
+            TypeError,
+            "reference must be an image of SimpleITK or nibabel, or the path of a"
+            " file, not ndarray",
+        ),
+        (("x", "y", "flare21", "Size"), ValueError, "grid must be 'strict' or 'size'"),
+    ],
+    ids=["an array", "a grid"],
+)
+def test_what_is_no_argument_is_refused(arguments, error, text):
+    pair, grid = arguments[:3], arguments[3:]
+    with pytest.raises(error, match=text):
+        flare.score_pair(*pair, **({"grid": grid[0]} if grid else {}))
+
+
+def test_simpleitk_is_loaded_by_whoever_has_an_image_of_it(tmp_path):
+    path = write_nifti(tmp_path / "case.nii.gz", organ_boxes())
+    code = (
+        "import sys, flare, nibabel\n"
+        f"print(flare.score_pair({str(path)!r}, nibabel.load({str(path)!r})).dsc)\n"
+        "print('SimpleITK' in sys.modules)\n"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert run.stdout.split() == ["1.0", "False"], run.stderr
