@@ -21,6 +21,7 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase
+from flare.evaluation.images import VOXEL_BYTES
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
 from flare.evaluation.problems import problem_lines
@@ -121,12 +122,14 @@ def check_submission(
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
     values: list[CaseValues] = []
+    are_cts_read = are_cts_read and images is not None and ground_truth is None
+    bytes_per_voxel = 1 + VOXEL_BYTES if are_cts_read else 1
     attempts = score_cases(
         prepared.pairs,
         challenge,
-        workers=workers or default_workers(prepared.largest_voxels),
+        workers=workers or default_workers(bytes_per_voxel * prepared.largest_voxels),
         check_only=True,
-        are_cts_read=are_cts_read and images is not None and ground_truth is None,
+        are_cts_read=are_cts_read,
     )
     count = len(prepared.pairs)
     for number, attempt in enumerate(attempts, start=1):

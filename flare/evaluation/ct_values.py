@@ -19,7 +19,8 @@ import numpy.typing as npt
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError
 from flare.common.text import listing
-from flare.evaluation.labelmaps.reading import LabelMap, read_pieces
+from flare.evaluation.images import read_ct
+from flare.evaluation.labelmaps.reading import LabelMap
 
 AIR_HU = -300
 """What is below is air or lung: fat is above -150 HU, lung below -500."""
@@ -94,15 +95,12 @@ class CaseValues:
 def measure_case(
     case: str, labels: LabelMap, ct: Path, challenge: Challenge
 ) -> CaseValues:
-    """Look at the voxels of a CT where organs were drawn, on the same grid.
-
-    The CT is read piece by piece, so it takes no memory.
-    """
+    """Look at the voxels of a CT where organs were drawn, on the same grid."""
     counts, sums, airs = np.zeros(256), np.zeros(256), np.zeros(256)
     flat = labels.labels.reshape(-1)
     lowest, highest, is_whole = math.inf, -math.inf, True
     try:
-        for start, values in read_pieces(ct, ct.name):
+        for start, values in read_ct(ct, ct.name):
             lowest = min(lowest, float(values.min()))
             highest = max(highest, float(values.max()))
             is_whole = is_whole and _is_whole(values)

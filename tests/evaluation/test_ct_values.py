@@ -1,5 +1,7 @@
 """What `flare check --images` remarks about organs that do not fit their CTs."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -180,6 +182,34 @@ def test_cts_however_they_are_stored(folders, ct, options):
     labels = relabelled(LIVER=SPLEEN, SPLEEN=LIVER)
 
     assert len(remarks(folders(labels, ct=ct, **options))) == 2
+
+
+def test_a_ct_of_a_tilted_gantry_is_read_all_the_same(tmp_path):
+    """SimpleITK would refuse its header, which is sheared; no environment is left."""
+    sheared = np.diag([8.0, 8.0, 8.0, 1.0])
+    sheared[1, 2] = 3.0
+    before = dict(os.environ)
+    for folder, voxels in (
+        ("predictions", relabelled(LIVER=SPLEEN, SPLEEN=LIVER)),
+        ("images", made_ct()),
+    ):
+        file = tmp_path / folder / "case.nii.gz"
+        write_nifti(file, voxels, dtype="<i2", spacing=(8.0, 8.0, 8.0), affine=sheared)
+
+    found = remarks((tmp_path / "predictions", tmp_path / "images"))
+
+    assert any("If liver and spleen were exchanged" in line for line in found)
+    assert dict(os.environ) == before
+
+
+def test_a_ct_that_simpleitk_cannot_read_is_a_remark(folders):
+    """As one of NIfTI's second version."""
+    predictions, images = folders(right_labels(), version=2)
+
+    assert remarks((predictions, images)) == (
+        "The voxels of 3 of 3 CTs cannot be read: case_001_0000.nii.gz: SimpleITK"
+        " cannot read it",
+    )
 
 
 def test_a_ct_that_is_cut_off_is_a_remark(folders):

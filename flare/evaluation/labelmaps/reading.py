@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from flare.common.errors import InputError
 from flare.common.streams import (
@@ -170,10 +169,8 @@ def read_labels(
     )
 
 
-def read_pieces(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """The values of any image, scaled, piece by piece, in the order of the file.
-
-    With each piece comes the number of the voxels before it; the next overwrites it.
+def verify_voxels(path: Path, name: str) -> None:
+    """Read an image of any values to its verified end.
 
     Raises
     ------
@@ -183,19 +180,10 @@ def read_pieces(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]
         If the file is damaged, or ends early.
     """
     with _opened(path, name) as (header, stream):
-        whole = stream.skip(header.voxel_offset) == header.voxel_offset
-        step = PIECE_BYTES // header.dtype.itemsize
-        scratch = np.empty(step, dtype=header.dtype)
-        for start in range(0, header.voxels, step):
-            values = scratch[: min(step, header.voxels - start)]
-            count = stream.readinto(values.view(np.uint8).data) if whole else 0
-            if count < values.nbytes:
-                problem = "it holds fewer voxels than its header says"
-                raise NamelessDamageError(problem)
-            if header.is_scaled:
-                yield start, values * header.slope + header.intercept
-            else:
-                yield start, values
+        promised = header.voxel_offset + header.voxels * header.dtype.itemsize
+        if stream.skip(promised) < promised:
+            problem = "it holds fewer voxels than its header says"
+            raise NamelessDamageError(problem)
         stream.read(1)  # what is at its end is verified then
 
 
