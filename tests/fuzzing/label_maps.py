@@ -190,7 +190,7 @@ def check(path: Path) -> str:
     assert found.labels.shape == grid.shape
     for label in KNOWN:
         rows = (found.labels == label).any(axis=2)
-        assert (found.places[label].rows == rows).all()
+        assert (found.occupied[label].rows == rows).all()
     return "read"
 
 

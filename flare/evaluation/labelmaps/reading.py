@@ -52,7 +52,7 @@ class LabelMap:
     grid: Grid
     labels: Labels
     """Shape (Z, Y, X); 0 also where the file has an unknown label."""
-    places: Mapping[int, Occupancy]
+    occupied: Mapping[int, Occupancy]
     """Where each known label is."""
     unknown: tuple[int, ...]
     """Labels in the file that are not known, smallest first; the first few of many."""
@@ -67,8 +67,8 @@ class LabelMap:
     @property
     def present(self) -> tuple[int, ...]:
         """The known labels that there are."""
-        places = self.places.items()
-        return tuple(label for label, place in places if place.rows.any())
+        occupied = self.occupied.items()
+        return tuple(label for label, found in occupied if found.rows.any())
 
 
 def read_grid(path: Path, name: str) -> Grid:
@@ -156,14 +156,14 @@ def read_labels(
         if header.is_scaled:
             problem += f" after scaling by scl_slope {header.slope:.6g}"
         raise NamelessFractionError(problem)
-    places = finder.finish()
+    occupied = finder.finish()
     if finder.unwanted:
         _erase(labels, finder.unwanted)
     unknown = [*sorted(narrower.misfits), *sorted(finder.unwanted)]
     return LabelMap(
         grid=header.grid,
         labels=labels.reshape(header.grid.shape),
-        places=places,
+        occupied=occupied,
         unknown=tuple(sorted(unknown[:UNKNOWN_LABELS_LIMIT])),
         intercept=header.intercept,
     )

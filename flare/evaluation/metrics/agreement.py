@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.areas import surfel_areas
-from flare.evaluation.metrics.arrays import Labels, Mask, Memory, Spacing
+from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
+from flare.evaluation.metrics.ball import ball_rows
 from flare.evaluation.metrics.occupancy import Occupancy, find_labels
-from flare.evaluation.metrics.surfels import Tally, ball_runs, tally
+from flare.evaluation.metrics.surfels import Tally, tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +140,9 @@ def compare_labels(
     spacing: Spacing,
     tolerances: Mapping[int, float],
     *,
-    places: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None,
+    occupied: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None,
     crops: Mapping[int, Callable[[slice], slice]] | None = None,
-    memory: Memory | None = None,
+    memory: ReusedMemory | None = None,
 ) -> dict[int, Agreement]:
     """Compare several labels of two label maps, each as a mask of its own.
 
@@ -153,12 +154,12 @@ def compare_labels(
         Voxel size in mm along z, y, x: the order of the array axes.
     tolerances : mapping of int to float
         For each label to compare, 1 to 255, its NSD tolerance in mm.
-    places : pair of mappings of int to Occupancy, optional
+    occupied : pair of mappings of int to Occupancy, optional
         Where the labels are in reference and prediction, if that is known already.
     crops : mapping of int to callable, optional
         For labels that are compared in some slices alone: which ones, given those from
         the first to the last that hold the label in the reference, if there are any.
-    memory : Memory, optional
+    memory : ReusedMemory, optional
         To be used again, when many label maps are compared.
 
     Returns
@@ -180,19 +181,19 @@ def compare_labels(
         if not (0 < length < math.inf):
             text = f"spacing and tolerance must be positive and finite: {length}"
             raise ValueError(text)
-    in_reference, in_prediction = places or (
+    in_reference, in_prediction = occupied or (
         find_labels(labels, tuple(tolerances)) for labels in (reference, prediction)
     )
     agreements = {}
-    memory = memory or Memory()
+    memory = memory or ReusedMemory()
     for label, tolerance in tolerances.items():
         zs = slice(None)
         slices = in_reference[label].span_z
         if crops and label in crops and slices.stop > slices.start:
             zs = crops[label](slices)
         occupancy = (in_reference[label] | in_prediction[label]).within(zs)
-        runs = ball_runs(spacing, tolerance, occupancy.extent)
-        counts = tally(reference[zs], prediction[zs], occupancy, runs, memory)
+        ball = ball_rows(spacing, tolerance, occupancy.extent)
+        counts = tally(reference[zs], prediction[zs], occupancy, ball, memory)
         agreements[label] = _agreement(counts, spacing)
     return agreements
 

@@ -15,7 +15,7 @@ Spacing = tuple[float, float, float]
 """Voxel size in mm along z, y, x."""
 
 
-class Memory:
+class ReusedMemory:
     """Memory that is used again, for one case after the other.
 
     The kernel hands out fresh memory by pages of 4 KiB, which takes longer than what is

@@ -16,15 +16,14 @@ neighbour, along every axis, is one constant shift of the whole buffer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Labels, Memory, Spacing
+from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.ball import Ball
 from flare.evaluation.metrics.occupancy import Occupancy
 
 _Bytes = npt.NDArray[np.uint8]
@@ -39,42 +38,6 @@ DENSE = 16
 COUNTED_BYTES = 2**18
 """How many codes are counted at once: as pairs, in NumPy's integers, they fit into the
 CPU's cache."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A row of the tolerance ball: corners -half_width to +half_width along x."""
-
-    z: int
-    y: int
-    half_width: int
-
-
-@lru_cache(maxsize=256)
-def ball_runs(
-    spacing: Spacing, tolerance: float, extent: tuple[int, int, int]
-) -> tuple[Run, ...]:
-    """Rows of the ball of radius `tolerance`, the widest and nearest first.
-
-    No offset needs to be longer than the `extent` of the surfaces. Squares are added
-    in the order x, y, z, as SciPy's distance transform adds them for the official
-    scripts' (x, y, z) arrays, and are products, as there: a power is another function,
-    whose last bit may differ. So a distance of exactly the tolerance is decided alike.
-    """
-    reach = [
-        min(math.floor(tolerance / size) + 1, longest)
-        for size, longest in zip(spacing, extent, strict=True)
-    ]
-    z, y = np.ogrid[-reach[0] : reach[0] + 1, -reach[1] : reach[1] + 1]
-    widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
-    for x in range(reach[2] + 1):
-        in_plane = np.square(x * spacing[2]) + np.square(y * spacing[1])
-        widths += np.sqrt(in_plane + np.square(z * spacing[0])) <= tolerance
-    runs = [
-        Run(z=int(z) - reach[0], y=int(y) - reach[1], half_width=int(widths[z, y]) - 1)
-        for z, y in np.argwhere(widths)
-    ]
-    return tuple(sorted(runs, key=lambda run: -run.half_width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +74,10 @@ class _Window:
         return slice(self.margin * self.plane, self.size - self.margin * self.plane)
 
 
-def _windows(occupancy: Occupancy, runs: tuple[Run, ...]) -> Iterator[_Window]:
+def _windows(occupancy: Occupancy, ball: Ball) -> Iterator[_Window]:
     """Cut the box of a label along z; corner slice z is before voxel z."""
-    reach_z, reach_y = max(run.z for run in runs), max(run.y for run in runs)
-    reach_x = runs[0].half_width
+    reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
+    reach_x = ball[0].half_width
     _, height, width = occupancy.extent
     step = max(4 * (reach_z + 1), CHUNK_BYTES // max(1, height * width))
     span_z = occupancy.span_z
@@ -153,16 +116,16 @@ def tally(
     reference: Labels,
     prediction: Labels,
     occupancy: Occupancy,
-    runs: tuple[Run, ...],
-    memory: Memory,
+    ball: Ball,
+    memory: ReusedMemory,
 ) -> Tally:
     """Count the voxels and surfels of one label."""
     voxels = np.zeros(3, dtype=np.int64)
     surfels = np.zeros(256, dtype=np.int64)
     beyond = np.zeros(256, dtype=np.int64)
-    for window in _windows(occupancy, runs):
+    for window in _windows(occupancy, ball):
         buffers = _Buffers(memory, window.size)
-        probes = tuple(_probes(runs, window))
+        probes = tuple(_probes(ball, window))
         masks = [
             _mask(labels, occupancy.label, window, buffers[name])
             for labels, name in ((reference, "first"), (prediction, "second"))
@@ -199,7 +162,7 @@ def tally(
 class _Buffers:
     """The flat buffers of a window, by name, all of one size and with any content."""
 
-    def __init__(self, memory: Memory, size: int) -> None:
+    def __init__(self, memory: ReusedMemory, size: int) -> None:
         self._memory, self._size = memory, size
 
     def __getitem__(self, name: str) -> _Bytes:
@@ -248,18 +211,18 @@ def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
     return found
 
 
-def _probes(runs: tuple[Run, ...], window: _Window) -> Iterator[tuple[int, int]]:
+def _probes(ball: Ball, window: _Window) -> Iterator[tuple[int, int]]:
     """All that has to be looked up to know what the ball around a corner holds.
 
     Yields pairs of a level, which is an index of what `_widened` returns, and a shift
-    of the flat buffer. The widest border that is not wider than a run shows all of it,
-    if it is looked up at both of the run's ends.
+    of the flat buffer. The widest border that is not wider than a row shows all of it,
+    if it is looked up at both of the row's ends.
     """
-    for run in runs:
-        level = run.half_width.bit_length()
-        rest = run.half_width - (1 << level >> 1)
+    for row in ball:
+        level = row.half_width.bit_length()
+        rest = row.half_width - (1 << level >> 1)
         for x in {-rest, rest}:
-            yield level, run.z * window.plane + run.y * window.row + x
+            yield level, row.z * window.plane + row.y * window.row + x
 
 
 def _beyond(

@@ -19,7 +19,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.agreement import Agreement, compare_labels
-from flare.evaluation.metrics.arrays import Memory
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.results.scores import CaseScore, OrganScore
@@ -31,7 +31,7 @@ def score_labels(
     reference: LabelMap,
     prediction: LabelMap,
     challenge: Challenge,
-    memory: Memory | None = None,
+    memory: ReusedMemory | None = None,
 ) -> tuple[OrganScore, ...]:
     """Score every organ of a challenge.
 
@@ -42,7 +42,7 @@ def score_labels(
     challenge : Challenge
         Whose rules are applied, in this order: unknown labels that make a case 0,
         the z-range, absent organs, the smallest DSC for NSD, rounding.
-    memory : Memory, optional
+    memory : ReusedMemory, optional
         To be used again, when many cases are scored.
 
     Returns
@@ -73,7 +73,7 @@ def score_labels(
             for organ in challenge.organs
             if organ.name in challenge.z_range.organs
         },
-        places=(reference.places, prediction.places),
+        occupied=(reference.occupied, prediction.occupied),
         memory=memory,
     )
     return tuple(
@@ -163,9 +163,9 @@ def worst_score(
     )
 
 
-def _thread_memory() -> Memory:
+def _thread_memory() -> ReusedMemory:
     """Memory of this thread, which scores one case after the other."""
     if not hasattr(_of_thread, "memory"):
-        _of_thread.memory = Memory()
-    memory: Memory = _of_thread.memory
+        _of_thread.memory = ReusedMemory()
+    memory: ReusedMemory = _of_thread.memory
     return memory

@@ -30,7 +30,7 @@ from flare.evaluation.labelmaps.placement import (
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Labels, Memory
+from flare.evaluation.metrics.arrays import Labels, ReusedMemory
 from flare.evaluation.scoring.unknown_labels import (
     other_edition_text,
     unknown_labels_text,
@@ -137,7 +137,7 @@ def _grid_text(reference: LabelMapSource, wrong: Misplacement) -> str:
 
 
 def read_prediction(
-    file: LabelMapSource, challenge: Challenge, memory: Memory | None = None
+    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
@@ -159,7 +159,7 @@ def read_prediction(
 
 
 def read_reference(
-    file: LabelMapSource, challenge: Challenge, memory: Memory | None = None
+    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the reference of a case; what is wrong with it is the organisers'.
 
@@ -182,9 +182,9 @@ def read_reference(
 
 
 def _read(
-    file: LabelMapSource, place: str, challenge: Challenge, memory: Memory | None
+    file: LabelMapSource, role: str, challenge: Challenge, memory: ReusedMemory | None
 ) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]
-    allocate = partial((memory or Memory()).take, place)
+    allocate = partial((memory or ReusedMemory()).take, role)
     return file.read_labels(known, allocate)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import flare
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.agreement import compare_labels
-from flare.evaluation.metrics.arrays import Memory
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.ball import ball_rows
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 EXACT = 1e-12
@@ -246,11 +247,11 @@ def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
     distances = scipy.ndimage.distance_transform_edt(is_away, sampling=spacing[::-1])
 
     for tolerance in np.unique(distances)[1:]:
-        runs = surfels.ball_runs(spacing, float(tolerance), (2, 3, 4))
+        rows = ball_rows(spacing, float(tolerance), (2, 3, 4))
         ball = {
-            (run.z, run.y, x)
-            for run in runs
-            for x in range(-run.half_width, run.half_width + 1)
+            (row.z, row.y, x)
+            for row in rows
+            for x in range(-row.half_width, row.half_width + 1)
         }
         inside = {
             (int(z) - 2, int(y) - 3, int(x) - 4)
@@ -285,7 +286,7 @@ def test_border_voxels_can_give_a_higher_value():
 
 def test_memory_that_is_used_again_changes_nothing():
     """Each comparison finds what another one left, which may be larger or smaller."""
-    memory = Memory()
+    memory = ReusedMemory()
     for seed in range(8):
         random = np.random.default_rng(seed)
         shape = random.integers(1, 14, size=3)

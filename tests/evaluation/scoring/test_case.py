@@ -42,8 +42,8 @@ def label_map(labels, *, unknown=()):
         spacing=(1.0, 1.0, 1.0),
         affine=((1.0, 0, 0, 0), (0, 1.0, 0, 0), (0, 0, 1.0, 0)),
     )
-    places = find_labels(labels, range(1, 16))
-    return LabelMap(grid=grid, labels=labels, unknown=unknown, places=places)
+    occupied = find_labels(labels, range(1, 16))
+    return LabelMap(grid=grid, labels=labels, unknown=unknown, occupied=occupied)
 
 
 def score(reference, prediction, **rules):
