@@ -37,7 +37,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
 
     Examples
     --------
-    >>> from flare.challenge.rules import read_challenge
+    >>> from flare.challenge.reading import read_challenge
     >>> scoring_rules(read_challenge("flare21"))["tolerance_mm of liver"]
     1.0
     """

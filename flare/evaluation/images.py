@@ -42,7 +42,7 @@ def read_ct(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     import SimpleITK as sitk
 
     verify_voxels(path, name)
-    sitk.ProcessObject.SetGlobalWarningDisplay(False)
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # type: ignore[no-untyped-call]
     try:
         with _any_orientation():
             image = sitk.ReadImage(path)
