@@ -1,4 +1,4 @@
-"""Says what scoring and measuring read of a challenge, and how two challenges differ.
+"""Compares challenges by the rules that scoring and measuring read of them.
 
 Results remember these rules instead of the bytes of a file: a comment, a name, a weight
 or the metrics of the ranking change no score, and nothing that was measured.
@@ -33,7 +33,7 @@ NOT_READ = (
 def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     """Everything that the scores of label maps depend on, by key.
 
-    The order of organs is none of it, and neither is a rule that applies to nothing.
+    The order of the organs is not among it, nor is a rule that applies to nothing.
 
     Examples
     --------

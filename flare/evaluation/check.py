@@ -99,30 +99,17 @@ def check_submission(
         If a folder or file cannot be read, or memory does not suffice.
     """
     try:
-        if ground_truth:
-            references, submitted = find_files(predictions, ground_truth, challenge)
-            prepared = prepare(
-                match_cases(submitted, references, challenge.labels_by_name), challenge
-            )
-            note = "Scores depend on the labels: only an evaluation tells them."
-        elif images:
-            prepared = _prepare_with_images(
-                predictions, images, challenge, are_jobs_read=are_jobs_read
-            )
-            note = "Names and grids are those of the images."
-        else:
-            prepared = _prepare_alone(predictions, challenge)
-            note = (
-                "Whether names and grids are right, and every case is there, is not"
-                " known: add --images with the CTs."
-            )
+        prepared, note = _prepare(
+            predictions, challenge, ground_truth, images, are_jobs_read=are_jobs_read
+        )
     except SubmissionError as error:  # before any file was looked at
         return Report(lines=(str(error),), problems=(error,))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
     values: list[CaseValues] = []
-    are_cts_read = are_cts_read and images is not None and ground_truth is None
+    cts = None if ground_truth else images
+    are_cts_read = are_cts_read and cts is not None
     bytes_per_voxel = 1 + VOXEL_BYTES if are_cts_read else 1
     attempts = score_cases(
         prepared.pairs,
@@ -143,22 +130,51 @@ def check_submission(
             on_case(number, count, attempt)
     if not problems and not organs:
         problems.append(EmptyError(count))
-    hint = ""
-    if images and not ground_truth:
-        names = (UnexpectedCasesError, MissingCasesError)
-        is_other = any(isinstance(problem, names) for problem in problems)
-        if is_other:
-            hint = (
-                f"Names were compared with {safe(images)}, which has to hold the CTs of"
-                " this phase and no other images."
-            )
     return Report(
         lines=problem_lines(problems),
         problems=tuple(problems),
         summary="" if problems else summary(challenge, count, organs, unknown),
         note=note,
-        hint=hint,
+        hint=_hint(problems, cts) if cts else "",
         remarks=() if problems else remarks(values, challenge),
+    )
+
+
+def _prepare(
+    predictions: Path,
+    challenge: Challenge,
+    ground_truth: Path | None,
+    images: Path | None,
+    *,
+    are_jobs_read: bool,
+) -> tuple[Prepared, str]:
+    """Check names and headers, and say what they were compared with."""
+    if ground_truth:
+        references, submitted = find_files(predictions, ground_truth, challenge)
+        prepared = prepare(
+            match_cases(submitted, references, challenge.labels_by_name), challenge
+        )
+        return prepared, "Scores depend on the labels: only an evaluation tells them."
+    if images:
+        prepared = _prepare_with_images(
+            predictions, images, challenge, are_jobs_read=are_jobs_read
+        )
+        return prepared, "Names and grids are those of the images."
+    note = (
+        "Whether names and grids are right, and every case is there, is not known: add"
+        " --images with the CTs."
+    )
+    return _prepare_alone(predictions, challenge), note
+
+
+def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
+    """What to look at if the names are not those of the CTs."""
+    names = (UnexpectedCasesError, MissingCasesError)
+    if not any(isinstance(problem, names) for problem in problems):
+        return ""
+    return (
+        f"Names were compared with {safe(images)}, which has to hold the CTs of this"
+        " phase and no other images."
     )
 
 
@@ -188,7 +204,7 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
     Raises
     ------
     InputError
-        If there is none, a case has two, or one is broken.
+        If there are none, if a case has two, or if one is broken.
     """
     _check_folder(images)
     try:

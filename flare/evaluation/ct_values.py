@@ -1,4 +1,4 @@
-"""Says which organs do not look like themselves in the CTs that they were drawn in.
+"""Says which organs do not look like themselves in their CTs.
 
 Nothing here is an error: a label map can be odd and right. But organs in another order,
 or an array that was mirrored, pass every other check, and score next to nothing.
@@ -209,7 +209,7 @@ def _odd(label: str, found: OrganValues, expected: Plausible | None) -> list[str
 def _exchange(typical: Mapping[str, OrganValues]) -> tuple[str, ...]:
     """The organs that would fit in another order, and do not fit in this one.
 
-    Of all orders, the one in which most organs fit, and the fewest change places.
+    Of all orders, the one in which the most organs fit and the fewest change places.
     """
     names = [name for name in typical if name in PLAUSIBLE]
     most: tuple[str, ...] = ()

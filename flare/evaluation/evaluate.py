@@ -90,7 +90,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If an argument is none of those above; says what is allowed.
+        If an argument has no value listed above; says what is allowed.
     SubmissionError
         If the predictions cannot be scored; says all that is wrong with them.
     OrganiserError

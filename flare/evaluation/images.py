@@ -1,4 +1,4 @@
-"""Reads the voxels of CTs with SimpleITK, as most programs do that segment them.
+"""Reads the voxels of CTs with SimpleITK, as most segmentation programs do.
 
 SimpleITK says nothing of a file that is damaged, so each is verified first. It takes
 half a second to load, and is loaded when the first CT is read.

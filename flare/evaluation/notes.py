@@ -1,4 +1,4 @@
-"""Tells what was let pass of a submission, as it may be why scores are low."""
+"""Notes what was tolerated in a submission, which may explain low scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from flare.evaluation.submission.folder import (
 from flare.results.scores import CaseScore
 
 NO_FILE = "", "no file was submitted"
-"""The files, and why a case cannot be scored, where there is none."""
+"""The files of a case that has none, and why it cannot be scored."""
 
 
 REASONS = 5
@@ -65,7 +65,7 @@ def notes_on(
     problems: Sequence[SubmissionError],
     challenge: Challenge,
 ) -> list[str]:
-    """What was let pass, and may be why scores are low: a line for each kind."""
+    """What was tolerated and may explain low scores: a line for each kind."""
     groups: dict[str, list[str]] = {}
     for reference in references:
         if reference.case not in scores:

@@ -1,4 +1,4 @@
-"""Sets rules of a challenge for one run, by arguments that are checked."""
+"""Changes rules of a challenge for one run, as arguments say."""
 
 from __future__ import annotations
 

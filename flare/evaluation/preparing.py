@@ -1,4 +1,4 @@
-"""Finds a submission, and checks its names and headers before any voxel is read."""
+"""Prepares a submission for scoring: only names and headers are read."""
 
 from __future__ import annotations
 

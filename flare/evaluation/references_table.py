@@ -1,4 +1,4 @@
-"""Tells organisers how often, how large and on what grids organs are in references."""
+"""Tells organisers how often organs occur in the references, their sizes and grids."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def score_pair(
     TypeError
         If something is neither an image nor a path.
     ValueError
-        If another argument is none of those above; says what is allowed.
+        If another argument has no value listed above; says what is allowed.
     SubmissionError
         If the prediction cannot be scored: its grid, its labels, or its file.
     OrganiserError

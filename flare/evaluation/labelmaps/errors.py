@@ -1,6 +1,6 @@
-"""What is wrong with a label map, said before anybody knows what its file is called.
+"""Errors of label maps, raised where the name of the file is not known.
 
-Whoever opens a file knows its name, and makes of these the error that has it.
+Whoever opens the file knows its name, and raises the error that carries it.
 """
 
 from __future__ import annotations

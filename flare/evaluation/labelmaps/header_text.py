@@ -39,7 +39,7 @@ def read_line(file: BinaryIO, lines: int) -> str:
 
 
 def read_sizes(text: str) -> list[int]:
-    """Numbers of voxels in the order of the file; 0 for what is none."""
+    """Numbers of voxels in the order of the file; 0 for a word that is not one."""
     words = text.split()
     is_size = [word.isdecimal() and len(word) < SIZE_DIGITS for word in words]
     return [int(word) if fits else 0 for word, fits in zip(words, is_size, strict=True)]

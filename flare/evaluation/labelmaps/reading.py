@@ -1,4 +1,4 @@
-"""Reads one label map, and verifies it down to its checksum.
+"""Reads one label map, verified down to its checksum.
 
 What a file holds decides how it is read, not what it is called. The voxels come from a
 stream that is decompressed once, verified, and bounded by what the header promises;

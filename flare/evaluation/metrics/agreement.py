@@ -208,7 +208,7 @@ def _check_masks(reference: Mask, prediction: Mask) -> None:
     """Refuse what is not a pair of boolean volumes of one shape."""
     for mask in (reference, prediction):
         if not isinstance(mask, np.ndarray):
-            # They may be anything: who calls need not check types.
+            # They may be anything: callers need not check types.
             text = (
                 "a mask must be a numpy array of bool, along z, y, x,"
                 f" not {type(mask).__name__}{_way_to_an_array(mask)}"

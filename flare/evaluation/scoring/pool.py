@@ -153,7 +153,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _sigterm_waits() -> Iterator[None]:
-    """Let workers be forked so that none misses a SIGTERM; it waits until they begin.
+    """Fork workers so that none misses a SIGTERM, which waits until they have begun.
 
     Python forgets a signal that comes while a child is set up. When a worker dies, the
     pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.

@@ -1,4 +1,4 @@
-"""Reads the two label maps of a case, and says whose fault it is if that fails."""
+"""Reads the two label maps of a case; errors blame whoever can repair them."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def read_prediction(
 def read_reference(
     file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
-    """Read the reference of a case; what is wrong with it is the organisers'.
+    """Read the reference of a case; mistakes in it are the organisers' to repair.
 
     Raises
     ------

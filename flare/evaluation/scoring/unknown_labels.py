@@ -1,4 +1,4 @@
-"""Says which labels are no organs of the challenge, for people."""
+"""Describes the labels of a file that are not organs of the challenge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def other_edition_text(labels: LabelMap, challenge: Challenge) -> str:
 
 
 def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
-    """What became of labels that are no organs; empty if there are none.
+    """What happens to labels that are not organs; empty if there are none.
 
     `files` are the unknown labels of each prediction.
     """

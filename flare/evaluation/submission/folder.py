@@ -128,7 +128,7 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
     Raises
     ------
     GroundTruthError
-        If there is none, a case has two, one has a format that is not accepted, or the
+        If there are none, a case has two, one has a format that is not accepted, or the
         demonstration set lies beside others.
     """
     try:
@@ -160,7 +160,7 @@ def is_demonstration(case: str) -> bool:
 
 
 def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
-    """Everything below a folder that is not a folder to go into, in a fixed order.
+    """Everything below a folder but the folders that are searched, in a fixed order.
 
     Raises
     ------

@@ -177,7 +177,7 @@ def _without_organs(
     organs: Mapping[str, int],
     expected: Mapping[str, LabelMapFile] | None,
 ) -> tuple[Sequence[LabelMapFile], tuple[OrganFilesError, tuple[str, ...]] | None]:
-    """The files that are not of one organ alone; and what is wrong with the others.
+    """The files that hold more than one organ each, and what is wrong with the others.
 
     With it come the cases that they are of.
     """

@@ -30,8 +30,8 @@ SYNONYMS = {
 """What organs are called in files, TotalSegmentator's word first."""
 
 LEAST_ORGANS = 2
-"""The files of a submission that are taken for organs have so many different ones: a
-single word may be part of a name."""
+"""Files are taken for organs if they name at least this many different ones: a single
+word may be part of a name."""
 
 _ENDINGS = re.compile(r"(\.nii\.gz|\.seg\.nrrd|\.nii|\.mha|\.nrrd)$", re.IGNORECASE)
 

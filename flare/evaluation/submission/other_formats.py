@@ -1,4 +1,4 @@
-"""Knows the suffixes of files that are sent instead of label maps, with what to do."""
+"""Lists suffixes of files that are not label maps, with what to do about each."""
 
 from __future__ import annotations
 
