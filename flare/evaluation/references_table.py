@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 
 from flare.challenge.rules import Challenge
@@ -12,6 +11,8 @@ from flare.evaluation.references import ReferenceSet
 
 def references_table(found: ReferenceSet, challenge: Challenge) -> str:
     """How often each organ is there, how large, and on what grids; for organisers."""
+    from statistics import median  # slow to load, which no evaluation has to wait for
+
     count = len(found.grids)
     if not count:
         return "They are the demonstration set, which was not read."
@@ -20,7 +21,7 @@ def references_table(found: ReferenceSet, challenge: Challenge) -> str:
         volumes = found.volumes_ml[organ.name]
         texts = ["-", "-", "-"]
         if volumes:
-            middle = statistics.median(volumes)
+            middle = median(volumes)
             texts = [f"{v:.1f} ml" for v in (volumes[0], middle, volumes[-1])]
         rows.append((organ.name, f"{len(volumes)} of {count}", *texts))
     lines = aligned(rows)

@@ -15,15 +15,18 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError, WorkerError
 from flare.common.text import safe
-from flare.evaluation.ct_values import CaseValues, measure_case
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import read_prediction
 from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
+
+if TYPE_CHECKING:
+    from flare.evaluation.ct_values import CaseValues
 
 _PR_SET_PDEATHSIG = 1
 """Linux's prctl option: the signal to get when the parent ends."""
@@ -206,6 +209,9 @@ def _attempt(
             present, unknown = prediction.present, prediction.unknown
             organs = tuple(o.name for o in challenge.organs if o.label in present)
             if are_cts_read:
+                # Not at the top: an evaluation starts sooner without it.
+                from flare.evaluation.ct_values import measure_case
+
                 ct = pair.reference.path
                 ct_values = measure_case(pair.case, prediction, ct, challenge)
         else:
