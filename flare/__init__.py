@@ -46,8 +46,8 @@ from flare.common.errors import FlareError, HostError, OrganiserError, Submissio
 from flare.common.version import __version__
 from flare.evaluation.evaluate import evaluate
 from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
-from flare.results.frames import read_efficiency, read_trace
 from flare.evaluation.score_pair import score_pair
+from flare.results.frames import read_efficiency, read_trace
 from flare.results.metrics_json import write_metrics
 from flare.results.scores import Results
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import pandas as pd
 
-from flare.challenge.rules import Challenge, read_challenge
+from flare.challenge.reading import read_challenge
+from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED
 from flare.ranking.rules import MissingRule, Ties, rules_of
