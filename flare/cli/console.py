@@ -1,4 +1,4 @@
-"""What a run says: the log on stdout, progress, and one line on stderr if it fails.
+"""Where a run speaks: its log goes to stdout, the line of a failure to stderr.
 
 The platform shows a participant the last line of stderr, and marks a successful run
 that wrote there. Libraries write there too, even from C++. So while a command runs,
@@ -12,35 +12,18 @@ import os
 import shutil
 import signal
 import sys
-import time
 import traceback
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
-from unicodedata import east_asian_width
 
 from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
 from flare.common.places import PACKAGE
-from flare.common.text import safe, wrapped
-from flare.evaluation.scoring.pool import Attempt
-
-_log = logging.getLogger(__name__)
-
-BAR_WIDTH = 30
-"""Characters of the progress bar, where there is room for so many."""
-
-LEAST_BAR = 8
-"""A shorter bar tells nothing, and is left out."""
-
-LEAST_TEXT = 12
-"""So many columns team, case and status need before the time left is told."""
+from flare.common.text import wrapped
 
 COLUMNS = 80
 """Of a terminal that does not tell."""
-
-_GAP = "..."
 
 VERBATIM = {"is_verbatim": True}
 """With a log record: a file's content, which is printed as it is."""
@@ -221,13 +204,18 @@ class _TerminalFormatter(logging.Formatter):
         text = super().format(record)
         if getattr(record, "is_verbatim", False):
             return text
-        return wrapped(text, _columns())
+        return wrapped(text, terminal_columns())
+
+
+def terminal_columns() -> int:
+    """How many characters fit on a line of the terminal."""
+    return shutil.get_terminal_size((COLUMNS, 24)).columns
 
 
 def fits(table: str) -> bool:
     """Whether the lines of a table fit on the terminal; anywhere else, they do."""
     widest = max(map(len, table.splitlines()), default=0)
-    return not sys.stdout.isatty() or widest <= _columns()
+    return not sys.stdout.isatty() or widest <= terminal_columns()
 
 
 @contextmanager
@@ -279,103 +267,3 @@ def _fitting(line: str) -> str:
     """A text as one line of valid UTF-8 that the platform keeps whole."""
     content = " ".join(line.split()).encode("utf-8", "backslashreplace")
     return content[: MESSAGE_LIMIT - 1].decode("utf-8", "ignore")
-
-
-def _columns() -> int:
-    """How many characters fit on a line of the terminal."""
-    return shutil.get_terminal_size((COLUMNS, 24)).columns
-
-
-def _width(text: str) -> int:
-    """How many columns a text takes: letters of the Far East take two."""
-    return sum(
-        0 if unicodedata.combining(char) else 1 + (east_asian_width(char) in "WF")
-        for char in text
-    )
-
-
-def _shortened(text: str, width: int) -> str:
-    """A text in so many columns, the middle left out if need be."""
-    if _width(text) <= width:
-        return text
-    start, end = "", ""
-    for number in range(len(text)):
-        is_start = number % 2 == 0
-        char = text[number // 2] if is_start else text[-1 - number // 2]
-        if _width(start) + _width(end) + _width(char) + len(_GAP) > width:
-            break
-        start, end = (start + char, end) if is_start else (start, char + end)
-    return f"{start}{_GAP}{end}"[: max(width, 0)]
-
-
-def _bar(done: int, total: int, width: int) -> str:
-    """A progress bar of so many columns, or nothing if that is not enough for one."""
-    width = min(width, BAR_WIDTH + 2) - 2
-    if width < LEAST_BAR:
-        return ""
-    full = width * done // total
-    return f"[{'#' * full}{'.' * (width - full)}]"
-
-
-def show_progress(number: int, total: int, attempt: Attempt) -> None:
-    """Log one finished case; on a terminal, draw a bar instead."""
-    if sys.stdout.isatty():
-        text = f" {number}/{total} cases"
-        bar = _bar(number, total, _columns() - 1 - len(text))
-        line = f"{bar}{text}" if bar else _shortened(text.strip(), _columns() - 1)
-        sys.stdout.write(f"\r{line}" + ("\n" if number == total else ""))
-        sys.stdout.flush()
-        return
-    if attempt.score:
-        outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
-    else:
-        outcome = str(attempt.problem or "read")
-    position = f"[{number:0{len(str(total))}}/{total}]"
-    _log.info(
-        "%s %s %s %.2f s", position, safe(attempt.pair.case), outcome, attempt.seconds
-    )
-
-
-class MeasuringProgress:
-    """Tells of each case that was measured, and how long the others may take."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._start = clock, clock()
-        self._is_drawn = False
-
-    def __call__(
-        self, team: str, case: str, status: str, number: int, total: int
-    ) -> None:
-        """Log one finished case; on a terminal, draw a bar that fits in one line."""
-        passed = self._clock() - self._start
-        left = passed / number * (total - number)
-        remaining = f"about {left / 60:.0f} min left" if number < total else "done"
-        position = f"[{number:0{len(str(total))}}/{total}]"
-        what = f"{safe(team)} {safe(case)}: {status}"
-        if not sys.stdout.isatty():
-            _log.info("%s %s; %s", position, what, remaining)
-            return
-        # The last column stays free: some terminals begin a new line behind it. What
-        # is least needed goes first: the bar, the middle of the names, the time left.
-        room = _columns() - 1
-        line = f"{position} {what}; {remaining}"
-        bar = _bar(number, total, room - _width(line) - 1)
-        if bar:
-            line = f"{bar} {line}"
-        elif _width(line) > room:
-            ends = [f"; {remaining}", ""]
-            fitting = [end for end in ends if room - len(position + end) > LEAST_TEXT]
-            end = (fitting or ends[1:])[0]
-            names = _shortened(what, room - len(position) - 1 - len(end))
-            line = _shortened(f"{position} {names}{end}", room)
-        end = "\n" if number == total else ""
-        sys.stdout.write(f"\r\x1b[K{line}{end}")
-        sys.stdout.flush()
-        self._is_drawn = number < total
-
-    def clear(self) -> None:
-        """Remove the bar, before something else is written."""
-        if self._is_drawn:
-            sys.stdout.write("\r\x1b[K")
-            sys.stdout.flush()
-            self._is_drawn = False

@@ -1,4 +1,4 @@
-"""Where things lie that are no part of the code: on the platform, and beside it."""
+"""Where things lie that are no code: on the platform, beside the program, or in it."""
 
 from pathlib import Path
 
@@ -8,11 +8,17 @@ PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
 """Folder of evaluate.py, in a checkout and in the image."""
 
-BUNDLED_GROUND_TRUTH = CHECKOUT / "ground-truth"
-"""Reference labels that come with the program."""
+_IS_INSTALLED = not (CHECKOUT / "evaluate.py").is_file()
 
-PHASE_SETTINGS = CHECKOUT / "phase-settings.json"
-"""Settings of three phases of the platform, for flare21."""
+BUNDLED_GROUND_TRUTH = (
+    PACKAGE / "demonstration_set" if _IS_INSTALLED else CHECKOUT / "ground-truth"
+)
+"""Reference labels that come with the program; setup.py puts the demonstration set into
+an installed copy."""
+
+PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
+"""Settings of three phases of the platform, for flare21; an installed copy makes them
+instead."""
 
 PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 """Where grand-challenge.org unpacks the organisers' tarball, if there is one."""

@@ -1,48 +1,48 @@
 """The command line: help, names and suggestions; nothing is run."""
 
-import argparse
 import os
 import subprocess
 import sys
 
+import click
 import pytest
 
-from flare.cli.main import COMMANDS, _parser, commands_text, main
+from flare.cli.main import COMMANDS, commands_text, load, main, sentences
 from tests.builders import ROOT, run_flare
 
 
-def parsers(parser, name="flare"):
-    """A parser and all that it leads to, by name."""
-    yield name, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word, sub in action.choices.items():
-                yield from parsers(sub, f"{name} {word}")
+def every_command():
+    """All commands, and those below them, by what is typed."""
+    found = {}
+    for name in sentences():
+        found[name] = command = load(name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {sub}": c for sub, c in command.commands.items()}
+    return found
 
 
-ALL = dict(parsers(_parser("flare")))
+ALL = every_command()
 
 
 def test_every_command_is_in_a_group_and_has_a_sentence():
     names = [name for group in COMMANDS.values() for name in group]
 
-    assert sorted(names) == sorted(
-        name.removeprefix("flare ") for name in ALL if name.count(" ") == 1
-    )
+    files = (ROOT / "flare" / "cli" / "commands").glob("[!_]*.py")
+    assert sorted(names) == sorted(file.stem.replace("_", "-") for file in files)
     assert len(set(names)) == len(names)
-    for name, parser in ALL.items():
-        assert parser.description[0].isupper(), name
-        assert parser.description.endswith("."), name
+    for name, command in ALL.items():
+        assert command.help[0].isupper(), name
+        assert command.help.endswith("."), name
+        assert command.name == name.rpartition(" ")[2]
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_help_of_every_option_is_a_sentence(name):
-    for action in ALL[name]._actions:
-        if "--help" in action.option_strings:
-            continue
-        assert action.help, action.dest
-        assert action.help[0].isupper(), action.help
-        assert action.help.endswith("."), action.help
+    command = ALL[name]
+    for param in command.get_params(click.Context(command)):
+        assert param.help, param.name
+        assert param.help[0].isupper(), param.help
+        assert param.help.endswith("."), param.help
 
 
 def test_the_list_of_commands_fits_a_terminal():
@@ -93,8 +93,12 @@ def test_help_is_a_command_too(words, same):
          " --tie (did you mean --ties?); see flare rank --help"),
         (["check", "x", "y"], "flare check: unrecognized arguments: y;"
          " see flare check --help"),
-        ([], "flare: the following arguments are required: COMMAND;"
-         " see flare --help"),
+        (["leaderboard"], "flare leaderboard: the following arguments are required:"
+         " METRICS_JSON; see flare leaderboard --help"),
+        (["rank", "x", "--output", "--ties", "min"], "flare rank: argument --output:"
+         " expected one argument; see flare rank --help"),
+        (["rehearse", "--time-limit", "0", "--phase", "x"], "flare rehearse: argument"
+         " --time-limit: '0' is not a whole number above 0; see flare rehearse --help"),
         (["challenge"], "flare challenge: the following arguments are required:"
          " COMMAND; see flare challenge --help"),
         (["check-references", "x", "--ground-truth", "y"], "flare check-references:"
@@ -108,12 +112,11 @@ def test_a_misspelt_word_names_the_nearest_one(words, message):
     assert (run.returncode, run.stdout, run.stderr) == (2, "", f"{message}\n")
 
 
-def test_a_number_below_0_and_a_text_with_spaces_are_values():
-    """As argparse has it, but for texts that begin with a hyphen alone."""
-    arguments = _parser("flare").parse_args(
-        ["demonstration", "--output", "x", "--seed", "-1"]
-    )
-    assert arguments.seed == -1
+def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
+    """But texts that begin with a hyphen alone are options."""
+    command = load("demonstration")
+    words = ["--output", "- x", "--seed", "-1"]
+    assert command.make_context("demonstration", words).params["seed"] == -1
     run = run_flare("rank", "x", "--output", "y", "--gate", "-0.5")
     assert "'-0.5' is not a number from 0 to 1" in run.stderr
 
@@ -125,6 +128,104 @@ def test_messages_name_the_program_as_it_was_called():
         "./flare.sh rank: the following arguments are required: RESULTS, --output;"
         " see ./flare.sh rank --help\n"
     )
+
+
+def test_without_a_command_the_list_is_shown():
+    """As flare.sh does; nobody has made a mistake."""
+    run = run_flare()
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == run_flare("--help").stdout
+    assert f"\n\n{commands_text()}\n\n" in run.stdout
+
+
+def test_only_the_command_that_is_called_is_loaded():
+    code = (
+        "import sys\n"
+        "from flare.cli.main import main\n"
+        "main(['phase-settings', '--help'])\n"
+        "print(*(name for name in sys.modules if 'cli.commands.' in name))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert run.stdout.splitlines()[-1] == "flare.cli.commands.phase_settings"
+
+
+# --- Completion -------------------------------------------------------------------
+
+
+def completed(*words):
+    """What may stand for the last word, by click, as all shells ask it."""
+    environment = {
+        "_FLARE_COMPLETE": "zsh_complete",
+        "COMP_WORDS": " ".join(["flare", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    run = run_flare(env=os.environ | environment)
+    assert run.stderr == ""
+    kinds, values, _ = (run.stdout.splitlines()[start::3] for start in range(3))
+    return dict(zip(values, kinds, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["ra"], {"rank"}),
+        (["challenge", "s"], {"show"}),
+        (["challenge", "show", "flare2"], {"flare21", "flare22", "flare23",
+                                           "flare24", "flare24-lesion"}),
+        (["rank", "--ti"], {"--ties"}),
+        (["rank", "--ties", "a"], {"average"}),
+        (["evaluate", "--challenge", "flare24-"], {"flare24-lesion"}),
+        (["--ver"], {"--version"}),
+    ],
+)  # fmt: skip
+def test_a_shell_completes_commands_options_and_values(words, found):
+    assert set(completed(*words)) == found
+
+
+def test_a_shell_completes_files_where_files_are_meant():
+    assert completed("rank", "res") == {"res": "file"}
+    assert completed("challenge", "validate", "mine.t") == {"mine.t": "file"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_script_for_every_shell(shell):
+    if shell == "bash":
+        shell_version = subprocess.getoutput("bash -c 'echo ${BASH_VERSINFO[0]}'")
+        assert int(shell_version) >= 4
+    run = run_flare(env=os.environ | {"_FLARE_COMPLETE": f"{shell}_source"})
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"_FLARE_COMPLETE={shell}_complete" in run.stdout
+
+
+@pytest.mark.tools("bash")
+def test_bash_completes_by_the_script(tmp_path):
+    """The script is loaded as README says, and asked as bash asks it."""
+    (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')
+    (tmp_path / "flare").chmod(0o755)
+    script = (
+        'eval "$(_FLARE_COMPLETE=bash_source flare)"\n'
+        "COMP_WORDS=(flare check-); COMP_CWORD=1\n"
+        "_flare_completion flare check-\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (run.stdout, run.stderr) == ("check-references\n", "")
+
+
+# --- Help -------------------------------------------------------------------------
 
 
 def test_the_help_of_rank_says_which_files_are_written():

@@ -15,7 +15,7 @@ import SimpleITK as sitk
 
 import flare
 from flare.challenge.reading import challenge_text
-from flare.cli.main import version_text
+from flare.cli.options import version_text
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.common.version import source_commit
@@ -1169,7 +1169,7 @@ def test_the_program_has_three_names_and_a_version():
 
 
 def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
-    monkeypatch.setattr("flare.cli.main.source_commit", lambda: "unknown")
+    monkeypatch.setattr("flare.cli.options.source_commit", lambda: "unknown")
 
     assert version_text() == f"flare {flare.__version__}"
 

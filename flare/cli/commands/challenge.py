@@ -1,0 +1,75 @@
+"""``flare challenge``: what can be done with a challenge file."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from flare.challenge.errors import ChallengeError
+from flare.challenge.reading import challenge_names, challenge_text, read_challenge
+from flare.challenge.summary import challenge_summary
+from flare.cli.command import Command, Group
+from flare.cli.console import VERBATIM
+from flare.cli.options import ChallengeName
+from flare.common.text import nearest, safe
+from flare.results.known_metrics import known_metrics
+
+_log = logging.getLogger(__name__)
+
+_challenge_argument = click.argument(
+    "challenge",
+    type=ChallengeName(),
+    metavar="NAME|FILE.toml",
+    help="A challenge that comes with the program, or a file of your own.",
+)
+
+
+@click.group("challenge", cls=Group)
+def command() -> None:
+    """List, show and validate challenge files."""
+
+
+@command.command("list", cls=Command, help="Name all that come with the program.")
+def list_challenges() -> None:
+    """Name all challenges that come with the program."""
+    names = challenge_names()
+    width = max(map(len, names))
+    for name in names:
+        challenge = read_challenge(name)
+        _log.info("%s  %s", name.ljust(width), challenge.name)
+
+
+@command.command(
+    "show", cls=Command, help="Print the file of one, to start your own from."
+)
+@_challenge_argument
+def show_challenge(*, challenge: str) -> None:
+    """Print the file of a challenge."""
+    text = challenge_text(challenge).rstrip("\n")
+    _log.info("%s", text, extra=VERBATIM)
+
+
+@command.command("validate", cls=Command, help="Say what it means, or what is wrong.")
+@_challenge_argument
+def validate_challenge(*, challenge: str) -> None:
+    """Say what a challenge file means."""
+    rules = read_challenge(challenge)
+    known = known_metrics(rules)
+    for number, rule in enumerate(rules.ranking, start=1):
+        if rule.metric not in known:
+            problem = (
+                f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
+                f" here makes{nearest(rule.metric, known)}"
+            )
+            raise ChallengeError(challenge, problem)
+    _log.info("%s", challenge_summary(rules))
+    ranked = (
+        ""
+        if rules.ranking
+        else (
+            "\nIts teams cannot be ranked, as it has no [[ranking]]:"
+            " docs/challenge-files.md explains it."
+        )
+    )
+    _log.info("\nThis challenge can be used: --challenge %s%s", challenge, ranked)

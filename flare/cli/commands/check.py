@@ -1,0 +1,218 @@
+"""``flare check``: what would be refused, of predictions or of a team's image."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from flare.challenge.reading import read_challenge
+from flare.cli.command import Command
+from flare.cli.console import OutcomeError
+from flare.cli.limits import LimitOptions, limit_options, open_limits
+from flare.cli.options import PATH, challenge_option, workers_option
+from flare.cli.progress import show_progress
+from flare.common.errors import InputError
+from flare.common.text import listing, printable, safe, why
+from flare.evaluation.check import check_submission, organs_in
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpacking import (
+    find_label_maps_in_tar,
+    is_zip,
+    unpack_zip,
+)
+
+if TYPE_CHECKING:
+    from flare.measuring.archive.reading import Archive
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What is to be checked, and how."""
+
+    predictions: Path
+    """Or an image."""
+    images: Path | None
+    ground_truth: Path | None
+    run: Path | None
+    limits: LimitOptions
+    challenge: str
+    workers: int | None
+
+
+@click.command("check", cls=Command, exclusive=("images", "ground_truth"))
+@click.argument(
+    "predictions",
+    type=PATH,
+    metavar="PREDICTIONS|TEAMNAME.tar.gz",
+    help="What would be zipped, or the image that would be sent.",
+)
+@click.option(
+    "--images",
+    type=PATH,
+    metavar="DIR",
+    help="Compare names and grids with those of the CTs in this folder.",
+)
+@click.option(
+    "--ground-truth",
+    type=PATH,
+    metavar="DIR",
+    help="Compare them with these reference labels, where they are public.",
+)
+@click.option(
+    "--run",
+    type=PATH,
+    metavar="CT_IMAGE",
+    help="Also run TEAMNAME.tar.gz on this image, as it will be measured.",
+)
+@limit_options(gpu="none")
+@challenge_option
+@workers_option
+def command(**given: Any) -> None:
+    """Say what the evaluation would refuse, or why an image cannot be run."""
+    request = Request(**given)
+    file = request.predictions
+    if file.is_file():
+        _check_file(request)
+        return
+    if request.run:
+        _refuse_run()
+    if not file.exists():
+        problem = f"{safe(file)}: there is no such file or folder"
+        remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
+        raise InputError(problem, remedy)
+    _check_folder(request, file)
+
+
+def _check_file(request: Request) -> None:
+    """Check what is no folder: a zip of predictions, or an image."""
+    # What runs containers needs a system that has them.
+    from flare.measuring.archive.reading import SUFFIX
+
+    file = request.predictions
+    try:
+        is_zipped = is_zip(file)
+    except OSError as error:
+        problem = f"{safe(file)}: it cannot be read ({why(error)})"
+        raise InputError(problem) from error
+    if is_zipped and not request.run:
+        with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
+            try:
+                _log.info("%s", unpack_zip(file, Path(folder)))
+            except UploadError as error:
+                _log.info("%s", error)
+                nothing_more = ""
+                raise OutcomeError(nothing_more) from error
+            _check_folder(request, Path(folder))
+        return
+    found = find_label_maps_in_tar(file)
+    if found:
+        problem = f"{safe(file)}: these are label maps, not an image ({listing(found)})"
+        remedy = "To submit them, zip them; to check them, give the zip or the folder."
+        raise InputError(problem, remedy)
+    if file.name.lower().endswith(SUFFIX):
+        _check_archive(request)
+        return
+    if request.run:
+        _refuse_run()
+    problem = f"{safe(file)}: it is neither a folder, nor a zip, nor an image"
+    remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
+    raise InputError(problem, remedy)
+
+
+def _refuse_run() -> NoReturn:
+    """Say what can be run."""
+    problem = "--run: only an image can be run, TEAMNAME.tar.gz"
+    raise InputError(problem, "Give it in the place of the predictions.")
+
+
+def _check_folder(request: Request, folder: Path) -> None:
+    """Say what the evaluation would refuse of a folder of predictions."""
+    report = check_submission(
+        folder,
+        read_challenge(request.challenge),
+        ground_truth=request.ground_truth,
+        images=request.images,
+        workers=request.workers,
+        on_case=show_progress if sys.stdout.isatty() else None,
+        are_cts_read=True,
+    )
+    if report.lines:
+        _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
+        nothing_more = ""
+        raise OutcomeError(nothing_more)
+    is_whole = request.images or request.ground_truth
+    what = "this submission" if is_whole else "the files themselves"
+    _log.info("%s\n%s", report.summary, report.note)
+    if report.remarks:
+        _log.info("%s", "\n".join(f"Remark: {line}" for line in report.remarks))
+        _log.info("Nothing would be refused, but look at the remarks in a viewer.")
+    else:
+        _log.info("Nothing is wrong with %s.", what)
+
+
+def _check_archive(request: Request) -> None:
+    """Say what is wrong with a team's image, and run it once if that is asked for."""
+    from flare.measuring.archive.reading import read_archive
+
+    if request.images or request.ground_truth:
+        problem = "--images, --ground-truth: they are for predictions"
+        raise InputError(problem, "Run an image on one CT with --run.")
+    archive = read_archive(request.predictions)
+    for found in archive.problems:
+        _log.info("%s", found)
+    for doubt in archive.doubts:
+        _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
+    if archive.problems:
+        nothing_more = ""
+        raise OutcomeError(nothing_more)
+    _log.info(
+        "%s: image %s of team %s, %.0f MB unpacked, can be loaded.",
+        *(safe(archive.path.name), archive.image[:12], archive.team),
+        archive.unpacked_bytes / 2**20,
+    )
+    if request.run:
+        _try_archive(archive, request, request.run)
+
+
+def _try_archive(archive: Archive, request: Request, image: Path) -> None:
+    """Run an image on one case, with the very flags that count."""
+    from flare.measuring.cases import case_of
+    from flare.measuring.engine import Engine
+    from flare.measuring.image import Runner
+    from flare.results.efficiency_csv import RunStatus
+
+    challenge = read_challenge(request.challenge)
+    case = case_of(image)
+    with (
+        tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
+        open_limits(request.limits) as (limits, gpu),
+        Runner(
+            archive,
+            Path(folder),
+            engine=Engine(),
+            limits=limits,
+            interval_s=0.1,
+            gpu=gpu,
+        ) as runner,
+    ):
+        outcome = runner.run_case(case, challenge)
+        log = outcome.run.log.decode("utf-8", "replace").strip() if outcome.run else ""
+        if log:
+            lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
+            _log.info("The container says:\n%s", lines[-2000:])
+        status = outcome.status
+        if status is not RunStatus.OK or not outcome.run:
+            what = f"{status.value}: {outcome.message}"
+            _log.info("%s, %s: %s", archive.team, safe(case.name), what)
+            nothing_more = ""
+            raise OutcomeError(nothing_more)
+        _log.info("%s: ok, %.2f s.", safe(case.name), outcome.run.runtime_s)
+        _log.info("%s", organs_in(outcome.files, challenge))

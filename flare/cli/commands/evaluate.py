@@ -1,0 +1,137 @@
+"""``flare evaluate``: all that the container does."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from flare.challenge.reading import read_challenge
+from flare.cli.command import Command, Option
+from flare.cli.console import fits
+from flare.cli.options import (
+    PATH,
+    OneOf,
+    Parsed,
+    challenge_option,
+    version_option,
+    workers_option,
+)
+from flare.cli.progress import show_progress
+from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.version import __version__
+from flare.evaluation.evaluate import evaluate
+from flare.evaluation.references import has_label_maps
+from flare.results.metrics_json import prepare_output, write_metrics
+from flare.results.scores_table import results_table
+
+_log = logging.getLogger(__name__)
+
+
+def decimals_of(text: str) -> int:
+    """A number of decimals."""
+    if not text.isdecimal() or int(text) > 15:
+        message = f"{text!r} is not a whole number from 0 to 15"
+        raise ValueError(message)
+    return int(text)
+
+
+# The image sets FLARE_INPUT and FLARE_OUTPUT; anywhere else, /output is nobody's wish.
+@click.command("evaluate", cls=Command, params=[version_option()])
+@click.option(
+    "--input",
+    "predictions",
+    cls=Option,
+    type=PATH,
+    envvar="FLARE_INPUT",
+    required=True,
+    metavar="DIR",
+    help="Folder of predictions (default: $FLARE_INPUT; in the image, that is /input).",
+)
+@click.option(
+    "--output",
+    cls=Option,
+    type=PATH,
+    envvar="FLARE_OUTPUT",
+    required=True,
+    metavar="DIR",
+    help="Folder that gets metrics.json (default: $FLARE_OUTPUT; in the image, that is"
+    " /output).",
+)
+@click.option(
+    "--ground-truth",
+    type=PATH,
+    metavar="DIR",
+    help=f"Folder of reference labels (default: {PLATFORM_GROUND_TRUTH} if there are"
+    " any, else the bundled ones).",
+)
+@challenge_option
+@workers_option
+@click.option(
+    "--on-bad-case",
+    type=OneOf(["refuse", "worst"]),
+    default="refuse",
+    help="Refuse a submission with a missing or unusable case, or let the case score 0"
+    " (default: refuse).",
+)
+@click.option(
+    "--grid",
+    type=OneOf(["strict", "size"]),
+    help="Say whether only the size of a grid must be right (default: the challenge's"
+    " rule).",
+)
+@click.option(
+    "--unknown-labels",
+    type=OneOf(["refuse", "ignore"]),
+    help="Say what unknown labels in predictions mean (default: the challenge's rule).",
+)
+@click.option(
+    "--decimals",
+    type=Parsed(decimals_of),
+    envvar="FLARE_DECIMALS",
+    metavar="N",
+    help="Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
+    " else the challenge's for the board, else not at all).",
+)
+def command(
+    *,
+    predictions: Path,
+    output: Path,
+    ground_truth: Path | None,
+    challenge: str,
+    workers: int | None,
+    on_bad_case: Literal["refuse", "worst"],
+    grid: Literal["strict", "size"] | None,
+    unknown_labels: Literal["refuse", "ignore"] | None,
+    decimals: int | None,
+) -> None:
+    """Score a folder of predictions."""
+    prepare_output(output)
+    if ground_truth is None:
+        is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
+        ground_truth = PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
+    _log.info(
+        "flare %s, challenge %s, reference labels in %s",
+        __version__,
+        challenge,
+        ground_truth,
+    )
+    rules = read_challenge(challenge)
+    results = evaluate(
+        predictions,
+        ground_truth,
+        challenge=rules,
+        on_bad_case=on_bad_case,
+        grid=grid,
+        unknown_labels=unknown_labels,
+        decimals=rules.board.decimals if decimals is None else decimals,
+        workers=workers,
+        on_case=show_progress,
+    )
+    file = write_metrics(results, output)
+    table = results_table(results)
+    if not fits(table):
+        table = results_table(results, has_std=False)
+    _log.info("\n%s\n\nWrote %s", table, file)

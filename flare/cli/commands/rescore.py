@@ -1,0 +1,57 @@
+"""``flare rescore``: scoring kept predictions anew."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from flare.challenge.reading import read_challenge
+from flare.cli.command import Command
+from flare.cli.console import OutcomeError
+from flare.cli.options import PATH, challenge_option, workers_option
+from flare.common.text import safe
+from flare.measuring.rescore import Rescored, rescore, rescored_table
+
+_log = logging.getLogger(__name__)
+
+
+@click.command("rescore", cls=Command)
+@click.argument(
+    "results", type=PATH, metavar="RESULTS", help="What flare measure has written."
+)
+@click.option(
+    "--ground-truth",
+    type=PATH,
+    required=True,
+    metavar="DIR",
+    help="The reference labels.",
+)
+@challenge_option
+@workers_option
+def command(
+    *, results: Path, ground_truth: Path, challenge: str, workers: int | None
+) -> None:
+    """Score kept predictions anew, and keep what was measured."""
+    teams = rescore(
+        results,
+        ground_truth,
+        read_challenge(challenge),
+        workers=workers,
+        on_team=_tell,
+    )
+    _log.info("\n%s", rescored_table(teams))
+    errors = [(found.team, found.error) for found in teams if found.error]
+    if errors:
+        others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
+        line = f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}"
+        raise OutcomeError(line)
+
+
+def _tell(found: Rescored) -> None:
+    """Say what became of a team."""
+    if found.error:
+        _log.info("%s: not scored: %s", safe(found.team), found.error)
+    for line in found.zeros:
+        _log.info("%s: %s", safe(found.team), line)

@@ -1,0 +1,144 @@
+"""What a container may use, as a command is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flare.cli.command import Option
+from flare.cli.options import Parsed, seconds
+
+if TYPE_CHECKING:
+    from flare.measuring.container import Limits
+    from flare.measuring.sampling.gpu import NvmlSource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitOptions:
+    """What a container may use, as it was asked for."""
+
+    gpu: str
+    timeout: float
+    memory: str
+    shm_size: str
+    output_size: str
+    disk: int
+    cpus: str | None
+    """None if nothing was said."""
+    runtime: str
+
+
+def limit_options(*, gpu: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a command be told what a container may use; it gets `LimitOptions`.
+
+    Parameters
+    ----------
+    gpu : str
+        The GPU, if nothing is said.
+    """
+    options = [
+        _limit("--gpu", "INDEX|UUID|none", gpu,
+               "Give it this GPU, as nvidia-smi counts (default: {}).", str),
+        _limit("--timeout", "S", "3600",
+               "End it after S seconds on a case (default: {}).", seconds),
+        _limit("--memory", "SIZE", "28g", "Give it so much memory of the host, such as"
+               " 28g (default: {}).", size),
+        _limit("--shm-size", "SIZE", "28g", "Give it so much memory of /dev/shm, such"
+               " as 28g (default: {}).", size),
+        _limit("--output-size", "SIZE", "4g", "Give it so much of /workspace/outputs,"
+               " which is in memory (default: {}).", size),
+        _limit("--disk", "SIZE", "64g",
+               "Let it write so much anywhere else (default: {}).", size_in_bytes),
+        _limit("--cpus", "LIST|all", None, "Give it the processors of these numbers,"
+               " such as 1-7 (default: all; all but the first one where there are more"
+               " than two).", processors),
+        _limit("--runtime", "NAME", "", "Run it by this runtime of the engine, such as"
+               " runsc (default: the engine's).", str),
+    ]  # fmt: skip
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            names = LimitOptions.__dataclass_fields__
+            limits = {name: given.pop(name) for name in names}
+            return function(limits=LimitOptions(**limits), **given)
+
+        decorated: Callable[..., Any] = command
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _limit(
+    flag: str,
+    metavar: str,
+    default: str | None,
+    text: str,
+    parse: Callable[[str], Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option of a container's limits."""
+    return click.option(
+        flag,
+        cls=Option,
+        title="Limits of a container",
+        type=Parsed(parse),
+        default=default,
+        metavar=metavar,
+        help=text.format(default),
+    )
+
+
+def size(text: str) -> str:
+    """A size as Docker takes it."""
+    if not re.fullmatch(r"[1-9]\d{0,9}[bkmg]?", text):
+        message = f"{text!r} is not a size such as 28g or 512m"
+        raise ValueError(message)
+    return text
+
+
+def size_in_bytes(text: str) -> int:
+    """A size, in bytes."""
+    unit = "bkmg".find(size(text)[-1])
+    return int(text.rstrip("bkmg")) << 10 * max(unit, 0)
+
+
+def processors(text: str) -> str:
+    """Numbers of processors as Docker takes them; empty for all."""
+    if text == "all":
+        return ""
+    if not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        message = f"{text!r} are no numbers of processors such as 1-7 or 0,2"
+        raise ValueError(message)
+    return text
+
+
+@contextmanager
+def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
+    """The limits of containers, and their GPU, if there is to be one."""
+    # A check of predictions has these options, too, where no container can be run.
+    from flare.measuring.container import Limits
+    from flare.measuring.host_load import default_cpus
+    from flare.measuring.sampling.gpu import open_gpu
+
+    limits = Limits(
+        timeout_s=options.timeout,
+        memory=options.memory,
+        shm_size=options.shm_size,
+        output_size=options.output_size,
+        disk_bytes=options.disk,
+        cpus=default_cpus() if options.cpus is None else options.cpus,
+        runtime=options.runtime,
+    )
+    if options.gpu == "none":
+        yield limits, None
+        return
+    with open_gpu(options.gpu) as gpu:
+        yield replace(limits, gpu=gpu.device.uuid), gpu

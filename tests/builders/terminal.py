@@ -1,0 +1,11 @@
+"""A terminal that keeps what is written."""
+
+import io
+
+
+class Terminal(io.StringIO):
+    """A stdout that says it is a terminal."""
+
+    def isatty(self):
+        """Say so."""
+        return True
