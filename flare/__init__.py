@@ -38,21 +38,26 @@ Only the names in flare.__all__ are meant to be used; the modules may change. On
 command line there is more: flare --help.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.reading import read_challenge
-from flare.challenge.rules import Challenge
-from flare.common.errors import FlareError, HostError, OrganiserError, SubmissionError
-from flare.common.version import __version__
-from flare.evaluation.evaluate import evaluate
-from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
-from flare.evaluation.score_pair import score_pair
-from flare.results.frames import read_efficiency, read_trace
-from flare.results.metrics_json import write_metrics
-from flare.results.scores import Results
-
 if TYPE_CHECKING:
+    from flare.challenge.reading import read_challenge
+    from flare.challenge.rules import Challenge
+    from flare.common.errors import (
+        FlareError,
+        HostError,
+        OrganiserError,
+        SubmissionError,
+    )
+    from flare.common.version import __version__
+    from flare.evaluation.evaluate import evaluate
+    from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
+    from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
+    from flare.results.frames import read_efficiency, read_trace
+    from flare.results.metrics_json import write_metrics
+    from flare.results.scores import Results
 
 __all__ = [
     "Challenge",
@@ -73,12 +78,36 @@ __all__ = [
     "write_metrics",
 ]
 
+_MODULES = {
+    "Challenge": "flare.challenge.rules",
+    "FlareError": "flare.common.errors",
+    "HostError": "flare.common.errors",
+    "OrganiserError": "flare.common.errors",
+    "Results": "flare.results.scores",
+    "SubmissionError": "flare.common.errors",
+    "__version__": "flare.common.version",
+    "dice": "flare.evaluation.metrics.agreement",
+    "evaluate": "flare.evaluation.evaluate",
+    "normalized_surface_dice": "flare.evaluation.metrics.agreement",
+    "rank": "flare.reports.ranking.ranking",
+    "read_challenge": "flare.challenge.reading",
+    "read_efficiency": "flare.results.frames",
+    "read_trace": "flare.results.frames",
+    "score_pair": "flare.evaluation.score_pair",
+    "write_metrics": "flare.results.metrics_json",
+}
+"""Where each name comes from: it is loaded when it is first used."""
+
 
 def __getattr__(name: str) -> Any:
-    """Load what ranks teams when it is asked for: it loads pandas."""
-    if name == "rank":
-        from flare.reports.ranking.ranking import rank
+    """Load a name that is used for the first time."""
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
 
-        return rank
-    text = f"module 'flare' has no attribute {name!r}"
-    raise AttributeError(text)
+
+def __dir__() -> list[str]:
+    """All names, those included that are not loaded yet."""
+    return sorted({*globals(), *__all__})
