@@ -6,12 +6,16 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 import flare
 from flare.cli.command import Group, usage_line
 from flare.cli.options import version_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "For participants": {
@@ -111,10 +115,12 @@ class _Commands(Group):
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem]:
+    ) -> list[CompletionItem]:
         """The names that begin so, with what the commands do; none is loaded."""
+        from click.shell_completion import CompletionItem
+
         return [
-            click.shell_completion.CompletionItem(name, help=text)
+            CompletionItem(name, help=text)
             for name, text in sentences().items()
             if name.startswith(incomplete)
         ] + click.Command.shell_complete(self, ctx, incomplete)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from flare.challenge.reading import challenge_names
 from flare.common.version import __version__, source_commit
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PATH = click.Path(path_type=Path)
 """A file or folder; whether it is there is for the command to say."""
@@ -53,6 +55,8 @@ class ChallengeName(click.Path):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """The names that begin so, or else the files."""
+        from click.shell_completion import CompletionItem
+
         names = [name for name in challenge_names() if name.startswith(incomplete)]
         files = super().shell_complete(ctx, param, incomplete)
         return [CompletionItem(name) for name in names] or files
