@@ -46,9 +46,12 @@ def test_a_room_imports_only_from_rooms_to_its_left(number):
             assert not wrong, f"{module.relative_to(ROOT)} imports from {wrong}"
 
 
-def test_scoring_loads_nothing_of_the_other_wings():
+@pytest.mark.parametrize("is_help", [False, True], ids=["a run", "help"])
+def test_scoring_loads_nothing_of_the_other_wings(tmp_path, is_help):
+    words = ["--input", "examples/predictions", "--ground-truth", "ground-truth"]
+    words += ["--output", str(tmp_path), "--workers", "1"]
     code = (
-        "import sys; sys.argv = ['evaluate.py', '--help']\n"
+        f"import sys; sys.argv = ['evaluate.py', *{['--help'] if is_help else words}]\n"
         "try:\n    import runpy; runpy.run_path('evaluate.py', run_name='__main__')\n"
         "except SystemExit: pass\n"
         "print('LOADED', *sys.modules)"
@@ -59,9 +62,11 @@ def test_scoring_loads_nothing_of_the_other_wings():
     )
 
     loaded = run.stdout.rpartition("LOADED ")[2].split()
-    assert "flare.evaluation.evaluate" in loaded
+    assert "flare.cli.commands.evaluate" in loaded
+    assert ("flare.evaluation.evaluate" in loaded) == (not is_help)
+    assert (tmp_path / "metrics.json").exists() == (not is_help)
     wings = ("flare.measuring", "flare.ranking", "flare.platforms", "flare.reports")
-    others = ("pandas", "SimpleITK", "pynvml")
+    others = ("pandas", "SimpleITK", "pynvml", *(["numpy"] if is_help else []))
     assert [name for name in loaded if name.startswith((*wings, *others))] == []
 
 
