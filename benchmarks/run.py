@@ -41,6 +41,12 @@ RAISED = {
 }
 """Settings of glibc that let a process keep the memory it frees."""
 
+COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
+"""Settings by which what Python compiles is kept, as in the image."""
+
+BEFORE_CLICK = "374a47d"
+"""The last commit whose command line was read by argparse."""
+
 FLARE22_TOLERANCES_MM = (5, 3, 3, 5, 2, 2, 2, 2, 2, 3, 3, 5, 7)
 
 
@@ -81,10 +87,14 @@ class Program:
         )
 
 
-def evaluation(*options: str, environment: Mapping[str, str] | None = None) -> Program:
+def evaluation(
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    root: Path = ROOT,
+) -> Program:
     """`evaluate.py` with some options."""
     paths = ("--input", "{}/predictions", "--ground-truth", "{}/reference")
-    command = (sys.executable, str(ROOT / "evaluate.py"), *paths, "--output", "{}/out")
+    command = (sys.executable, str(root / "evaluate.py"), *paths, "--output", "{}/out")
     return Program((*command, *options), environment)
 
 
@@ -236,6 +246,37 @@ def measure_cases(bench: Benchmark) -> None:
             bench.add_ratio(f"**{what} / one worker**", cases[name], cases["kit"], goal)
 
 
+def measure_start_up(bench: Benchmark) -> None:
+    """`evaluate.py` beside itself as it was before click, on the bundled set."""
+    folder, earlier = bench.folder / "bundled", bench.folder / "earlier"
+    shutil.copytree(ROOT / "examples" / "predictions", folder / "predictions")
+    shutil.copytree(ROOT / "ground-truth", folder / "reference")
+    archive = ["git", "-C", str(ROOT), "archive", "--format=tar", BEFORE_CLICK]
+    run = subprocess.run(archive, capture_output=True, check=False)
+    if run.returncode:
+        return  # no history of git is here
+    earlier.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(earlier)], input=run.stdout, check=True)
+    roots = {"now": ROOT, "earlier": earlier}
+    for what, options in (
+        ("`evaluate.py --help`", ("--help",)),
+        ("the bundled set, one worker", ("--workers", "1")),
+    ):
+        runs = {
+            name: (evaluation(*options, environment=COMPILED, root=root), folder)
+            for name, root in roots.items()
+        }
+        bench.measure(runs)  # compiles
+        # Half a second is short: a value is the sum of ten starts.
+        sums = {name: [0.0] * bench.rounds for name in runs}
+        for _ in range(10):
+            for name, costs in bench.measure(runs).items():
+                for number, cost in enumerate(costs):
+                    sums[name][number] += cost.cpu_s
+        ratios = (now / then for now, then in zip(*sums.values(), strict=True))
+        bench.add(f"{what}: CPU / that before click", ratios, "x", "at most 1.05")
+
+
 def measure_workers(bench: Benchmark) -> None:
     """Many cases, with one and with two workers."""
     many = bench.repeat(bench.folder / "four-organs", 300)
@@ -322,6 +363,7 @@ def main() -> None:
         print("\n".join(bench.table))
         for measure in (
             measure_cases,
+            measure_start_up,
             measure_workers,
             measure_organs,
             measure_memory,

@@ -1,6 +1,7 @@
 """The command line: help, names and suggestions; nothing is run."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -205,10 +206,12 @@ def test_there_is_a_script_for_every_shell(shell):
 @pytest.mark.tools("bash")
 def test_bash_completes_by_the_script(tmp_path):
     """The script is loaded as README says, and asked as bash asks it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    load_script = re.search(r"`(eval .*bash_source.*?)`", readme)[1]
     (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')
     (tmp_path / "flare").chmod(0o755)
     script = (
-        'eval "$(_FLARE_COMPLETE=bash_source flare)"\n'
+        f"{load_script}\n"
         "COMP_WORDS=(flare check-); COMP_CWORD=1\n"
         "_flare_completion flare check-\n"
         'echo "${COMPREPLY[@]}"\n'

@@ -69,7 +69,7 @@ def test_no_goal_of_the_table_is_missed():
         r"\| ([\d.]+) \w+ \| [^|]*\| (at most|at least) ([\d.]+) \|", results
     )
 
-    assert len(rows) == 10
+    assert len(rows) == 12
     for median, kind, goal in rows:
         if kind == "at most":
             assert float(median) <= float(goal)

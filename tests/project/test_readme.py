@@ -63,9 +63,3 @@ def test_the_table_of_rooms_is_whole():
 )
 def test_links_lead_somewhere(path):
     assert (ROOT / path).exists()
-
-
-def test_shells_complete_by_what_readme_says():
-    """Tests of the command line load the scripts that these print."""
-    assert 'eval "$(_FLARE_COMPLETE=bash_source flare)"' in README
-    assert "`_FLARE_COMPLETE=fish_source flare | source`" in README
