@@ -8,12 +8,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
     from flare.cli.main import main_evaluate
+
+    if __name__ == "__main__":
+        raise SystemExit(main_evaluate())
 except ModuleNotFoundError as error:
     if str(error.name).startswith("flare"):
         raise
     line = f"evaluate.py: the Python package {error.name} is not installed."
     line += " Run ./demo.sh once, then: .venv/bin/python evaluate.py"
     raise SystemExit(line) from None
-
-if __name__ == "__main__":
-    raise SystemExit(main_evaluate())

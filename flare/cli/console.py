@@ -81,14 +81,23 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
         return INTERRUPTED, _stopped(error, "The evaluation was interrupted")
     except _TerminatedError as error:
         return TERMINATED, _stopped(error, "The evaluation was terminated")
-    except Exception as error:  # noqa: BLE001  a bug of ours: the log has it all
-        _log_traceback()
-        where = f"{type(error).__name__} in {_place(error)}"
-        return 1, (
-            f"Internal error in the evaluation ({where});"
-            " the organisers have the log. [X01]"
-        )
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("flare"):
+            raise  # a package is not installed, which the caller says
+        return 1, _fault(error)
+    except Exception as error:  # noqa: BLE001  a bug of ours
+        return 1, _fault(error)
     return 0, ""
+
+
+def _fault(error: Exception) -> str:
+    """What is said of a bug of ours; the log has it all."""
+    _log_traceback()
+    where = f"{type(error).__name__} in {_place(error)}"
+    return (
+        f"Internal error in the evaluation ({where}); the organisers have the log."
+        " [X01]"
+    )
 
 
 @contextmanager

@@ -1037,14 +1037,19 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(
         flare.evaluate(predictions, ground_truth)
 
 
-def test_without_its_packages_the_program_says_how_to_get_them(tmp_path):
-    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(name='numpy')")
+@pytest.mark.parametrize("package", ["numpy", "click"])
+def test_without_its_packages_the_program_says_how_to_get_them(tmp_path, package):
+    stand_in = f"raise ModuleNotFoundError(name={package!r})"
+    (tmp_path / f"{package}.py").write_text(stand_in)
 
-    run = run_program("--help", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    run = run_program(
+        *("--input", "examples/predictions", "--output", tmp_path),
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "evaluate.py: the Python package numpy is not installed."
+        f"evaluate.py: the Python package {package} is not installed."
         " Run ./demo.sh once, then: .venv/bin/python evaluate.py\n"
     )
 
