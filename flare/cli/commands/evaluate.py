@@ -132,6 +132,7 @@ def command(
         decimals=rules.board.decimals if decimals is None else decimals,
         workers=workers,
         on_case=show_progress,
+        is_measured=on_bad_case == "worst",  # nobody else needs it
     )
     file = write_metrics(results, output)
     table = results_table(results)
