@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from flare.common.errors import EngineError, FlareError
+from flare.common.processes import end_with_parent
 from flare.common.text import safe, why
-from flare.evaluation.scoring.pool import end_with_parent
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.disk import DiskWatch

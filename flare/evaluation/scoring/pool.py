@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import multiprocessing
 import os
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError, WorkerError
+from flare.common.processes import end_with
 from flare.common.text import safe
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import read_prediction
@@ -27,9 +27,6 @@ from flare.results.scores import CaseScore
 
 if TYPE_CHECKING:
     from flare.evaluation.ct_values import CaseValues
-
-_PR_SET_PDEATHSIG = 1
-"""Linux's prctl option: the signal to get when the parent ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -177,21 +174,7 @@ def _begin_worker(parent: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.platform == "linux":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    _end_with(parent)
-
-
-def end_with_parent() -> Callable[[], None]:
-    """What a child process calls first, so that it ends when this one does."""
-    parent = os.getpid()
-    return lambda: _end_with(parent)
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends, however that is."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before we asked
-            os._exit(1)
+    end_with(parent)
 
 
 def _attempt(
