@@ -8,6 +8,7 @@ import pytest
 from flare.common.errors import FlareError
 from flare.measuring.cases import case_of, check_cases, find_archives, find_cases
 from tests.builders import case_names, run_flare, write_cases
+from tests.builders.archives import save
 
 
 @pytest.fixture
@@ -59,8 +60,6 @@ def run_measure(*arguments, **options):
 
 
 def test_without_docker_there_is_one_line(tmp_path, images):
-    from tests.measuring.archive.test_reading import save
-
     path = tmp_path / "path"
     path.mkdir()
     environment = os.environ | {"PATH": str(path)}
@@ -78,8 +77,6 @@ def test_without_docker_there_is_one_line(tmp_path, images):
 @pytest.mark.docker
 @pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a GPU")
 def test_without_a_gpu_there_is_one_line(docker, tmp_path, images):
-    from tests.measuring.archive.test_reading import save
-
     arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")
 
     status, stderr = run_measure(*arguments)

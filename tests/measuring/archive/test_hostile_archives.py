@@ -1,7 +1,6 @@
 """Archives that mean two things to two readers, or more than a computer can hold."""
 
 import gzip
-import hashlib
 import io
 import json
 import tarfile
@@ -11,20 +10,17 @@ from backports import zstd
 
 from flare.measuring.archive import image_tar as imagetar
 from flare.measuring.archive.reading import read_archive
-from tests.measuring.archive.test_reading import (
+from tests.builders.archives import (
     FILES,
     configuration,
     findings,
     save,
+    sha256,
     tar,
 )
 
 OTHER = b'[{"Config": "x", "RepoTags": ["victim:latest"], "Layers": []}]'
 NOT_THERE = "c" * 64
-
-
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
 
 
 def blob(content):

@@ -1,6 +1,5 @@
 """What is handed to the engine: the image that was checked, in a file of our own."""
 
-import hashlib
 import io
 import json
 import shutil
@@ -13,7 +12,7 @@ from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.errors import ArchiveError
 from tests.builders import ROOT
-from tests.measuring.archive.test_reading import FILES, save, tar
+from tests.builders.archives import FILES, save, sha256, tar
 
 KINDS = {
     # Made by `docker image inspect`, `podman inspect` or `skopeo inspect --config`.
@@ -43,10 +42,6 @@ KINDS = {
     "21773ceaf360163381a3c165761b8a10",
     "umoci-tar": "e4cc12a7f4fabae9b2d165866d632990f3753013a6784640c84bf626423c83cf",
 }
-
-
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
 
 
 def written(archive):
