@@ -24,10 +24,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.measuring.container import COMMAND, Limits, run_container  # noqa: E402  the checkout's
-from flare.measuring.empty_image import NOTHING  # noqa: E402
-from flare.measuring.engine import Engine  # noqa: E402
+from flare.common.engine import Engine  # noqa: E402
+from flare.measuring.container import Conditions, run_container  # noqa: E402  the checkout's
+from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
+from flare.measuring.empty_image import NOTHING, make_empty_image  # noqa: E402
 from flare.measuring.host_load import Caches, choose_caches, empty_caches  # noqa: E402
+from flare.measuring.volumes import output_volume  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """
@@ -92,16 +94,18 @@ def run_protected(
 ) -> Measured:
     """Run a container as teams' are run."""
     limits = Limits(memory="1g", shm_size="64m")
+    conditions = Conditions(limits=limits, interval_s=interval_s)
     begin = time.perf_counter()
-    with engine.volume(empty, "benchmark", "1g", 1000) as (volume, _):
+    with output_volume(
+        engine, empty=empty, key="benchmark", size="1g", files=1000
+    ) as volume:
         if is_cold:
             empty_caches()
         cpu = time.process_time()
         run = run_container(
-            *(engine, image, folder, volume),
-            limits=limits,
+            *(engine, image, folder, volume.name),
+            conditions=conditions,
             key="benchmark",
-            interval_s=interval_s,
             command=command,
         )
         cpu = time.process_time() - cpu
@@ -131,7 +135,7 @@ def main() -> None:
     engine = Engine()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder = Path(name)
-        team, empty = make_image(folder), engine.load_empty(EMPTY)
+        team, empty = make_image(folder), make_empty_image(engine, EMPTY)
         try:
             runs = measure(engine, team, empty, folder, arguments.rounds)
         finally:

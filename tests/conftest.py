@@ -14,6 +14,7 @@ import pytest
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, make_base
+from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("docker", "shared", "tools")
@@ -152,3 +153,22 @@ def predictions(tmp_path):
 def output(tmp_path):
     """Where metrics.json goes; not made yet."""
     return tmp_path / "output"
+
+
+@pytest.fixture
+def make_engine(tmp_path):
+    """Make an engine that is told what to say by some lines of Python."""
+
+    def make(*lines):
+        return python_engine(tmp_path, *lines)
+
+    make.state = lambda: state_of(tmp_path)
+    return make
+
+
+@pytest.fixture
+def scripted_engine(tmp_path, monkeypatch):
+    """An engine that plays by a script, and is what `docker` means meanwhile."""
+    found = ScriptedEngine(tmp_path / "engine")
+    monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)
+    return found

@@ -12,12 +12,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from flare.common.engine import Engine
 from flare.common.errors import OutputError
-from flare.common.files import remove_tree
+from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe, why
-from flare.measuring.engine import LABEL, Engine
 from flare.measuring.lock import FolderLock
 from flare.results.errors import MeasurementError
+
+LABEL = "flare.measure"
+"""Of all that a measurement makes in the engine; its value says which measurement."""
 
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
@@ -25,32 +28,19 @@ STATE = ".measuring.json"
 KEY_START = 8
 """So many letters of a key tell which folder is measured."""
 
-_SCRIPT = """
-engine=$1 label=$2 tags=$3 images=$4 work=$5
-read -r word && [ "$word" = done ] && exit 0
-quiet=0 least=3
-# What an engine has begun to load, it may finish only in a while.
-[ ! -e "$work/loading" ] || least=40
-for _ in $(seq 100); do
-    containers=$("$engine" ps --all --quiet --filter "$label")
-    [ -z "$containers" ] || "$engine" rm --force --volumes $containers
-    volumes=$("$engine" volume ls --quiet --filter "$label")
-    [ -z "$volumes" ] || "$engine" volume rm --force $volumes
-    for tag in $tags; do "$engine" image rm --force "$tag"; done
-    for image in $images; do
-        [ "$("$engine" image inspect --format '{{len .RepoTags}}' "$image")" = 0 ] &&
-            "$engine" image rm "$image" && least=3
-    done
-    rm -rf "$work"
-    quiet=$((quiet + 1))
-    [ -z "$containers$volumes" ] || quiet=0
-    [ "$quiet" -ge "$least" ] && exit 0
-    sleep 1
-done
-"""
-"""Waits for the end of the process that has started it. What it still had asked the
-engine to do may be done only then: so it looks until three times nothing was there, and
-forty times if an image was being loaded."""
+SCRIPT = Path(__file__).with_name("remove_leftovers.sh")
+"""What the guard runs."""
+
+
+def label_of(key: str) -> str:
+    """The label of what the measurement with a key makes."""
+    return f"{LABEL}={key}"
+
+
+def new_key(team_folder: Path) -> str:
+    """A key that nobody can guess; it begins alike for one folder."""
+    digest = hashlib.sha256(os.fsencode(team_folder.resolve())).hexdigest()
+    return f"{digest[:KEY_START]}{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +48,7 @@ class Made:
     """What a measurement makes outside its results, and has to remove."""
 
     key: str
-    """Label of its containers and volumes."""
+    """Value of the label of its containers and volumes."""
     tags: tuple[str, ...]
     """Of its images."""
     images: tuple[str, ...]
@@ -67,8 +57,35 @@ class Made:
     """Name of its folder in that of the team."""
 
 
-class Guard:
-    """A process that outlives this one, and removes containers, image and folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """Names, and a folder, for what is removed in the end whatever happens."""
+
+    key: str
+    """Value of `LABEL`, for containers and volumes."""
+    empty_tag: str
+    """For the image of `flare.measuring.empty_image`."""
+    team_tag: str
+    """For the team's image."""
+    work: Path
+    """A folder that other users of the computer cannot enter."""
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Remember that the engine is loading an image, which it may do for a while."""
+        mark = self.work / "loading"
+        mark.touch()
+        yield
+        mark.unlink()
+
+
+@contextmanager
+def guarded(
+    engine: Engine, team_folder: Path, *, images: Sequence[str], lock: FolderLock
+) -> Iterator[Guarded]:
+    """Names for what a measurement makes, and a process that removes it.
+
+    That process outlives this one, and holds the lock until it is done.
 
     Parameters
     ----------
@@ -79,96 +96,83 @@ class Guard:
     images : sequence of str
         IDs that the image will have, if it is not there yet.
     lock : FolderLock
-        Of the team's folder, which is closed with the guard.
+        Of the team's folder; it stays locked.
+
+    Yields
+    ------
+    Guarded
+        The names, and the folder.
 
     Raises
     ------
     OutputError
         If the folder cannot be written to.
     """
-
-    def __init__(
-        self,
-        engine: Engine,
-        team_folder: Path,
-        *,
-        images: Sequence[str],
-        lock: FolderLock,
-    ) -> None:
-        self._engine, self._folder, self._lock = engine, team_folder, lock
-        # It says which containers are meant, and names a folder that other users of
-        # the computer cannot enter.
-        self.key = key = new_key(team_folder)
-        self.work = team_folder.resolve() / f".work-{key}"
-        self.empty, self.tag = (
-            f"flare-measure-{name}-{key}:latest" for name in ("empty", "team")
-        )
-        made = Made(
-            key=key,
-            tags=(self.empty, self.tag),
-            images=tuple(images),
-            work=self.work.name,
-        )
-        try:
-            clean_up(engine, team_folder)
-            content = json.dumps(asdict(made))
-            (team_folder / STATE).write_text(content, encoding="utf-8")
-        except OSError as error:
-            self._lock.close()
-            problem = f"{safe(team_folder)}: it cannot be written to ({why(error)})"
-            raise OutputError(problem) from error
-        except BaseException:
-            self._lock.close()
-            raise
-        self._process = subprocess.Popen(
-            [
-                *("sh", "-c", _SCRIPT, "guard", engine.program),
-                *(f"label={LABEL}={key}", " ".join(made.tags)),
-                *(" ".join(f"sha256:{i}" for i in made.images), str(self.work)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us alone
-            pass_fds=(self._lock.fileno(),),
-        )
-        try:
-            self.work.mkdir(mode=0o700)
-        except OSError as error:
-            self.close()
-            problem = f"{safe(self.work)}: it cannot be made ({why(error)})"
-            raise OutputError(problem) from error
-
-    @contextmanager
-    def loading(self) -> Iterator[None]:
-        """Remember that the engine is loading an image."""
-        mark = self.work / "loading"
-        mark.touch()
-        yield
-        mark.unlink()
-
-    def close(self) -> None:
-        """Remove everything; nothing if that was done."""
-        if self._process.returncode is not None:
-            return
-        try:
-            clean_up(self._engine, self._folder)
-            if self._process.stdin:
-                with suppress(OSError):
-                    self._process.stdin.write(b"done\n")
-        finally:
-            # Where the clean-up has failed, the process goes on with it.
-            if self._process.stdin:
-                with suppress(OSError):
-                    self._process.stdin.close()
-            self._process.wait()
-            self._lock.close()
+    key = new_key(team_folder)
+    place = Guarded(
+        key=key,
+        empty_tag=f"flare-measure-empty-{key}:latest",
+        team_tag=f"flare-measure-team-{key}:latest",
+        work=team_folder.resolve() / f".work-{key}",
+    )
+    made = Made(
+        key=key,
+        tags=(place.empty_tag, place.team_tag),
+        images=tuple(images),
+        work=place.work.name,
+    )
+    clean_up(engine, team_folder)
+    write_whole(team_folder / STATE, json.dumps(asdict(made)))
+    guard = _start_guard(engine, made, place.work, lock)
+    try:
+        _make_private(place.work)
+        yield place
+    finally:
+        _end_guard(guard, engine, team_folder)
 
 
-def new_key(team_folder: Path) -> str:
-    """A key that nobody can guess; it begins alike for one folder."""
-    digest = hashlib.sha256(os.fsencode(team_folder.resolve())).hexdigest()
-    return f"{digest[:KEY_START]}{uuid.uuid4().hex[:8]}"
+def _make_private(folder: Path) -> None:
+    """Make a folder that other users cannot enter."""
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        problem = f"{safe(folder)}: it cannot be made ({why(error)})"
+        raise OutputError(problem) from error
+
+
+def _start_guard(
+    engine: Engine, made: Made, work: Path, lock: FolderLock
+) -> subprocess.Popen[bytes]:
+    """Start the process that removes everything if this one is killed."""
+    return subprocess.Popen(
+        [
+            # Its text, not its file, which somebody may replace while it is run.
+            *("sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name),
+            *(engine.program, f"label={label_of(made.key)}", " ".join(made.tags)),
+            *(" ".join(f"sha256:{image}" for image in made.images), str(work)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us alone
+        pass_fds=(lock.fileno(),),
+    )
+
+
+def _end_guard(
+    guard: subprocess.Popen[bytes], engine: Engine, team_folder: Path
+) -> None:
+    """Remove everything here; where that fails, the guard goes on with it."""
+    try:
+        clean_up(engine, team_folder)
+        if guard.stdin:
+            with suppress(OSError):
+                guard.stdin.write(b"done\n")
+    finally:
+        if guard.stdin:
+            with suppress(OSError):
+                guard.stdin.close()
+        guard.wait()
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:
@@ -181,15 +185,10 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     MeasurementError
         If a folder cannot be removed.
     """
-    try:
-        state = json.loads((team_folder / STATE).read_text(encoding="utf-8"))
-        made = Made(**{field.name: state[field.name] for field in fields(Made)})
-        names = [made.key, made.work, *made.tags, *made.images]
-        if not all(isinstance(name, str) for name in names):
-            return
-    except (OSError, ValueError, KeyError, TypeError):
+    made = _read_state(team_folder / STATE)
+    if not made:
         return
-    engine.remove_all(made.key)
+    engine.remove_labelled(label_of(made.key))
     for tag in made.tags:
         engine.remove_image(tag)
     for image in made.images:
@@ -201,3 +200,14 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
         remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
         raise MeasurementError(str(folder), problem, remedy)
     (team_folder / STATE).unlink(missing_ok=True)
+
+
+def _read_state(file: Path) -> Made | None:
+    """What a measurement has made; None if that is not, or no longer, known."""
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+        made = Made(**{field.name: state[field.name] for field in fields(Made)})
+        names = [made.key, made.work, *made.tags, *made.images]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return made if all(isinstance(name, str) for name in names) else None

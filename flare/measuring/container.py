@@ -1,43 +1,28 @@
-"""Runs a team's image on one case, with limits, and always removes the container.
-
-The published command is
-
-    docker container run --gpus "device=1" --name teamname --rm
-        -v $PWD/inputs/:/workspace/inputs/ -v $PWD/teamname_outputs/:/workspace/outputs/
-        teamname:latest /bin/bash -c "sh predict.sh"
-
-What differs here is in `create_command`, each with its reason.
-"""
+"""Runs a container once, samples what it uses, and always removes it."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from flare.common.engine import ANSWER_S, Engine
 from flare.common.errors import EngineError
+from flare.measuring.cleanup import label_of
+from flare.measuring.container_command import COMMAND, Limits, create_command
 from flare.measuring.disk import DiskWatch
-from flare.measuring.engine import ANSWER_S, LABEL, Engine
-from flare.measuring.host_load import busy_s, empty_caches
+from flare.measuring.host_load import Caches, busy_s, empty_caches
 from flare.measuring.sampling.gpu import MemorySource
 from flare.measuring.sampling.sampler import Clock, ControlGroup, Probe, Sampler
 from flare.results.traces_csv import Trace
-
-COMMAND = ("/bin/bash", "-c", "sh predict.sh")
-
-CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
-"""What root in a container may do beyond other users: use all files of its image, and
-be another user. The rest of Docker's fourteen, such as making devices and raw packets,
-is not needed to predict."""
 
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
@@ -47,28 +32,17 @@ LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a container may use."""
+class Conditions:
+    """Under which all containers of a measurement are run."""
 
-    timeout_s: float = 3600.0
-    """FLARE22 counts a container as stuck after this time."""
-    memory: str = "28g"
-    """FLARE23's limit; swap is not added."""
-    shm_size: str = "28g"
-    """FLARE23's size of /dev/shm."""
-    output_size: str = "4g"
-    """Of /workspace/outputs, which is in memory and counts as such."""
-    output_files: int = 10_000
-    """Files and folders there."""
-    disk_bytes: int = 64 * 2**30
-    """All that a container writes elsewhere."""
-    processes: int = 4096
-    cpus: str = ""
-    """Numbers of the processors, such as 1-7; empty for all."""
-    gpu: str = ""
-    """UUID of the GPU; empty for none."""
-    runtime: str = ""
-    """Of the engine, such as runsc; empty for its default."""
+    limits: Limits = field(default_factory=Limits)
+    """What a container may use."""
+    interval_s: float = 0.1
+    """Between two samples, as in the official scripts."""
+    caches: Caches = Caches.WARM
+    """What a run finds in the memory of the computer."""
+    gpu: MemorySource | None = None
+    """What is sampled of the GPU of the limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,85 +69,16 @@ class ContainerRun:
     """Processor time that everything else on the computer took meanwhile."""
 
 
-def create_command(
-    program: str,
-    image: str,
-    inputs: str,
-    outputs: str,
-    limits: Limits,
-    key: str,
-    environment: Sequence[str] = (),
-) -> tuple[str, ...]:
-    """The command that makes a container, without what it runs.
-
-    Parameters
-    ----------
-    program : str
-        The engine's.
-    image : str
-        Its ID.
-    inputs : str
-        An absolute folder, which cannot be written to.
-    outputs : str
-        Name of a volume.
-    limits : Limits
-        What it may use.
-    key : str
-        Says which measurement it belongs to.
-    environment : sequence of str
-        Variables that replace those of the image.
-    """
-    # Without a GPU, whatever the image and the engine have as their defaults.
-    gpu = ("--env", "NVIDIA_VISIBLE_DEVICES=void")
-    if limits.gpu:
-        gpu = ("--gpus", f'"device={limits.gpu}"')
-    return (
-        # Made first and started later, so that making it is not timed.
-        *(program, "create"),
-        # So that it is found and removed, even by a later run.
-        *("--label", f"{LABEL}={key}"),
-        *(("--runtime", limits.runtime) if limits.runtime else ()),
-        *gpu,
-        *(word for line in environment for word in ("--env", line)),
-        # Nothing is fetched while time runs, and no image leaves the computer.
-        *("--network", "none"),
-        # FLARE23's memory; without --memory-swap as much swap would be added.
-        *("--memory", limits.memory, "--memory-swap", limits.memory),
-        *("--shm-size", limits.shm_size),
-        # One processor is left to the engine and the sampler, where there are enough.
-        *(("--cpuset-cpus", limits.cpus) if limits.cpus else ()),
-        # One team's runaway processes must not end the others' measurement.
-        *("--pids-limit", str(limits.processes)),
-        # What predicting does not need, an attack could use.
-        *("--cap-drop", "ALL"),
-        *(word for name in CAPABILITIES for word in ("--cap-add", name)),
-        *("--security-opt", "no-new-privileges"),
-        *("--ulimit", "core=0:0"),
-        # The image's own would run beside the prediction, and be timed.
-        "--no-healthcheck",
-        # A log without end must not fill the disk.
-        *("--log-driver", "json-file", "--log-opt", "max-size=10m"),
-        # Read-only: nobody changes the images of others.
-        *("--volume", f"{inputs}:/workspace/inputs/:ro"),
-        # No folder of the computer: see `flare.measuring.engine.Engine.volume`.
-        *("--volume", f"{outputs}:/workspace/outputs/"),
-        image,
-    )
-
-
 def run_container(
     engine: Engine,
     image: str,
     inputs: Path,
     outputs: str,
     *,
-    limits: Limits,
+    conditions: Conditions,
     key: str,
-    interval_s: float,
-    gpu: MemorySource | None = None,
     command: Sequence[str] = COMMAND,
     environment: Sequence[str] = (),
-    is_cold: bool = False,
     clock: Clock = time.perf_counter,
 ) -> ContainerRun:
     """Run an image on what is in a folder, and measure it.
@@ -188,20 +93,14 @@ def run_container(
         An absolute folder.
     outputs : str
         Name of a volume.
-    limits : Limits
-        What it may use.
+    conditions : Conditions
+        What it may use, and what is sampled.
     key : str
         Says which measurement it belongs to.
-    interval_s : float
-        Between two samples.
-    gpu : MemorySource, optional
-        What is sampled of the GPU.
     command : sequence of str
         What is run.
     environment : sequence of str
         Variables that replace those of the image.
-    is_cold : bool
-        Whether the computer's caches are emptied before it is started.
     clock : callable
         Seconds that only go forward.
 
@@ -210,56 +109,86 @@ def run_container(
     EngineError
         If the container cannot even be made, or not be removed.
     """
+    limits = conditions.limits
     watch = DiskWatch(engine.folder(), limits.disk_bytes)
     if watch.is_full:
         problem = f"There is too little room left in {engine.folder()}"
         raise EngineError(problem, "Make room there, and go on.")
-    make = create_command(
-        engine.program, image, str(inputs), outputs, limits, key, environment
-    )
+    make = create_command(image, str(inputs), outputs, limits, key, environment)
     try:
-        identity = engine.call(*make[1:], *command)
+        container = engine.call(*make, *command)
     except EngineError:
-        engine.remove_created(key)  # the engine may still be at it
+        engine.remove_created(label_of(key))  # the engine may still be at it
         raise
     try:
-        if is_cold:
+        if conditions.caches is Caches.COLD:
             empty_caches()  # making it may have read the image
-        run = _run(engine, identity, watch, limits, interval_s, gpu, clock)
+        run = _run(engine, container, watch, conditions, clock)
     finally:
-        engine.remove_container(identity)
+        engine.remove_container(container)
     if run.has_filled_disk and not watch.is_given_back():
         return replace(run, has_filled_disk=False, has_lost_disk=True)
     return run
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watched:
+    """What was seen of a container between its start and its end."""
+
+    end: _End
+    runtime_s: float
+    trace: Trace
+    other_cpu_s: float | None
+
+
 def _run(
     engine: Engine,
-    identity: str,
+    container: str,
     watch: DiskWatch,
-    limits: Limits,
-    interval_s: float,
-    gpu: MemorySource | None,
+    conditions: Conditions,
     clock: Clock,
 ) -> ContainerRun:
-    """Start a container, sample until it has ended, and ask what came of it."""
-    probe = Probe(gpu=gpu, group=ControlGroup(identity))
-    sampler = Sampler(probe, interval_s, clock)
+    """Start a container, wait for its end, and ask what came of it."""
+    seen = _watch_container(engine, container, watch, conditions, clock)
+    state = engine.state(container)
+    problem = ""
+    if state.get("Error") or state.get("Status") in ("created", "running"):
+        problem = str(state.get("Error") or "it did not start")
+    return ContainerRun(
+        runtime_s=seen.runtime_s,
+        engine_runtime_s=_engine_runtime_s(state),
+        exit_code=int(state.get("ExitCode", -1)),
+        is_late=seen.end is _End.LATE,
+        has_filled_disk=seen.end is _End.DISK_FULL,
+        has_lost_disk=False,
+        is_out_of_memory=bool(state.get("OOMKilled")),
+        engine_problem=problem,
+        trace=seen.trace,
+        log=_log(engine, container, problem),
+        other_cpu_s=seen.other_cpu_s,
+    )
+
+
+def _watch_container(
+    engine: Engine,
+    container: str,
+    watch: DiskWatch,
+    conditions: Conditions,
+    clock: Clock,
+) -> _Watched:
+    """Start a container, and sample until it has ended, or is ended."""
+    probe = Probe(gpu=conditions.gpu, group=ControlGroup(container))
+    sampler = Sampler(probe, conditions.interval_s, clock)
     try:
         sampler.look_before()
         busy_before = busy_s()
         start = sampler.start()
-        process = subprocess.Popen(
-            [engine.program, "start", "--attach", identity],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        end = _wait(process, limits.timeout_s, watch)
+        process = engine.begin("start", "--attach", container)
+        end = _wait(process, conditions.limits.timeout_s, watch)
         runtime_s = clock() - start
         busy_after = busy_s()
         if end is not _End.ENDED:
-            engine.call("kill", identity, check=False)
+            engine.call("kill", container, check=False)
         try:
             process.wait(ANSWER_S)
         except subprocess.TimeoutExpired as error:
@@ -269,39 +198,22 @@ def _run(
         trace = sampler.stop(runtime_s)
     finally:
         sampler.stop(0.0)
-    state = json.loads(engine.call("inspect", "--format", "{{json .State}}", identity))
-    problem = ""
-    if state.get("Error") or state.get("Status") in ("created", "running"):
-        problem = str(state.get("Error") or "it did not start")
-    return ContainerRun(
+    return _Watched(
+        end=end,
         runtime_s=runtime_s,
-        engine_runtime_s=_engine_runtime_s(state),
-        exit_code=int(state.get("ExitCode", -1)),
-        is_late=end is _End.LATE,
-        has_filled_disk=end is _End.DISK_FULL,
-        has_lost_disk=False,
-        is_out_of_memory=bool(state.get("OOMKilled")),
-        engine_problem=problem,
         trace=trace,
-        log=_log(engine, identity, problem),
         other_cpu_s=_other_cpu_s(busy_before, busy_after, trace),
     )
 
 
-def _log(engine: Engine, identity: str, problem: str) -> bytes:
-    """The end of what a container has written."""
+def _log(engine: Engine, container: str, problem: str) -> bytes:
+    """The end of what a container has written, and why it could not be run."""
     try:
-        run = subprocess.run(
-            [engine.program, "logs", "--tail", "20000", identity],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            timeout=ANSWER_S,
-        )
-    except subprocess.TimeoutExpired:
+        log = engine.log(container)
+    except EngineError:
         return b"its log cannot be read\n"
     note = f"{problem}\n".encode() if problem else b""
-    return run.stdout[-LOG_BYTES:] + note
+    return log[-LOG_BYTES:] + note
 
 
 def _other_cpu_s(
@@ -343,7 +255,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) 
         os.close(descriptor)
 
 
-def _engine_runtime_s(state: dict[str, Any]) -> float | None:
+def _engine_runtime_s(state: Mapping[str, Any]) -> float | None:
     """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z."""
     try:
         start, end = (

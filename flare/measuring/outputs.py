@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from flare.challenge.cases import case_name
+from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import safe
 from flare.measuring.archive.image_tar import BrokenError, Entry
 from flare.measuring.empty_image import OUTPUTS
-from flare.measuring.engine import ANSWER_S, Engine
 
 MOST_ENTRIES = 10_000
 """Files and folders of an output."""
@@ -58,11 +58,12 @@ class Output:
     """Why not all was taken out: then nothing of it can be right."""
 
 
-_UNREADABLE = "the engine cannot read it"
-
-
 class _RefusedError(Exception):
     """An output is not taken out; the text says why."""
+
+
+class _UnreadableError(Exception):
+    """The engine hands over what cannot be read."""
 
 
 def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Output:
@@ -84,37 +85,22 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
     EngineError
         If the engine does not answer any more.
     """
-    process = subprocess.Popen(
-        [engine.program, "cp", f"{holder}:{OUTPUTS}/.", "-"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    process = engine.begin("cp", f"{holder}:{OUTPUTS}/.", "-", stdout=subprocess.PIPE)
     alarm = threading.Timer(ANSWER_S, process.kill)
     alarm.start()
     files: list[str] = []
     others: list[tuple[str, str]] = []
-    problem = ""
+    problem, is_readable = "", True
     try:
-        content = cast("IO[bytes]", process.stdout)
-        for name, kind in _copy(content, folder, most_bytes):
+        for name, kind in _copy_all(process, folder, most_bytes):
             if kind:
                 others.append((name, kind))
             else:
                 files.append(name)
-        if process.wait():
-            problem = _UNREADABLE
     except _RefusedError as refused:
         problem = str(refused)
-    except (
-        BrokenError,
-        tarfile.TarError,
-        OSError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):
-        problem = _UNREADABLE
+    except _UnreadableError:
+        problem, is_readable = "the engine cannot read it", False
     finally:
         alarm.cancel()
         process.kill()
@@ -122,11 +108,31 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
         with suppress(OSError):
             if process.stdout:
                 process.stdout.close()
-    if problem is _UNREADABLE:
+    if not is_readable:
         engine.call("version")  # if it does not answer, no team is at fault
     return Output(
         folder=folder, files=tuple(sorted(files)), others=tuple(others), problem=problem
     )
+
+
+def _copy_all(
+    process: subprocess.Popen[bytes], folder: Path, most_bytes: int
+) -> Iterator[tuple[str, str]]:
+    """What `_copy` finds in all that a process hands over."""
+    try:
+        yield from _copy(cast("IO[bytes]", process.stdout), folder, most_bytes)
+        status = process.wait()
+    except (
+        BrokenError,
+        tarfile.TarError,
+        OSError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise _UnreadableError from error
+    if status:
+        raise _UnreadableError
 
 
 def _copy(

@@ -13,7 +13,7 @@ class Weakness:
     """Something that a container could use against its computer."""
 
     part: str
-    """As in what `flare.measuring.engine.Engine.describe` returns."""
+    """As in what `flare.common.engine.Engine.describe` returns."""
     name: str
     numbers: str
     """CVE numbers."""
@@ -68,7 +68,7 @@ def find_weaknesses(engine: Mapping[str, Any]) -> tuple[str, ...]:
     Parameters
     ----------
     engine : mapping
-        What `flare.measuring.engine.Engine.describe` has returned.
+        What `flare.common.engine.Engine.describe` has returned.
     """
     return (*_old_versions(engine), *_missing_walls(engine))
 

@@ -3,19 +3,19 @@
 import pytest
 
 from flare.cli.main import main
-from flare.measuring.container import Limits, create_command
+from flare.measuring.container_command import Limits, create_command
 
 
 def command(environment=(), **limits):
     words = create_command(
-        "docker", "IMAGE", "/in", "volume", Limits(**limits), "key", environment
+        "IMAGE", "/in", "volume", Limits(**limits), "key", environment
     )
     return " ".join(words)
 
 
 def test_the_whole_command():
     assert command(timeout_s=5) == (
-        "docker create --label flare.measure=key --env NVIDIA_VISIBLE_DEVICES=void"
+        "create --label flare.measure=key --env NVIDIA_VISIBLE_DEVICES=void"
         " --network none --memory 28g --memory-swap 28g --shm-size 28g"
         " --pids-limit 4096 --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE"
         " --cap-add FOWNER --cap-add SETGID --cap-add SETUID"

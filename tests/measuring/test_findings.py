@@ -22,6 +22,7 @@ import pytest
 from backports import zstd
 
 from tests.builders import ROOT, wait_until, write_cases
+from tests.builders.archives import configuration, save, tar
 from tests.builders.teams import (
     BASE,
     LIMITS,
@@ -33,7 +34,6 @@ from tests.builders.teams import (
     root_files,
     rows_of,
 )
-from tests.measuring.archive.test_reading import configuration, save, tar
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 
+from flare.common.engine import Engine
 from flare.common.errors import EngineError
-from flare.measuring.engine import Engine
 from flare.measuring.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
 
 MOST_BYTES = 1000

@@ -1,5 +1,6 @@
 """What nobody has thought of ends the measurement of one team, and of no other."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,46 +13,42 @@ from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cases import find_cases
-from flare.measuring.container import Limits
+from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
-from flare.measuring.measure import measure, write_refused
-from flare.measuring.team import Options
+from flare.measuring.measure import measure
+from flare.measuring.plan import Options
+from flare.measuring.refused import write_refused
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
 
 
 @dataclass
-class FakeSession:
-    """A team whose measurement goes wrong at some point, or does not."""
+class FakeTeams:
+    """Teams whose measurement goes wrong at some point, or does not."""
 
-    team: str
     fails: dict
-    calls: list
-    is_open: bool = False
-    todo: list = field(default_factory=list)
+    calls: list = field(default_factory=list)
 
-    def __post_init__(self):
-        self._do("made")
+    def _do(self, team, what):
+        self.calls.append((team, what))
+        if (team, what) in self.fails:
+            raise self.fails[team, what]
 
-    def _do(self, what):
-        self.calls.append((self.team, what))
-        if (self.team, what) in self.fails:
-            raise self.fails[self.team, what]
+    @contextmanager
+    def plan(self, setup, archive):
+        self._do(archive.team, "made")
+        yield SimpleNamespace(team=archive.team, todo=setup.cases)
+        self._do(archive.team, "close")
 
-    def plan(self, cases):
-        self.todo = list(cases)
+    @contextmanager
+    def open(self, plan):
+        self._do(plan.team, "open")
+        yield SimpleNamespace(run=lambda case: self._run(plan.team, case))
 
-    def open(self):
-        self._do("open")
-        self.is_open = True
-
-    def run(self, case):
-        self._do(case.name)
+    def _run(self, team, case):
+        self._do(team, case.name)
         return SimpleNamespace(status=SimpleNamespace(value="ok"))
-
-    def close(self):
-        self._do("close")
 
 
 @pytest.fixture
@@ -60,12 +57,9 @@ def run(monkeypatch, tmp_path):
     cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
     def start(fails, interleaved=False, on_team=None):
-        calls = []
-        monkeypatch.setattr(
-            measuring,
-            "Session",
-            lambda archive, *_: FakeSession(archive.team, fails, calls),
-        )
+        teams = FakeTeams(fails)
+        monkeypatch.setattr(measuring, "planned_team", teams.plan)
+        monkeypatch.setattr(measuring, "opened_team", teams.open)
         failed = measure(
             [SimpleNamespace(team="a"), SimpleNamespace(team="b")],
             cases,
@@ -73,9 +67,9 @@ def run(monkeypatch, tmp_path):
             read_challenge("flare21"),
             engine=SimpleNamespace(describe=dict),
             options=Options(limits=Limits(), is_interleaved=interleaved),
-            on_team=on_team and (lambda team: calls.append((team, "scored"))),
+            on_team=on_team and (lambda team: teams.calls.append((team, "scored"))),
         )
-        return {team: str(error) for team, error in failed}, calls
+        return {team: str(error) for team, error in failed}, teams.calls
 
     return start
 

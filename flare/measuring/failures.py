@@ -1,0 +1,44 @@
+"""Notes what ends the measurement of one team, so that the others go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flare.common.errors import FlareError, OutputError
+from flare.common.text import safe, why
+from flare.results.errors import MeasurementError
+
+_log = logging.getLogger(__name__)
+
+
+class Failures:
+    """Teams whose measurement has ended by an error.
+
+    One team does not end the measurement of the others: not even by something that
+    nobody has thought of, of which the log gets everything.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, FlareError] = {}
+
+    @contextmanager
+    def noted(self, team: str) -> Iterator[None]:
+        """Go on behind the block, whatever happens in it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  see above
+            self.found.setdefault(team, _as_error(team, error))
+
+
+def _as_error(team: str, error: Exception) -> FlareError:
+    """What has ended a team's measurement, as an error of ours."""
+    if isinstance(error, FlareError):
+        return error
+    if isinstance(error, OSError):
+        name = safe(str(error.filename or team))
+        return OutputError(f"{name}: it cannot be written ({why(error)})")
+    _log.error("Measuring %s has ended by an internal error", team, exc_info=error)
+    problem = f"an internal error ({type(error).__name__}); the log has it"
+    return MeasurementError(team, problem, "Please report it; the other teams went on.")

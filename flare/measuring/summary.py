@@ -1,0 +1,96 @@
+"""Tells in a few lines what was measured of a team."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from flare.common.text import aligned, safe
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    RunStatus,
+    read_records,
+)
+from flare.results.errors import MeasurementError
+from flare.results.roll_call import TOLD
+from flare.results.scores import Results
+
+
+def count_done(folder: Path) -> int:
+    """Cases of a team that need not be run again; 0 if that cannot be read."""
+    try:
+        records = read_records(folder / EFFICIENCY_CSV).values()
+    except MeasurementError:
+        return 0
+    return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+
+
+def team_table(folder: Path, team: str, results: Results | None = None) -> str:
+    """What was measured of a team, and why cases score 0, as text.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the team.
+    team : str
+        Its name.
+    results : Results, optional
+        Its scores, if it was scored.
+    """
+    records = read_records(folder / EFFICIENCY_CSV)
+    counts = {
+        status.value: sum(record.status is status for record in records.values())
+        for status in RunStatus
+    }
+    found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    texts = {case: r.message or r.doubts for case, r in sorted(records.items())}
+    shared = {text: cases for text, cases in _by_text(texts).items() if len(cases) > 1}
+    named = {case for cases in shared.values() for case in cases}
+    rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
+    rows += [
+        [
+            safe(record.case),
+            record.status.value,
+            "-" if record.runtime_s is None else f"{record.runtime_s:.2f}",
+            "-"
+            if record.max_gpu_memory_mb is None
+            else f"{record.max_gpu_memory_mb:.0f}",
+            "" if record.case in named else texts[record.case],
+        ]
+        for _, record in sorted(records.items())
+    ]
+    notes = [
+        f"{len(cases)} of {len(records)} cases: {text}"
+        for text, cases in shared.items()
+    ]
+    zeros = zeros_lines(results) if results else ()
+    lines = [f"{team}: {found}", *aligned(rows), *notes, *zeros]
+    return "\n".join([*lines, f"Wrote {safe(folder)}"])
+
+
+def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Cases by what is said of them, which names them CASE and no seconds."""
+    found: dict[str, list[str]] = {}
+    for case, text in texts.items():
+        if text:
+            plain = re.sub(r"\bafter \d+\.\d s", "after some time", text)
+            found.setdefault(plain.replace(case, "CASE"), []).append(case)
+    return found
+
+
+def zeros_lines(results: Results) -> tuple[str, ...]:
+    """Why cases score 0, a line for each reason; what the evaluation warns of first."""
+    lines = [line for line in results.warnings if TOLD.search(line)]
+    reasons = {
+        case.case: case.failure or "no organ of the reference was found"
+        for case in results.cases
+        if case.dsc == 0 and case.nsd == 0
+    }
+    if not any(" score 0" in line for line in lines):
+        count = len(results.cases)
+        lines += [
+            f"{len(cases)} of {count} cases score 0: {text}"
+            for text, cases in _by_text(reasons).items()
+        ]
+    return tuple(lines)

@@ -1,0 +1,163 @@
+"""How an image is loaded, with a program that stands in for the engine."""
+
+import hashlib
+import io
+import json
+import tarfile
+import textwrap
+
+import pytest
+
+from flare.common.errors import EngineError
+from flare.measuring import loading as loading_module
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.archive.repack import write_image
+from flare.measuring.errors import ArchiveError
+from flare.measuring.loading import load_image
+from tests.builders import ROOT
+
+ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """A real archive, whose team is called as its tag says."""
+    with tarfile.open(ARCHIVE) as content:
+        (entry,) = json.load(content.extractfile("manifest.json"))
+    (tag,) = entry["RepoTags"]
+    file = tmp_path / f"{tag.partition(':')[0]}.tar.gz"
+    file.write_bytes(ARCHIVE.read_bytes())
+    found = read_archive(file)
+    assert found.problems == ()
+    return found
+
+
+def loading(**answers):
+    """An engine that loads images; `answers` are lines for when it does."""
+    return textwrap.dedent(
+        f"""
+        if words[:2] == ["info", "--format"]:
+            print(json.dumps({{"DockerRootDir": "/nowhere", "ServerVersion": "1"}}))
+        if words[:2] == ["image", "load"]:
+            {answers.get("load", "state['loaded'] = len(sys.stdin.buffer.read())")}
+        if words[:2] == ["image", "inspect"]:
+            found = state.get("loaded") and words[-1] in {answers.get("image")!r}
+            if not found:
+                sys.exit(1)
+            if words[3] == "{{{{.Id}}}}":
+                print({answers.get("image")!r})
+            else:
+                print(json.dumps({answers.get("tags", [])!r}))
+        """
+    )
+
+
+def test_an_image_is_loaded_under_a_tag_of_ours(make_engine, archive):
+    image = f"sha256:{archive.image}"
+    engine = make_engine(loading(image=image))
+
+    assert load_image(engine, archive, "ours:latest") == archive.image
+
+    state = make_engine.state()
+    assert state["loaded"] > archive.unpacked_bytes
+    assert state["calls"][-1] == ["tag", archive.image, "ours:latest"]
+
+
+def test_an_image_that_a_newer_engine_calls_by_its_manifest(make_engine, archive):
+    engine = make_engine(loading(image=f"sha256:{archive.manifest}"))
+
+    assert load_image(engine, archive, "ours:latest") == archive.manifest
+
+
+def test_another_image_than_was_checked(make_engine, archive):
+    engine = make_engine(loading(image="sha256:" + "1" * 64))
+
+    with pytest.raises(ArchiveError) as caught:
+        load_image(engine, archive, "ours:latest")
+
+    name = archive.path.name
+    assert caught.value.finding == (
+        f"{name}: the engine cannot load it ({name}: loading it gave no image"
+        f" {archive.image[:12]})"
+    )
+    assert ["tag"] not in [call[:1] for call in make_engine.state()["calls"]]
+
+
+def test_a_tag_that_loading_has_moved(make_engine, archive):
+    """Whatever the engine makes of what it gets: no tag but ours is on the image."""
+    image = f"sha256:{archive.image}"
+    engine = make_engine(loading(image=image, tags=["python:3.13-slim"]))
+
+    with pytest.raises(ArchiveError, match="loading it has given a tag to its image"):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_an_engine_that_cannot_load(make_engine, archive):
+    load = "sys.stdin.buffer.read(); sys.exit('no\\nroom')"
+    engine = make_engine(loading(load=load))
+
+    with pytest.raises(
+        ArchiveError, match=r"the engine cannot load it \(.*docker image: no\)"
+    ):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_an_image_that_no_engine_loads_is_its_team_s_fault(make_engine, archive):
+    """The engine has just made an image of ours, so it is none of its faults."""
+    load = "sys.stdin.buffer.read(); sys.exit('bad capability')"
+    engine = make_engine(loading(load=load))
+
+    with pytest.raises(ArchiveError) as caught:
+        load_image(engine, archive, "ours:latest")
+
+    assert str(caught.value).startswith(
+        f"{archive.path.name}: the engine cannot load it ("
+    )
+    assert "bad capability" in str(caught.value)
+
+
+def test_an_engine_that_ends_while_it_loads_is_no_team_s_fault(make_engine, archive):
+    """It says nothing of itself any more."""
+    load = "sys.stdin.buffer.read(); sys.exit('EOF')"
+    engine = make_engine(loading(load=load).replace("ServerVersion", "Nothing"))
+
+    with pytest.raises(EngineError, match="no engine answers"):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_loading_has_an_end(make_engine, archive, monkeypatch):
+    monkeypatch.setattr(loading_module, "LOAD_S", 0.5)
+    engine = make_engine(loading(load="time.sleep(600)"))
+
+    with pytest.raises(ArchiveError, match="loading it takes too long"):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_loading_is_ended_when_it_takes_too_much_of_the_disk(
+    make_engine, archive, monkeypatch
+):
+    monkeypatch.setattr(loading_module.DiskWatch, "is_alarming", lambda _: True)
+    engine = make_engine(loading(load="time.sleep(600)"))
+
+    with pytest.raises(ArchiveError, match="loading it takes too much of the disk"):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_an_archive_that_changes_while_it_is_loaded(make_engine, archive):
+    """The engine never gets the end of it."""
+    archive.path.write_bytes(archive.path.read_bytes()[:-3000])
+    engine = make_engine(loading())
+
+    with pytest.raises(ArchiveError, match="it has changed since it was checked"):
+        load_image(engine, archive, "ours:latest")
+
+
+def test_a_digest_of_the_archive_s_own_making(archive):
+    """What is loaded is found again by what it is made of."""
+    assert archive.image == hashlib.sha256(archive.configuration).hexdigest()
+    content = io.BytesIO()
+    write_image(archive, content)
+    with tarfile.open(fileobj=io.BytesIO(content.getvalue())) as written:
+        names = written.getnames()
+    assert f"blobs/sha256/{archive.image}" in names
+    assert f"blobs/sha256/{archive.manifest}" in names
