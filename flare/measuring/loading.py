@@ -147,9 +147,10 @@ def _write(
 
 def _close(process: subprocess.Popen[bytes]) -> bytes:
     """Close the pipes of a process that has ended; what it wrote to stderr."""
-    said = process.stderr.read() if process.stderr else b""
-    for pipe in (process.stdin, process.stderr):
-        if pipe:
-            with suppress(OSError):
-                pipe.close()
-    return said
+    if process.stdin:
+        with suppress(OSError):
+            process.stdin.close()  # first: what it has started may wait for more
+    if not process.stderr:
+        return b""
+    with process.stderr as stderr:
+        return stderr.read()

@@ -36,6 +36,7 @@ class ScriptedEngine:
             (self.state / name).mkdir(parents=True)
         shutil.copy(DOCKER, folder / "docker")
         self.tell(**INFO, DockerRootDir=str(self.state))
+        (self.state / "last-id").write_text("0\n")
         (self.state / "version.json").write_text(json.dumps(VERSION))
 
     @property

@@ -1,0 +1,79 @@
+"""What tests with a scripted engine have in common: teams' archives, and a bench."""
+
+import pytest
+
+from flare.challenge.rules import read_challenge
+from flare.common import engine as engine_module
+from flare.measuring import team as team_module
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.cases import find_cases
+from flare.measuring.container_command import Limits
+from flare.measuring.measure import measure
+from flare.measuring.plan import Options
+from tests.builders.archives import FILES, save
+from tests.builders.teams import rows_of
+
+LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
+
+
+class Bench:
+    """Two or three cases, and an engine by script, on which teams are measured."""
+
+    def __init__(self, folder, case_data, engine):
+        self.folder, self.engine = folder, engine
+        self.images, self.labels = case_data / "images", case_data / "labels"
+        self.results = folder / "results"
+        self.cases = find_cases(self.images)
+        self.told = []
+
+    def archive(self, team, script, **settings):
+        """The archive of a team whose predict.sh is a script."""
+        files = FILES | {"workspace/predict.sh": script.encode() + b"\n"}
+        (self.folder / "archives").mkdir(exist_ok=True)
+        name, tags = f"{team}.tar.gz", [f"{team}:latest"]
+        return save(self.folder / "archives", files, name=name, tags=tags, **settings)
+
+    def measure(
+        self, *files, cases=None, limits=LIMITS, gpu=None, meanwhile=None, **options
+    ):
+        """Measure archives; the errors of teams that could not be, by team.
+
+        `meanwhile` is called when they are read, before anything is measured.
+        """
+        archives = [read_archive(file) for file in files]
+        assert [a.problems for a in archives] == [()] * len(archives)
+        if meanwhile:
+            meanwhile()
+        failed = measure(
+            archives,
+            self.cases if cases is None else self.cases[:cases],
+            self.results,
+            read_challenge("flare21"),
+            engine=self.engine.engine,
+            options=Options(
+                limits=limits, interval_s=0.02, **{"has_warm_up": False, **options}
+            ),
+            gpu=gpu,
+            on_run=lambda *told: self.told.append(told),
+            on_team=lambda team: self.told.append(team),
+        )
+        return dict(failed)
+
+    def rows(self, team):
+        """The rows of a team's efficiency.csv, by case."""
+        return rows_of(self.results / team)
+
+    def hidden(self):
+        """What would be left of a measurement in the results."""
+        return sorted(
+            str(p.relative_to(self.results)) for p in self.results.rglob(".*")
+        )
+
+
+@pytest.fixture
+def bench(tmp_path, case_data, scripted_engine, monkeypatch):
+    """What teams are measured on, without any real engine."""
+    monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
+    # Without it, a child process begins ten times faster.
+    monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
+    return Bench(tmp_path, case_data, scripted_engine)

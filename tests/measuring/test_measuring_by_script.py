@@ -1,0 +1,297 @@
+"""Whole measurements with an engine that plays by a script: each status, and going on.
+
+What a real engine does with the same images is in `test_measure.py`.
+"""
+
+import csv
+import json
+import re
+
+import pytest
+
+from flare.challenge.rules import read_challenge
+from flare.common.errors import EngineError
+from flare.measuring.errors import ArchiveError
+from flare.measuring.scoring import evaluate_team
+from flare.measuring.summary import count_done, team_table
+from flare.results.errors import MeasurementError
+from tests.builders import case_names
+from tests.builders.teams import PREDICT, SCRIPTS
+
+HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
+NOBODY = "echo 'unable to find user nobody' > $SCRIPTED/error; exit 126"
+
+STATUSES = {
+    "good": (PREDICT, "ok", r""),
+    "crash": (SCRIPTS["crash"], "failed", r"the container ended with exit code 3 a.*"),
+    "hang": (SCRIPTS["hang"], "timed out", r"the container was ended after 0\.\d s"),
+    "hungry": (
+        HUNGRY,
+        "out of memory",
+        r".* exit code 137 .*: its memory did not .*",
+    ),
+    "silent": (SCRIPTS["silent"], "no output", r"it has written nothing to /workspa.*"),
+    "misnamed": (SCRIPTS["misnamed"], "wrong output", r".*\[F03\]"),
+    "text": (SCRIPTS["text"], "wrong output", r".*\[F06\]"),
+    "link": (SCRIPTS["link"], "wrong output", r".*it is a link.*\[F06\]"),
+    "nobody": (
+        NOBODY,
+        "failed",
+        r"the engine cannot run it: unable to find user.*",
+    ),
+}
+"""Each team's script, and what comes of it."""
+
+
+@pytest.mark.parametrize("team", STATUSES)
+def test_the_status_of_a_team(bench, team):
+    """Only the good one has values and a prediction; nothing is left behind."""
+    script, status, message = STATUSES[team]
+
+    failed = bench.measure(bench.archive(team, script), cases=1)
+
+    assert failed == {}
+    row = bench.rows(team)["validation_001"]
+    assert row["status"] == status
+    see = "" if status == "ok" else r"; see logs/validation_001\.log"
+    assert re.fullmatch(message + see, row["message"])
+    for name in ("runtime_s", "engine_runtime_s"):
+        assert bool(row[name]) == (status == "ok")
+    folder = bench.results / team
+    predictions = [p.name for p in (folder / "predictions").glob("*")]
+    assert predictions == (["validation_001.nii.gz"] if status == "ok" else [])
+    is_kept = team in ("misnamed", "text")
+    assert (folder / "rejected" / "validation_001" / "0.nii.gz").exists() == is_kept
+    assert (folder / "logs" / "validation_001.log").exists()
+    assert (folder / "traces" / "validation_001.csv").exists()
+    assert bench.engine.left() == []
+    assert bench.hidden() == []
+    assert bench.told == [(team, "validation_001", status, 1, 1), team]
+
+
+def test_the_log_of_a_container_is_kept(bench):
+    script = "echo one; echo two >&2; exit 3"
+
+    bench.measure(bench.archive("crash", script), cases=1)
+
+    log = bench.results / "crash" / "logs" / "validation_001.log"
+    assert log.read_text() == "one\ntwo\n"
+
+
+def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
+    bench.measure(bench.archive("nobody", NOBODY), cases=1)
+
+    runs = bench.engine.calls("create --label")
+    teams = [line.endswith("predict.sh") for line in runs if "/hold" not in line]
+    assert teams == [False, True, False, True, False]
+    log = bench.results / "nobody" / "logs" / "validation_001.log"
+    assert log.read_text() == "unable to find user nobody\n"
+
+
+def test_the_record_has_what_matters(bench):
+    bench.measure(bench.archive("good", PREDICT), cases=1, is_interleaved=True)
+
+    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    assert record["settings"]["timeout_s"] == 0.6
+    assert record["settings"]["caches"] == "warm"
+    (session,) = record["sessions"]
+    assert (session["team"], session["archive"]) == ("good", "good.tar.gz")
+    assert session["engine"]["version"] == "24.0.7"
+    assert session["weaknesses"] == []
+    assert session["engine_cost_s"]["runs"] == 1
+    assert session["gpu"] is None
+    assert (session["warm_up"], session["interleaved"]) == (False, True)
+    assert "/docker create --label flare.measure=KEY --env NV" in session["command"]
+    assert session["command"].endswith("IMAGE /bin/bash -c 'sh predict.sh'")
+
+
+def test_the_first_case_is_run_once_more_to_warm_up(bench):
+    """And nothing of that run is kept."""
+    script = f"echo >> runs\n{PREDICT}\nwc -l < runs"
+
+    bench.measure(bench.archive("good", script), cases=1, has_warm_up=True)
+
+    log = bench.results / "good" / "logs" / "validation_001.log"
+    assert log.read_text() == "2\n"
+    assert len(bench.told) == 2
+
+
+# --- Several teams ----------------------------------------------------------------
+
+
+def test_teams_are_measured_and_scored_one_after_the_other(bench):
+    """One that fails scores 0; both can be told in a few lines."""
+    files = [bench.archive("good", PREDICT), bench.archive("crash", SCRIPTS["crash"])]
+
+    bench.measure(*files)
+
+    assert [told for told in bench.told if isinstance(told, str)] == ["good", "crash"]
+    metrics = {}
+    for team in ("good", "crash"):
+        folder = bench.results / team
+        found = evaluate_team(folder, bench.labels, read_challenge("flare21"), 1)
+        metrics[team] = json.loads((folder / "metrics.json").read_text())
+        table = team_table(folder, team, found)
+        assert table.startswith(f"{team}: 3 {'ok' if team == 'good' else 'failed'}\n")
+    assert metrics["good"]["aggregates"]["dsc_mean"] == 1
+    assert metrics["good"]["efficiency"]["cases_ok"] == 3
+    assert metrics["crash"]["aggregates"]["dsc_mean"] == 0
+    assert metrics["crash"]["efficiency"] == {"cases": 3, "cases_ok": 0}
+    assert set(metrics["crash"]["failed"]) == set(case_names(3))
+    assert "3 of 3 cases: the container ended with exit code 3 after some time" in table
+
+
+def test_teams_take_turns(bench):
+    files = [bench.archive(team, PREDICT) for team in ("a", "b")]
+
+    bench.measure(*files, cases=2, is_interleaved=True)
+
+    runs = [(told[0], told[1][-1]) for told in bench.told if isinstance(told, tuple)]
+    assert runs == [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")]
+    assert bench.told[-1] == "b"
+    assert bench.engine.left() == []
+
+
+def test_a_team_whose_image_has_changed_does_not_end_the_others(bench):
+    """The first one is cut after it was read; the engine never gets the end of it."""
+    bad, good = bench.archive("bad", PREDICT), bench.archive("good", PREDICT)
+
+    failed = bench.measure(
+        *(bad, good), cases=1, meanwhile=lambda: bad.write_bytes(bad.read_bytes()[:-40])
+    )
+
+    assert list(failed) == ["bad"]
+    assert isinstance(failed["bad"], ArchiveError)
+    assert "it has changed since it was checked" in str(failed["bad"])
+    assert bench.rows("good")["validation_001"]["status"] == "ok"
+    assert bench.engine.left() == []
+
+
+def test_an_engine_that_runs_nothing_is_no_team_s_fault(bench):
+    bench.engine.fail("create", "no space left on device")
+
+    failed = bench.measure(bench.archive("good", PREDICT), cases=1)
+
+    assert isinstance(failed["good"], EngineError)
+    assert "docker create: no space left on device" in str(failed["good"])
+    assert not (bench.results / "good" / "efficiency.csv").exists()
+    assert bench.engine.left() == []
+
+
+# --- Going on ---------------------------------------------------------------------
+
+
+def test_what_is_done_is_not_run_again(bench):
+    file = bench.archive("good", PREDICT)
+    bench.measure(file, cases=1)
+    before = (bench.results / "good" / "efficiency.csv").read_bytes()
+    count = len(bench.engine.calls("create"))
+
+    bench.measure(file, cases=1)
+
+    assert bench.told[2:] == ["good"]
+    assert len(bench.engine.calls("create")) == count
+    assert (bench.results / "good" / "efficiency.csv").read_bytes() == before
+
+
+def test_an_engine_that_fails_in_between_is_no_team_s_fault(bench):
+    """The rest of its cases have an engine error, and are run when it works again."""
+    script = f"touch ../../../fail/volume-create\n{PREDICT}"
+    file = bench.archive("good", script)
+
+    bench.measure(file, cases=2)
+
+    statuses = [row["status"] for row in bench.rows("good").values()]
+    assert statuses == ["ok", "engine error"]
+    assert count_done(bench.results / "good") == 1
+    bench.engine.work("volume-create")
+    bench.told.clear()
+    bench.measure(file, cases=2)
+    assert bench.told == [("good", "validation_002", "ok", 1, 1), "good"]
+
+
+def test_an_engine_that_fails_at_a_repeat_ends_no_team(bench):
+    """The label map of the repeat before is gone, and is not missed."""
+    script = f"touch ../../../fail/volume-create\n{PREDICT}"
+
+    failed = bench.measure(bench.archive("good", script), cases=1, repeats=2)
+
+    assert failed == {}
+    row = bench.rows("good")["validation_001"]
+    assert row["status"] == "engine error"
+    assert row["message"].endswith("; see logs/validation_001.log")
+
+
+def test_repeats_have_a_spread(bench):
+    bench.measure(bench.archive("good", PREDICT), cases=1, repeats=3)
+
+    row = bench.rows("good")["validation_001"]
+    assert row["repeats"] == "3"
+    assert float(row["runtime_s_spread"]) > 0
+
+
+def test_a_case_is_run_again_with_a_reason(bench):
+    file = bench.archive("good", PREDICT)
+    bench.measure(file, cases=2)
+    again = {"rerun": ("validation_002",), "reason": "the fan stood still"}
+
+    bench.measure(file, cases=2, **again)
+
+    rows = bench.rows("good")
+    note = r"the fan stood still \(before: ok, \d\.\d\d s\)"
+    assert re.fullmatch(note, rows["validation_002"]["rerun"])
+    assert rows["validation_001"]["rerun"] == ""
+    bench.engine.fail("volume-create", "gone")  # what there is stays
+    bench.measure(file, cases=2, **again)
+    assert bench.rows("good") == rows
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"repeats": 2}, "the team was measured with repeats 1, now it is 2"),
+        ({"cases": 2}, "the team was measured with images_sha256"),
+    ],
+    ids=["repeats", "images"],
+)
+def test_other_settings_are_refused(bench, options, problem):
+    file = bench.archive("good", PREDICT)
+    bench.measure(file, cases=1)
+
+    failed = bench.measure(file, **{"cases": 1, **options})
+
+    assert isinstance(failed["good"], MeasurementError)
+    assert problem in str(failed["good"])
+
+
+def test_another_archive_needs_a_reason(bench):
+    """What was measured of the first one is put aside, and ranked no more."""
+    bench.measure(bench.archive("good", PREDICT), cases=1)
+    before = (bench.results / "good" / "efficiency.csv").read_bytes()
+    other = bench.archive("good", f"{PREDICT}\n# better")
+
+    failed = bench.measure(other, cases=1)
+    assert "team good has sent another archive on 20" in str(failed["good"])
+
+    assert bench.measure(other, cases=1, new_archive="the jury has agreed") == {}
+    (replaced,) = (bench.results / ".replaced").iterdir()
+    assert (replaced / "efficiency.csv").read_bytes() == before
+    with (bench.results / "ledger.csv").open() as content:
+        assert [row["reason"] for row in csv.DictReader(content)] == [
+            *("", "the jury has agreed"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"rerun": ("x",)}, "x: there is no such case to run again"),
+        ({"paper": "p"}, "they are about one team, but several archives were given"),
+    ],
+    ids=["rerun", "paper"],
+)
+def test_what_is_asked_for_in_vain(bench, options, problem):
+    files = [bench.archive(team, PREDICT) for team in ("a", "b")]
+
+    with pytest.raises(MeasurementError, match=problem):
+        bench.measure(*files, **options)
