@@ -1,0 +1,167 @@
+"""What a measurement leaves behind: nothing, even where it is killed."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from flare.common.errors import EngineError, OutputError
+from flare.measuring import cleanup
+from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
+from flare.measuring.lock import FolderLock
+from flare.results.errors import MeasurementError
+from tests.builders import ROOT, wait_until
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from flare.common.engine import Engine
+from flare.measuring.cleanup import guarded, label_of
+from flare.measuring.empty_image import make_empty_image
+from flare.measuring.lock import FolderLock
+from flare.measuring.volumes import output_volume
+
+engine, folder = Engine(sys.argv[1]), Path(sys.argv[2])
+with FolderLock(folder) as lock, guarded(engine, folder, images=(), lock=lock) as place:
+    empty = make_empty_image(engine, place.empty_tag)
+    with output_volume(engine, empty=empty, key=place.key, size="1m", files=9):
+        print("ready", flush=True)
+        time.sleep(600)
+"""
+"""A measurement that is killed when all is made."""
+
+
+@pytest.fixture
+def start(scripted_engine, tmp_path, monkeypatch):
+    """Start a measurement that waits to be killed, with a guard that sleeps little."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    sleep = scripted_engine.folder / "sleep"
+    sleep.write_text(f"#!/bin/sh\nexec {shutil.which('sleep')} 0.05\n")
+    sleep.chmod(0o755)
+
+    def run():
+        program = scripted_engine.engine.program
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, program, tmp_path / "team"],
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdout.readline() == b"ready\n"
+        return process
+
+    return run
+
+
+def end(process, number):
+    process.send_signal(number)
+    process.communicate()
+
+
+def test_after_a_kill_the_guard_removes_everything(start, scripted_engine, tmp_path):
+    """Container, volume, image and folder; until then the folder is locked."""
+    process = start()
+    assert len(scripted_engine.left()) == 4
+
+    end(process, signal.SIGKILL)
+
+    with FolderLock(tmp_path / "team"):
+        assert scripted_engine.left() == []
+        assert [p.name for p in (tmp_path / "team").iterdir()] == [".measuring.json"]
+
+
+def test_what_a_guard_has_left_is_removed_by_the_next_measurement(
+    start, scripted_engine, tmp_path
+):
+    """Where the engine failed while the guard was at work."""
+    process = start()
+    for command in ("rm", "volume-rm", "image-rm"):
+        scripted_engine.fail(command)
+    end(process, signal.SIGKILL)
+    wait_until(lambda: len(scripted_engine.calls("rm --force")) > 1)
+    assert len(scripted_engine.left()) == 4
+    for command in ("rm", "volume-rm", "image-rm"):
+        scripted_engine.work(command)
+
+    clean_up(scripted_engine.engine, tmp_path / "team")
+
+    assert scripted_engine.left() == []
+    assert not (tmp_path / "team" / ".measuring.json").exists()
+
+
+def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path):
+    scripted_engine.engine.call("volume", "create", "--driver", "local", "--label",
+                                label_of("k"))  # fmt: skip
+    made = {"key": "k", "tags": [], "images": [], "work": ".work-k"}
+    (tmp_path / ".measuring.json").write_text(json.dumps(made))
+    scripted_engine.fail("volume-rm")
+
+    with pytest.raises(EngineError, match="1 containers or volumes cannot be removed"):
+        clean_up(scripted_engine.engine, tmp_path)
+
+
+def test_a_folder_that_cannot_be_removed_is_told(
+    scripted_engine, tmp_path, monkeypatch
+):
+    made = {"key": "k", "tags": [], "images": [], "work": ".work-k"}
+    (tmp_path / ".measuring.json").write_text(json.dumps(made))
+    (tmp_path / ".work-k").mkdir()
+    monkeypatch.setattr(cleanup, "remove_tree", lambda _: None)
+
+    with pytest.raises(MeasurementError, match=r"Remove it as root: sudo rm -r .*work"):
+        clean_up(scripted_engine.engine, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": 1, "tags": 2}', "\0"])
+def test_a_state_of_another_program_is_left_alone(scripted_engine, tmp_path, text):
+    (tmp_path / ".measuring.json").write_text(text)
+
+    clean_up(scripted_engine.engine, tmp_path)
+
+    assert not (scripted_engine.state / "calls").exists()
+
+
+def test_an_image_of_ours_that_lacks_a_tag_is_removed(scripted_engine, tmp_path):
+    """Loading was ended before it got one; an image with a tag stays."""
+    for image, tag in (("a" * 64, ""), ("b" * 64, "theirs:latest")):
+        (scripted_engine.state / "images" / image).mkdir()
+        if tag:
+            (scripted_engine.state / "tags" / tag).write_text(f"{image}\n")
+    made = {"key": "k", "tags": [], "images": ["a" * 64, "b" * 64], "work": ".work-k"}
+    (tmp_path / ".measuring.json").write_text(json.dumps(made))
+
+    clean_up(scripted_engine.engine, tmp_path)
+
+    assert scripted_engine.left() == ["tags/theirs:latest", f"images/{'b' * 64}"]
+
+
+def test_keys_of_a_folder_begin_alike(tmp_path):
+    first, second, other = new_key(tmp_path), new_key(tmp_path), new_key(tmp_path / "x")
+
+    assert first != second
+    assert first[:8] == second[:8] != other[:8]
+
+
+def test_a_folder_of_work_that_cannot_be_made(scripted_engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(cleanup, "new_key", lambda _: "k")
+    folder = tmp_path / "team"
+
+    with FolderLock(folder) as lock:
+        (folder / ".work-k").write_text("not ours")
+        with (
+            pytest.raises(OutputError, match=r"\.work-k: it cannot be made \("),
+            guarded(scripted_engine.engine, folder, images=(), lock=lock),
+        ):
+            pass
+
+    assert not (folder / ".measuring.json").exists()
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+
+    remove_tree(tmp_path / "link")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
