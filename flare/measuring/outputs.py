@@ -20,7 +20,8 @@ from typing import IO, cast
 from flare.challenge.cases import case_name
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import safe
-from flare.measuring.archive.image_tar import BrokenError, Entry
+from flare.measuring.archive.budget import BrokenError
+from flare.measuring.archive.strict_tar import StrictHeader
 from flare.measuring.empty_image import OUTPUTS
 
 MOST_ENTRIES = 10_000
@@ -145,7 +146,7 @@ def _copy(
     count = files = 0
     left_bytes = MOST_MAPS * most_bytes
     with tarfile.open(
-        fileobj=content, mode="r|", tarinfo=Entry, errors="surrogateescape"
+        fileobj=content, mode="r|", tarinfo=StrictHeader, errors="surrogateescape"
     ) as archive:
         for member in archive:
             archive.members = []  # type: ignore[attr-defined]  # they are not needed

@@ -1,4 +1,4 @@
-"""Reads and writes the JSON files that say which image an archive holds.
+"""Reads the JSON files that say which image an archive holds.
 
 ``docker save`` writes ``manifest.json``, which names the configuration and the layers.
 The Open Container Initiative has ``index.json`` instead, which leads to a manifest by
@@ -9,16 +9,17 @@ SHA-256 of every unpacked layer, which the configuration has as its ``diff_ids``
 from __future__ import annotations
 
 import hashlib
-import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from flare.common.text import listing, safe
-from flare.measuring.archive.image_tar import Blob, BrokenError, Contents
+from flare.measuring.archive.budget import BrokenError
+from flare.measuring.archive.image_tar import Blob, Contents
 from flare.measuring.archive.layers import Layer
+from flare.measuring.archive.strict_json import SENSELESS, fields_of, strict_json
 
 PLATFORM = ("linux", "amd64")
 
@@ -30,14 +31,10 @@ BLOBS = "blobs/sha256/"
 TAG_NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 """Annotations that engines take for the name of an image."""
 
-_OCI = "application/vnd.oci.image"
-
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 MOST_LAYERS = 125
 """Of an image, in Docker."""
-
-_SENSELESS = "its manifest, or its configuration, makes no sense"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +72,9 @@ def find_image(contents: Contents, team: str) -> Image:
     index: dict[str, Any] = {}
     entry: dict[str, Any] = {}
     if INDEX in contents.blobs:
-        index = _fields(_json(contents, INDEX), "manifests")
+        index = fields_of(strict_json(contents.files.get(INDEX, b"")), "manifests")
     if MANIFEST in contents.blobs or not index:
-        entry = _docker_entry(_json(contents, MANIFEST))
+        entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
     _check_tags(entry, index, team)
     found = []
     if index:
@@ -93,10 +90,14 @@ def find_image(contents: Contents, team: str) -> Image:
     if any(_small_file(contents, other) != content for other, _ in found):
         text = f"{MANIFEST} and {INDEX} in it lead to different images"
         raise BrokenError(text)
-    configuration = _fields(
-        _json(contents, name), "config", "os", "architecture", "rootfs"
+    configuration = fields_of(
+        strict_json(contents.files.get(name, b"")),
+        "config",
+        "os",
+        "architecture",
+        "rootfs",
     )
-    _fields(
+    fields_of(
         configuration.get("config") or {},
         *("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Volumes"),
     )
@@ -123,7 +124,7 @@ def _docker_entry(manifest: Any) -> dict[str, Any]:
     if len(manifest) != 1:
         text = f"it holds {len(manifest)} images, expected one"
         raise BrokenError(text)
-    return _fields(manifest[0], "Config", "RepoTags", "Layers")
+    return fields_of(manifest[0], "Config", "RepoTags", "Layers")
 
 
 def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -> None:
@@ -162,7 +163,7 @@ def _follow_index(
     # If there is none for this platform, it is told which there is.
     for descriptor in right or images:
         manifest = _document(contents, _blob_name(descriptor))
-        config = _blob_name(_fields(manifest.get("config"), "digest"))
+        config = _blob_name(fields_of(manifest.get("config"), "digest"))
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
         found.setdefault(config, layers)
     if len(found) != 1:
@@ -193,16 +194,18 @@ def _find_manifests(
 def _document(contents: Contents, name: str) -> dict[str, Any]:
     """An index or a manifest, which cannot be both."""
     _small_file(contents, name)
-    document = _fields(_json(contents, name), "manifests", "config", "layers")
+    document = fields_of(
+        strict_json(contents.files.get(name, b"")), "manifests", "config", "layers"
+    )
     if "manifests" in document and ("config" in document or "layers" in document):
-        raise BrokenError(_SENSELESS)
+        raise BrokenError(SENSELESS)
     return document
 
 
 def _descriptors(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
     """What a document leads to."""
     for found in document.get(key) or []:
-        yield _fields(found, "digest", "platform", "annotations")
+        yield fields_of(found, "digest", "platform", "annotations")
 
 
 def _blob_name(descriptor: Mapping[str, Any]) -> str:
@@ -220,7 +223,7 @@ def _platform(descriptor: Mapping[str, Any]) -> tuple[Any, Any] | None:
     platform = descriptor.get("platform")
     if not platform:
         return None
-    platform = _fields(platform, "os", "architecture")
+    platform = fields_of(platform, "os", "architecture")
     return platform.get("os"), platform.get("architecture")
 
 
@@ -258,7 +261,7 @@ def _find_layers(
     contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
 ) -> list[tuple[str, Blob]]:
     """The layers, each with the name under which it is stored."""
-    rootfs = _fields(configuration.get("rootfs"), "diff_ids")
+    rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
     if len(names) > MOST_LAYERS:
         text = f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
         raise BrokenError(text)
@@ -286,112 +289,3 @@ def _find_layers(
             raise BrokenError(text)
         found.append((name, blob))
     return found
-
-
-def _json(contents: Contents, name: str) -> Any:
-    """What a small file of the archive holds; None if that is no JSON."""
-    try:
-        return json.loads(
-            contents.files.get(name, b""),
-            object_pairs_hook=_table,
-            parse_constant=_constant,
-        )
-    except (ValueError, RecursionError):
-        return None
-
-
-def _constant(name: str) -> NoReturn:
-    """Refuse NaN and its like, which Python reads and engines do not."""
-    text = f"its manifest, or its configuration, has {name} for a number"
-    raise BrokenError(text)
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys nobody can read in two ways."""
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        text = f"its manifest, or its configuration, has {safe(twice)} twice"
-        raise BrokenError(text)
-    return table
-
-
-def _fields(value: Any, *names: str) -> dict[str, Any]:
-    """A JSON object with such fields: an engine would ignore capitals, and take any."""
-    if not isinstance(value, dict):
-        raise BrokenError(_SENSELESS)
-    folded = {name.casefold(): name for name in names}
-    for key in value:
-        name = folded.get(key.casefold(), key)
-        if key != name:
-            text = f"its manifest, or its configuration, has {safe(key)}"
-            text += " twice" if name in value else f" in the place of {name}"
-            raise BrokenError(text)
-    return value
-
-
-# --- Writing ----------------------------------------------------------------------
-
-
-def without_volumes(image: Image) -> bytes:
-    """The configuration of an image, in which no folder is a volume.
-
-    An engine would copy what such a folder holds before the container is started, and
-    nobody would see how long that takes, or what it takes of the disk.
-    """
-    settings = image.configuration.get("config") or {}
-    if not settings.get("Volumes"):
-        return image.content
-    left = {key: value for key, value in settings.items() if key != "Volumes"}
-    return json.dumps({**image.configuration, "config": left}).encode()
-
-
-def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
-    """A manifest of an image whose layers are not compressed."""
-    return _text(
-        {
-            "schemaVersion": 2,
-            "mediaType": f"{_OCI}.manifest.v1+json",
-            "config": _descriptor(f"{_OCI}.config.v1+json", configuration),
-            "layers": [
-                {
-                    "mediaType": f"{_OCI}.layer.v1.tar",
-                    "digest": f"sha256:{layer.diff_id}",
-                    "size": layer.size,
-                }
-                for layer in layers
-            ],
-        }
-    )
-
-
-def index_of(manifest: bytes) -> bytes:
-    """An index.json that leads to one manifest, and gives it no name."""
-    entry = _descriptor(f"{_OCI}.manifest.v1+json", manifest)
-    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
-    return _text(
-        {
-            "schemaVersion": 2,
-            "mediaType": f"{_OCI}.index.v1+json",
-            "manifests": [entry],
-        }
-    )
-
-
-def docker_manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
-    """A manifest.json that gives its image no name."""
-    config = hashlib.sha256(configuration).hexdigest()
-    names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
-    return _text([{"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}])
-
-
-def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
-    """What leads to a file by its digest."""
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return {"mediaType": kind, "digest": digest, "size": len(content)}
-
-
-def _text(value: Any) -> bytes:
-    """JSON that is the same wherever it is written."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

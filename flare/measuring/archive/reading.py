@@ -10,20 +10,16 @@ from typing import Any
 
 from flare.common.errors import InputError
 from flare.common.text import safe, why
+from flare.measuring.archive.budget import BrokenError
 from flare.measuring.archive.checks import (
     Findings,
     configuration_problems,
     content_problems,
     environment_overrides,
 )
-from flare.measuring.archive.image_json import (
-    Image,
-    StoredLayer,
-    find_image,
-    manifest_of,
-    without_volumes,
-)
-from flare.measuring.archive.image_tar import BrokenError, read_contents
+from flare.measuring.archive.image_json import Image, StoredLayer, find_image
+from flare.measuring.archive.image_tar import read_contents
+from flare.measuring.archive.manifests import manifest_of, without_volumes
 from flare.measuring.errors import ArchiveError
 
 SUFFIX = ".tar.gz"

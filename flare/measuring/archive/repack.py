@@ -12,20 +12,13 @@ import tarfile
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from flare.measuring.archive.image_json import (
-    BLOBS,
-    INDEX,
-    MANIFEST,
-    StoredLayer,
+from flare.measuring.archive.budget import BrokenError, Budget
+from flare.measuring.archive.image_json import BLOBS, INDEX, MANIFEST, StoredLayer
+from flare.measuring.archive.image_tar import open_members, unpacked_pieces
+from flare.measuring.archive.manifests import (
     docker_manifest_of,
     index_of,
     manifest_of,
-)
-from flare.measuring.archive.image_tar import (
-    BrokenError,
-    Budget,
-    open_members,
-    unpacked_pieces,
 )
 from flare.measuring.archive.reading import Archive
 from flare.measuring.errors import ArchiveError
