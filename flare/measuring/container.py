@@ -1,4 +1,4 @@
-"""Runs a container once, samples what it uses, and always removes it."""
+"""Runs a container once: limited, sampled, always removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads a team's image, and removes everything again."""
+"""Keeps a team's image in the engine for as long as it is needed."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ def measure(
 ) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of some teams on all cases, and keep what was measured.
 
-    What was measured before is kept: only cases without a result, with an engine error,
-    or in ``options.rerun`` are run.
+    Only cases without a result, with an engine error, or in `options.rerun` are run.
 
     Parameters
     ----------
@@ -73,10 +72,8 @@ def measure(
         How they are measured.
     gpu : NvmlSource, optional
         The GPU of ``options.limits``.
-    on_run : callable, optional
-        Told of each case as it ends.
-    on_team : callable, optional
-        Told of each team as soon as its last case is done.
+    on_run, on_team : callable, optional
+        Told of each case as it ends, and of each team when its last case is done.
 
     Returns
     -------
@@ -100,9 +97,7 @@ def measure(
         options=options,
         gpu=gpu,
     )
-    with Teams(setup) as teams:
-        for archive in archives:
-            teams.plan(archive)
+    with Teams(setup, archives) as teams:
         _measure_all(teams, on_run or _tell_nobody, on_team or _tell_nobody)
     return tuple(teams.failures.found.items())
 
@@ -149,10 +144,12 @@ class Teams:
     ----------
     setup : Setup
         Of the measurement.
+    archives : sequence of Archive
+        Of the teams.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    def __init__(self, setup: Setup, archives: Sequence[Archive]) -> None:
+        self.setup, self._archives = setup, archives
         self.failures = Failures()
         self.plans: list[TeamPlan] = []
         self._open: dict[str, OpenTeam] = {}
@@ -160,14 +157,20 @@ class Teams:
         self._all = ExitStack()
 
     def __enter__(self) -> Self:
-        """Nothing more is needed."""
+        """Lock the teams' folders, and see what is left to do of each."""
+        try:
+            for archive in self._archives:
+                self._plan(archive)
+        except BaseException:
+            self._all.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Close all that is still planned or open, the latest first."""
         self._all.close()
 
-    def plan(self, archive: Archive) -> None:
+    def _plan(self, archive: Archive) -> None:
         """Lock a team's folder, and see what is left to do."""
         held = self._held[archive.team] = ExitStack()
         self._all.callback(self.close, archive.team)

@@ -1,4 +1,4 @@
-"""Decides what is run of a team, and locks its folder for as long as that takes."""
+"""Decides what is left to do of a team, whose folder stays locked meanwhile."""
 
 from __future__ import annotations
 

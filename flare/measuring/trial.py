@@ -1,4 +1,4 @@
-"""Runs a team's image once on a case, and judges what came of it."""
+"""Judges what comes of running a team's image once on a case."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ new_id() {
 }
 
 create_container() { # FLAG ... IMAGE COMMAND ...
-    label='' inputs='' outputs=''
+    label='' inputs='' outputs='' error=''
     while :; do
         case $1 in
             --label) label=$2 ;;
             --runtime) [ "$2" = runc ] || die "unknown or invalid runtime name: $2" ;;
-            --gpus) die "could not select device driver \"\" with capabilities: gpu" ;;
+            --gpus) error='could not select device driver with capabilities: gpu' ;;
             --volume)
                 case $2 in
                     *:/workspace/inputs/:ro) inputs=${2%%:*} ;;
@@ -124,6 +124,7 @@ create_container() { # FLAG ... IMAGE COMMAND ...
     mkdir "containers/$id"
     echo "$label" > "containers/$id/label"
     echo created > "containers/$id/status"
+    [ -z "$error" ] || echo "$error" > "containers/$id/error"
     printf '%s\n' "$image" "$inputs" "$outputs" "$*" > "containers/$id/made"
     echo "$id"
 }
@@ -144,7 +145,7 @@ start_attached() { # ID
     container=$state/containers/$1 status=0 error=''
     begin=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)
     echo running > "$container/status"
-    if [ "$command" != /nothing ]; then
+    if [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
         sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g" \
             "images/$image/workspace/predict.sh" > "$container/predict.sh"
         cd "images/$image/workspace" || exit 1

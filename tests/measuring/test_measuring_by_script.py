@@ -11,7 +11,9 @@ import pytest
 
 from flare.challenge.rules import read_challenge
 from flare.common.errors import EngineError
+from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
+from flare.measuring.sampling.gpu import Device, DeviceState, MemoryReading
 from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
@@ -114,6 +116,49 @@ def test_the_first_case_is_run_once_more_to_warm_up(bench):
     log = bench.results / "good" / "logs" / "validation_001.log"
     assert log.read_text() == "2\n"
     assert len(bench.told) == 2
+
+
+class FakeGpu:
+    """A GPU whose memory is known; one process is not the container's."""
+
+    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
+
+    def read(self):
+        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
+
+    def processes(self):
+        return frozenset({1})
+
+    def state(self):
+        return DeviceState()
+
+
+def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
+    """1000 less 600 free and 100 reserved; at all times, so it is stable."""
+    script = f"sleep 0.2\n{PREDICT}"
+
+    bench.measure(bench.archive("good", script), cases=1, gpu=FakeGpu())
+
+    row = bench.rows("good")["validation_001"]
+    for name in ("max_gpu_memory_mb", "peak_gpu_memory_mb", "idle_gpu_memory_mb"):
+        assert row[name] == "300"
+    assert (
+        0.5 < float(row["gpu_memory_area_mb_s"]) / (300 * float(row["runtime_s"])) < 1
+    )
+    assert "1" in row["doubts"]
+    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    assert record["sessions"][0]["gpu"]["name"] == "G"
+
+
+def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
+    limits = Limits(gpu="GPU-1")
+
+    failed = bench.measure(bench.archive("good", PREDICT), cases=1, limits=limits)
+
+    assert str(failed["good"]).startswith(
+        "An empty container cannot be run (could not select device driver"
+    )
+    assert not (bench.results / "good" / "efficiency.csv").exists()
 
 
 # --- Several teams ----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Says what the platform would make of a run, and of what came out of it.
+"""Says what the platform would make of a run.
 
 What the platform does is described in its own source (grand-challenge.org's components
 app and rse-sagemaker-shim); each rule below says what it follows.
