@@ -15,7 +15,7 @@ from flare.cli.command import Option
 from flare.cli.options import Parsed, seconds
 
 if TYPE_CHECKING:
-    from flare.measuring.container import Limits
+    from flare.measuring.container_command import Limits
     from flare.measuring.sampling.gpu import NvmlSource
 
 
@@ -124,7 +124,7 @@ def processors(text: str) -> str:
 def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """The limits of containers, and their GPU, if there is to be one."""
     # A check of predictions has these options, too, where no container can be run.
-    from flare.measuring.container import Limits
+    from flare.measuring.container_command import Limits
     from flare.measuring.host_load import default_cpus
     from flare.measuring.sampling.gpu import open_gpu
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.reading import read_archive

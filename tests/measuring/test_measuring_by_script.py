@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from flare.challenge.rules import read_challenge
+from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError

@@ -184,9 +184,10 @@ def _check_archive(request: Request) -> None:
 
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
+    from flare.common.engine import Engine
     from flare.measuring.cases import case_of
-    from flare.measuring.engine import Engine
-    from flare.measuring.image import Runner
+    from flare.measuring.container import Conditions
+    from flare.measuring.trial import try_archive
     from flare.results.efficiency_csv import RunStatus
 
     challenge = read_challenge(request.challenge)
@@ -194,25 +195,21 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
         open_limits(request.limits) as (limits, gpu),
-        Runner(
-            archive,
-            Path(folder),
+        try_archive(
+            *(archive, Path(folder), case, challenge),
             engine=Engine(),
-            limits=limits,
-            interval_s=0.1,
-            gpu=gpu,
-        ) as runner,
+            conditions=Conditions(limits=limits, gpu=gpu),
+        ) as trial,
     ):
-        outcome = runner.run_case(case, challenge)
-        log = outcome.run.log.decode("utf-8", "replace").strip() if outcome.run else ""
+        log = trial.run.log.decode("utf-8", "replace").strip() if trial.run else ""
         if log:
             lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
             _log.info("The container says:\n%s", lines[-2000:])
-        status = outcome.status
-        if status is not RunStatus.OK or not outcome.run:
-            what = f"{status.value}: {outcome.message}"
+        status = trial.status
+        if status is not RunStatus.OK or not trial.run:
+            what = f"{status.value}: {trial.message}"
             _log.info("%s, %s: %s", archive.team, safe(case.name), what)
             nothing_more = ""
             raise OutcomeError(nothing_more)
-        _log.info("%s: ok, %.2f s.", safe(case.name), outcome.run.runtime_s)
-        _log.info("%s", organs_in(outcome.files, challenge))
+        _log.info("%s: ok, %.2f s.", safe(case.name), trial.run.runtime_s)
+        _log.info("%s", organs_in(trial.files, challenge))
