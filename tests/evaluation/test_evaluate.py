@@ -773,6 +773,17 @@ def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth, output
     assert len(read_metrics(output)["failed"]) == 3
 
 
+def test_the_demonstration_set_is_meant_only_where_someone_says_so(tmp_path):
+    """To score 0 for bad cases is another matter."""
+    labels = write_cases(tmp_path / "labels", ["demo_001"])
+    folder = write_cases(tmp_path / "predictions", case_names(1))
+
+    with pytest.raises(DemonstrationSetError):
+        flare.evaluate(folder, labels, on_bad_case="worst")
+    results = flare.evaluate(folder, labels, on_bad_case="worst", is_measured=True)
+    assert results.metrics["dsc"] == (0.0,)
+
+
 def test_on_bad_case_worst_does_not_excuse_the_organisers(predictions, ground_truth):
     (ground_truth / "validation_002.nii.gz").write_bytes(b"")
 
