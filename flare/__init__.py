@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from flare.common.version import __version__
     from flare.evaluation.evaluate import evaluate
-    from flare.evaluation.metrics.agreement import dice, normalized_surface_dice
+    from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
     from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
     from flare.results.frames import read_efficiency, read_trace
@@ -86,9 +86,9 @@ _MODULES = {
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.version",
-    "dice": "flare.evaluation.metrics.agreement",
+    "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",
-    "normalized_surface_dice": "flare.evaluation.metrics.agreement",
+    "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
     "rank": "flare.reports.ranking.ranking",
     "read_challenge": "flare.challenge.reading",
     "read_efficiency": "flare.results.frames",

@@ -16,7 +16,7 @@ from flare.cli.options import Parsed, seconds
 
 if TYPE_CHECKING:
     from flare.measuring.container_command import Limits
-    from flare.measuring.sampling.gpu import NvmlSource
+    from flare.measuring.sampling.nvml import NvmlSource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +126,7 @@ def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | No
     # A check of predictions has these options, too, where no container can be run.
     from flare.measuring.container_command import Limits
     from flare.measuring.host_load import default_cpus
-    from flare.measuring.sampling.gpu import open_gpu
+    from flare.measuring.sampling.nvml import open_gpu
 
     limits = Limits(
         timeout_s=options.timeout,

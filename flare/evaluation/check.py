@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.cases import CHANNEL, SUFFIX
+from flare.challenge.case_names import CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
+from flare.evaluation.ct_images import VOXEL_BYTES
 from flare.evaluation.ct_values import CaseValues, remarks
 from flare.evaluation.errors import (
     EmptyError,
@@ -21,12 +22,11 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase
-from flare.evaluation.images import VOXEL_BYTES
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
-from flare.evaluation.problems import problem_lines
 from flare.evaluation.scoring.pool import score_cases
 from flare.evaluation.scoring.unknown_labels import ignored_labels_text
+from flare.evaluation.several_problems import problem_lines
 from flare.evaluation.submission.folder import (
     LabelMapFile,
     find_label_maps,

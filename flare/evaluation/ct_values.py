@@ -19,7 +19,7 @@ import numpy.typing as npt
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError
 from flare.common.text import listing
-from flare.evaluation.images import read_ct
+from flare.evaluation.ct_images import read_ct
 from flare.evaluation.labelmaps.reading import LabelMap
 
 AIR_HU = -300

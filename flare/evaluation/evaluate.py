@@ -13,17 +13,17 @@ from flare.common.errors import SubmissionError
 from flare.common.machine import default_workers
 from flare.evaluation.errors import EmptyError
 from flare.evaluation.notes import notes_on, reason_text, reasons_by_case
-from flare.evaluation.options import (
+from flare.evaluation.preparing import Prepared, find_files, log_folder, prepare
+from flare.evaluation.provenance import make_provenance, reference_source
+from flare.evaluation.rule_overrides import (
     check_choice,
     check_count,
     check_rule_options,
     with_options,
 )
-from flare.evaluation.preparing import Prepared, find_files, log_folder, prepare
-from flare.evaluation.problems import raise_problems
-from flare.evaluation.provenance import make_provenance, reference_source
 from flare.evaluation.scoring.case import worst_score
 from flare.evaluation.scoring.pool import Attempt, score_cases
+from flare.evaluation.several_problems import raise_problems
 from flare.evaluation.submission.folder import (
     Folder,
     LabelMapFile,

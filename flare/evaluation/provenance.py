@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from flare.challenge.rulebook import rules_digest, scoring_rules
+from flare.challenge.rule_digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__, source_commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from flare.challenge.cases import SUFFIXES
+from flare.challenge.case_names import SUFFIXES
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import printable
 from flare.measuring.container import ContainerRun

@@ -20,8 +20,9 @@ from flare.measuring.cleanup import label_of
 from flare.measuring.container_command import COMMAND, Limits, create_command
 from flare.measuring.disk import DiskWatch
 from flare.measuring.host_load import Caches, busy_s, empty_caches
-from flare.measuring.sampling.gpu import MemorySource
-from flare.measuring.sampling.sampler import Clock, ControlGroup, Probe, Sampler
+from flare.measuring.sampling.control_group import ControlGroup
+from flare.measuring.sampling.nvml import MemorySource
+from flare.measuring.sampling.sampler import Clock, Probe, Sampler
 from flare.results.traces_csv import Trace
 
 LOG_BYTES = 2**20

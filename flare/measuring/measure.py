@@ -23,11 +23,11 @@ from flare.common.engine import Engine
 from flare.common.errors import FlareError
 from flare.common.text import listing, nearest
 from flare.measuring.archive.reading import Archive
-from flare.measuring.cases import Case
-from flare.measuring.failures import Failures
+from flare.measuring.inputs import Case
 from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
-from flare.measuring.sampling.gpu import NvmlSource
+from flare.measuring.sampling.nvml import NvmlSource
 from flare.measuring.team import OpenTeam, opened_team
+from flare.measuring.team_failures import Failures
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from flare.challenge.cases import case_name
+from flare.challenge.case_names import case_name
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import safe
 from flare.measuring.archive.budget import BrokenError

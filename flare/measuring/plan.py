@@ -9,19 +9,19 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rulebook import measuring_rules
+from flare.challenge.rule_digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.engine import Engine
 from flare.common.files import remove_tree
 from flare.common.host import describe_host
 from flare.measuring.archive.reading import Archive
-from flare.measuring.cases import Case
 from flare.measuring.cleanup import clean_up
 from flare.measuring.container import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.host_load import Caches
+from flare.measuring.inputs import Case
 from flare.measuring.lock import FolderLock
-from flare.measuring.sampling.gpu import NvmlSource
+from flare.measuring.sampling.nvml import NvmlSource
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,

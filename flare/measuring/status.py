@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from flare.challenge.cases import SUFFIXES, case_name
+from flare.challenge.case_names import SUFFIXES, case_name
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FlareError, SubmissionError
 from flare.common.text import listing, safe

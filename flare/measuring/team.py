@@ -14,13 +14,13 @@ from typing import Any
 from flare.common.errors import EngineError
 from flare.common.host import describe_host
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
-from flare.measuring.cases import Case
 from flare.measuring.container import ContainerRun
 from flare.measuring.container_command import COMMAND, create_command
 from flare.measuring.host_load import Caches
-from flare.measuring.image import LoadedImage, loaded_image
+from flare.measuring.inputs import Case
 from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
+from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (

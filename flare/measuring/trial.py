@@ -13,11 +13,10 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.cases import Case
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.container_command import COMMAND
 from flare.measuring.empty_image import NOTHING
-from flare.measuring.image import LoadedImage, loaded_image
+from flare.measuring.inputs import Case
 from flare.measuring.lock import FolderLock
 from flare.measuring.outputs import take_out
 from flare.measuring.status import (
@@ -26,6 +25,7 @@ from flare.measuring.status import (
     status_of_output,
     status_of_run,
 )
+from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
 
 KEPT_FILES = 3

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.cases import case_of
+from flare.challenge.case_names import case_of
 from flare.common.errors import OutputError
 from flare.common.files import write_whole
 from flare.common.text import listing, printable, safe, why

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import challenge_names
-from flare.challenge.rulebook import differences_text, scoring_rules
+from flare.challenge.rule_digest import differences_text, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import RankingError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flare.challenge.rulebook import Rule
+from flare.challenge.rule_digest import Rule
 from flare.challenge.rules import STATISTICS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Provenance:
     challenge_sha256: str
     """Of the bytes of its file."""
     rules: dict[str, Rule]
-    """What scoring has read of it, see `flare.challenge.rulebook`."""
+    """What scoring has read of it, see `flare.challenge.rule_digest`."""
     rules_sha256: str
     version: str
     commit: str

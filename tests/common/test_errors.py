@@ -38,7 +38,7 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
     UploadError,
 )
-from flare.evaluation.problems import SeveralProblemsError, raise_problems
+from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import MeasurementError, MetricsFileError, RankingError

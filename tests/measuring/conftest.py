@@ -6,8 +6,8 @@ from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.cases import find_cases
 from flare.measuring.container_command import Limits
+from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save

@@ -12,9 +12,9 @@ from flare.common.errors import EngineError
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring.archive.reading import Archive
-from flare.measuring.cases import find_cases
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
+from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from flare.measuring.refused import write_refused

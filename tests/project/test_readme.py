@@ -49,7 +49,7 @@ def test_the_example_in_python_runs(tmp_path, monkeypatch):
 def test_the_table_of_rooms_says_what_the_rooms_say_of_themselves():
     for room, purpose in re.findall(r"^\| `(flare/\w+/)` \| (.*) \|$", README, re.M):
         code = (ROOT / room / "__init__.py").read_text(encoding="utf-8")
-        assert ast.get_docstring(ast.parse(code)) == purpose
+        assert ast.get_docstring(ast.parse(code)).splitlines()[0] == purpose
 
 
 def test_the_table_of_rooms_is_whole():

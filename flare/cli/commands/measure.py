@@ -29,16 +29,16 @@ from flare.common.engine import Engine
 from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.cases import check_cases, find_archives, find_cases
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import LoadError
-from flare.measuring.failures import Failures
 from flare.measuring.host_load import choose_caches
+from flare.measuring.inputs import check_cases, find_archives, find_cases
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from flare.measuring.refused import write_refused
 from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done, team_table
+from flare.measuring.team_failures import Failures
 from flare.measuring.weaknesses import find_weaknesses
 from flare.reports.plots import check_plots, draw_traces
 

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory
-from flare.evaluation.metrics.ball import Ball
 from flare.evaluation.metrics.occupancy import Occupancy
+from flare.evaluation.metrics.tolerance_ball import Ball
 
 _Bytes = npt.NDArray[np.uint8]
 _Indices = npt.NDArray[np.intp]

@@ -18,8 +18,8 @@ from flare.evaluation.errors import (
     DamagedFileError,
 )
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.agreement import Agreement, compare_labels
 from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels
 from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.results.scores import CaseScore, OrganScore

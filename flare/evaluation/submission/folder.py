@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from flare.challenge.cases import case_name
+from flare.challenge.case_names import case_name
 from flare.common.errors import FileError, InputError
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import (

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.cases import CHANNEL, SUFFIXES
+from flare.challenge.case_names import CHANNEL, SUFFIXES
 from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from flare.challenge.case_names import CHANNEL
+
 SYNONYMS = {
     "liver": ("hepar",),
     "kidney": ("kidneys", "kidney_left", "kidney_right"),
@@ -97,13 +99,13 @@ def _split(
             return stem, words[_plain(parent)]
         return None
     if _plain(stem) in words and parent:  # CASE/liver.nii.gz
-        case = parent.removesuffix("_0000")
+        case = parent.removesuffix(CHANNEL)
         return (case, words[_plain(stem)]) if cases is None or case in cases else None
     if cases is None and _plain(parent) in words:
         return stem, words[_plain(parent)]
     for cut in re.finditer(r"[\W_]+", stem):  # CASE_liver.nii.gz, the longest word
         case, word = stem[: cut.start()], _plain(stem[cut.end() :])
-        case = case.removesuffix("_0000")
+        case = case.removesuffix(CHANNEL)
         if word in words and case and (cases is None or case in cases):
             return case, words[word]
     return None

@@ -11,11 +11,11 @@ from flare.common.files import csv_text, write_whole
 from flare.ranking.rank import Analysis
 from flare.ranking.reading import COLUMNS
 from flare.reports.ranking.methods import methods_text
-from flare.reports.ranking.papers import latex_text, page_text
+from flare.reports.ranking.publication_tables import latex_text, page_text
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.rows import plain
 from flare.reports.ranking.sheets import sheet_names, sheet_text
-from flare.reports.ranking.text import analysis_text
+from flare.reports.ranking.terminal import analysis_text
 
 SHEETS = "sheets"
 """Folder of the sheets."""

@@ -16,7 +16,7 @@ from flare.ranking.rank import Analysis, rank_results
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED
 from flare.ranking.rules import MissingRule, Ties, rules_of
 from flare.reports.ranking.files import write_analysis
-from flare.reports.ranking.text import analysis_text
+from flare.reports.ranking.terminal import analysis_text
 
 _Choice = TypeVar("_Choice", bound=Enum)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.cases import case_name
+from flare.challenge.case_names import case_name
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import (

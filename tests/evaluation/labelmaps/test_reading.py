@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.cases import case_name
+from flare.challenge.case_names import case_name
 from flare.common.errors import InputError
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid

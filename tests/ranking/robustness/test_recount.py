@@ -11,7 +11,7 @@ from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.robustness.recount import fewest_withdrawals, recount
 from flare.ranking.rules import MissingRule, Rules, Ties
 from flare.ranking.table import board_of
-from flare.reports.ranking.text import recount_text
+from flare.reports.ranking.terminal import recount_text
 from tests.builders.results import DSC, make_table, one_metric
 from tests.oracles import naive_ranks
 

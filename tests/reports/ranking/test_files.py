@@ -11,7 +11,7 @@ from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
 from flare.reports.ranking.files import write_analysis
-from flare.reports.ranking.text import analysis_text
+from flare.reports.ranking.terminal import analysis_text
 from flare.results.origins import Origin
 from flare.results.roll_call import RollCall
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table

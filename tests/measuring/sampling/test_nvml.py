@@ -12,14 +12,14 @@ import sys
 import pytest
 
 from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.gpu import MemoryReading, open_gpu
+from flare.measuring.sampling.nvml import MemoryReading, open_gpu
 from tests.builders import ROOT
 from tests.conftest import need_tool
 
 READ = """
 import dataclasses, json, sys
 from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.gpu import open_gpu
+from flare.measuring.sampling.nvml import open_gpu
 try:
     with open_gpu(sys.argv[1]) as gpu:
         found = {
@@ -36,7 +36,7 @@ print(json.dumps(found))
 
 SAMPLE = """
 import json, os, sys, time
-from flare.measuring.sampling.gpu import open_gpu
+from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.sampling.sampler import Probe, Sampler
 from pathlib import Path
 script = Path(os.environ["FAKE_NVML"])

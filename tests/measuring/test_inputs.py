@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from flare.common.errors import FlareError
-from flare.measuring.cases import case_of, check_cases, find_archives, find_cases
+from flare.measuring.inputs import case_of, check_cases, find_archives, find_cases
 from tests.builders import case_names, run_flare, write_cases
 from tests.builders.archives import save
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.areas import surfel_areas
 from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
-from flare.evaluation.metrics.ball import ball_rows
 from flare.evaluation.metrics.occupancy import Occupancy, find_labels
+from flare.evaluation.metrics.surfel_areas import surfel_areas
 from flare.evaluation.metrics.surfels import Tally, tally
+from flare.evaluation.metrics.tolerance_ball import ball_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

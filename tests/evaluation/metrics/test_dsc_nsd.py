@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import flare
 from flare.evaluation.metrics import surfels
-from flare.evaluation.metrics.agreement import compare_labels
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.metrics.ball import ball_rows
+from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.tolerance_ball import ball_rows
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 EXACT = 1e-12

@@ -6,7 +6,7 @@ import pytest
 
 import flare
 from flare.challenge.reading import challenge_names
-from flare.challenge.rulebook import (
+from flare.challenge.rule_digest import (
     NOT_READ,
     READ,
     measuring_rules,
