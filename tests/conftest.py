@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
+from tests.builders.alone import alone
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
@@ -112,6 +113,13 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
+
+
+@pytest.fixture
+def page_cache():
+    """What files have left in the memory of the computer: nobody else empties it."""
+    with alone("caches"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from flare.common.version import __version__, source_commit
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-PATH = click.Path(path_type=Path)
-"""A file or folder; whether it is there is for the command to say."""
+PATH = click.Path(path_type=Path, readable=False)
+"""A file or folder; whether it is there, and can be read, is for the command to say."""
 
 
 class Parsed(click.ParamType[Any]):
@@ -135,7 +135,7 @@ def version_option() -> click.Option:
 
 challenge_option = click.option(
     "--challenge",
-    type=ChallengeName(),
+    type=ChallengeName(readable=False),
     envvar="FLARE_CHALLENGE",
     default="flare21",
     metavar="NAME|FILE.toml",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from flare.measuring.cleanup import KEY_START, new_key
 from tests.builders import ROOT, run_flare
+from tests.builders.alone import alone
 
 BASE = f"flare-test-team-base-{os.getpid()}"
 """Of this run of the tests: others may run on the same engine."""
@@ -101,10 +102,11 @@ def save_team(folder, team, script, *lines, compressed=True, base=BASE):
     (context / "predict.sh").write_text(script)
     text = [f"FROM {base}", "WORKDIR /workspace", "COPY predict.sh /workspace/"]
     (context / "Dockerfile").write_text("\n".join([*text, *lines]) + "\n")
-    docker("build", "--quiet", "--tag", f"{team}:latest", context)
     archive = folder / f"{team}.tar.gz"
-    docker("save", f"{team}:latest", "--output", archive)
-    docker("image", "rm", "--force", f"{team}:latest")
+    with alone("tags"):  # others build teams of the same name
+        docker("build", "--quiet", "--tag", f"{team}:latest", context)
+        docker("save", f"{team}:latest", "--output", archive)
+        docker("image", "rm", "--force", f"{team}:latest")
     if compressed:
         archive.write_bytes(gzip.compress(archive.read_bytes(), 1))
     return archive

@@ -88,6 +88,7 @@ def test_the_caches_of_another_computer():
 @pytest.mark.skipif(
     not os.access(hostload.CACHES, os.W_OK), reason="only root may empty the caches"
 )
+@pytest.mark.usefixtures("page_cache")
 def test_a_file_is_really_gone_from_the_memory():
     """As the kernel counts it: of a file that was read, hardly anything is left."""
     file = Path(__file__).parent / ".caches-test"  # /tmp may be a file system in memory

@@ -363,6 +363,7 @@ def measure_repeats(archive, case_data, output, caches):
 
 
 @needs_root
+@pytest.mark.usefixtures("page_cache")
 def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, case_data, tmp_path):
     """An engine would copy it before the start, and so read it into the memory."""
     if not shutil.which("fincore"):
@@ -381,6 +382,7 @@ def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, case_data, tmp_
 
 
 @needs_root
+@pytest.mark.usefixtures("page_cache")
 def test_cold_caches_tell_the_next_run_nothing(remembering, case_data, tmp_path):
     for row in measure_repeats(remembering, case_data, tmp_path, "cold"):
         assert float(row["engine_runtime_s"]) > 3
@@ -389,6 +391,7 @@ def test_cold_caches_tell_the_next_run_nothing(remembering, case_data, tmp_path)
 
 
 @needs_root
+@pytest.mark.usefixtures("page_cache")
 def test_warm_caches_are_noticed(remembering, case_data, tmp_path):
     """The first run counts, and the row says why; the first case cannot be helped."""
     first, *others = measure_repeats(remembering, case_data, tmp_path, "warm")

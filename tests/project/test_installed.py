@@ -133,7 +133,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     expected = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "flare").rglob("*")
-        if path.suffix in (".py", ".toml", ".typed")
+        if path.suffix in (".py", ".sh", ".toml", ".typed")
     }
     references = {f"flare/demonstration_set/{name}" for name in DEMONSTRATION}
     assert found == expected | references

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _challenge_argument = click.argument(
     "challenge",
-    type=ChallengeName(),
+    type=ChallengeName(readable=False),
     metavar="NAME|FILE.toml",
     help="A challenge that comes with the program, or a file of your own.",
 )
