@@ -6,12 +6,13 @@
 # It waits for the end of the process that has started it, of which it knows by its
 # standard input; a line "done" there says that there is nothing to remove. What that
 # process still had asked the engine to do may be done only then: so this looks until
-# three times nothing was there, and forty times if an image was being loaded.
+# three times nothing was there, and for forty seconds if an image was being loaded:
+# who starts again meanwhile waits for a minute.
 engine=$1 label=$2 tags=$3 images=$4 work=$5
 read -r word && [ "$word" = "done" ] && exit 0
-quiet=0 least=3
+quiet=0 until=0
 # What an engine has begun to load, it may finish only in a while.
-[ ! -e "$work/loading" ] || least=40
+[ ! -e "$work/loading" ] || until=$(($(date +%s) + 40))
 for _ in $(seq 100); do
     containers=$("$engine" ps --all --quiet --filter "$label")
     # shellcheck disable=SC2086  # these are several words
@@ -22,11 +23,11 @@ for _ in $(seq 100); do
     for tag in $tags; do "$engine" image rm --force "$tag"; done
     for image in $images; do
         [ "$("$engine" image inspect --format '{{len .RepoTags}}' "$image")" = 0 ] &&
-            "$engine" image rm "$image" && least=3
+            "$engine" image rm "$image" && until=0
     done
     rm -rf "$work"
     quiet=$((quiet + 1))
     [ -z "$containers$volumes" ] || quiet=0
-    [ "$quiet" -ge "$least" ] && exit 0
+    [ "$quiet" -ge 3 ] && [ "$(date +%s)" -ge "$until" ] && exit 0
     sleep 1
 done
