@@ -211,7 +211,7 @@ def run_flare(*arguments, **options):
 def run_program(*arguments, program=("evaluate.py",), env=None):
     """Run a program of the project; its streams come back as bytes."""
     if program in PROGRAMS and _is_plain(env):
-        return run_warm(program, [*map(str, arguments)], env=env)
+        return run_warm(program, [*map(str, arguments)], env=env, timeout=120)
     return subprocess.run(
         [sys.executable, *program, *map(str, arguments)],
         cwd=ROOT,

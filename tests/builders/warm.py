@@ -31,6 +31,8 @@ IMPORTED = (
 )
 """The command line is not among them: it may read the environment when imported."""
 
+SERVE = "import sys; from tests.builders.warm import serve; serve(int(sys.argv[1]))"
+
 _servers: dict[int, socket.socket] = {}
 
 
@@ -40,7 +42,7 @@ def run_warm(
     *,
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end; its streams come back as bytes."""
     server = _server()
@@ -79,7 +81,7 @@ def _server() -> socket.socket:
     if os.getpid() not in _servers:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.builders.warm", str(theirs.fileno())],
+            [sys.executable, "-c", SERVE, str(theirs.fileno())],
             cwd=ROOT,
             pass_fds=[theirs.fileno()],
         )
@@ -96,7 +98,7 @@ def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) ->
         process.wait(10)
 
 
-def _serve(number: int) -> None:
+def serve(number: int) -> None:
     """Run programs, one after the other, until nobody asks any more."""
     server = socket.socket(fileno=number)
     for name in IMPORTED:
@@ -153,7 +155,3 @@ def _reopened(number: int) -> TextIO:
     return io.TextIOWrapper(
         buffered, stream.encoding, stream.errors, line_buffering=number == 2
     )
-
-
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
