@@ -31,6 +31,7 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(items):
     """Let one process run all tests of Docker in a file, which share its images.
 

@@ -224,5 +224,6 @@ def run_program(*arguments, program=("evaluate.py",), env=None):
 
 def _is_plain(environment):
     """Whether Python itself starts by it as it does by that of the tests."""
-    names = {n for n in (environment or {}) if n.startswith(("PYTHON", "LC_", "LANG"))}
+    read_at_start = ("PYTHON", "LC_", "LANG", "LD_")
+    names = {name for name in (environment or {}) if name.startswith(read_at_start)}
     return all(environment[name] == os.environ.get(name) for name in names)
