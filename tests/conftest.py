@@ -6,6 +6,7 @@ import collections
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -31,16 +32,20 @@ def pytest_addoption(parser):
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
-def pytest_collection_modifyitems(items):
+def pytest_configure():
+    """Let Ctrl-C reach what tests start, also where they run in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_itemcollected(item):
     """Let one process run all tests of Docker in a file, which share its images.
 
     All tests of the evaluation's image share one.
     """
-    for item in items:
-        if item.get_closest_marker("docker"):
-            group = "image" if "image" in item.fixturenames else item.path.name
-            item.add_marker(pytest.mark.xdist_group(group))
+    if item.get_closest_marker("docker"):
+        group = "image" if "image" in item.fixturenames else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_terminal_summary(terminalreporter):
