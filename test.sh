@@ -18,5 +18,6 @@ if [[ ${1:-} == --all ]]; then
   shift
 fi
 install_into_venv requirements.txt dev
-"$PYTHON" -m pytest --numprocesses auto --dist loadgroup \
+# One process runs all tests of a file, which share what is slow to make.
+"$PYTHON" -m pytest --numprocesses auto --dist loadfile \
   ${chosen[@]+"${chosen[@]}"} "$@"

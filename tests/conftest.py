@@ -38,16 +38,6 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_itemcollected(item):
-    """Let one process run all tests of Docker in a file, which share its images.
-
-    All tests of the evaluation's image share one.
-    """
-    if item.get_closest_marker("docker"):
-        group = "image" if "image" in item.fixturenames else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 def pytest_terminal_summary(terminalreporter):
     """Say how many tests of each marker really ran."""
     ran = collections.Counter(
