@@ -32,7 +32,7 @@ def test_a_child_ends_with_a_parent_that_is_killed():
     def has_ended():
         try:
             state = (ROOT / f"/proc/{child}/stat").read_text().rpartition(")")[2]
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return True
         return state.split()[0] == "Z"
 
