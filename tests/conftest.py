@@ -56,9 +56,8 @@ def pytest_runtest_setup(item):
     for marker in item.iter_markers("tools"):
         for name in marker.args:
             need_tool(item, name)
-        package = marker.kwargs.get("package")
-        if package and not importlib.util.find_spec(package):
-            _skip_or_fail(item, "tools", f"{package} is not installed")
+        if "package" in marker.kwargs:
+            need_package(item, marker.kwargs["package"])
 
 
 def need_tool(request, name):
@@ -67,6 +66,12 @@ def need_tool(request, name):
     if not path:
         _skip_or_fail(request, "tools", f"there is no program {name}")
     return path
+
+
+def need_package(request, name):
+    """See that there is a Python package that not every computer has."""
+    if not importlib.util.find_spec(name):
+        _skip_or_fail(request, "tools", f"{name} is not installed")
 
 
 def _skip_or_fail(request, marker, reason):

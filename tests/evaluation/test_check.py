@@ -1,12 +1,8 @@
 """`flare check` says what the evaluation says, before anything is submitted."""
 
-import os
-import shutil
 import subprocess
 import sys
 import unicodedata
-import venv
-import zipfile
 
 import numpy as np
 import pytest
@@ -372,54 +368,3 @@ def test_names_in_messages_have_forward_slashes(predictions):
     (line,) = check_submission(predictions, FLARE21).lines
 
     assert line.startswith("a/b/x.nii.gz: it is not a NIfTI")
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    source = tmp_path_factory.mktemp("source")
-    shutil.copytree(ROOT / "flare", source / "flare")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", source]
-    command += ["--no-build-isolation", "--wheel-dir", folder]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    (file,) = folder.iterdir()
-    return file
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_no_label_map(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-
-    assert "flare/evaluation/check.py" in names
-    assert "flare/challenge/editions/flare22.toml" in names
-    suffixes = (".nii.gz", ".nii", ".mha", ".nrrd", ".gz", ".zip")
-    assert not [name for name in names if name.lower().endswith(suffixes)]
-    assert {name.split("/")[0] for name in names} == {
-        "flare",
-        f"flare_evaluation_kit-{flare.__version__}.dist-info",
-    }
-
-
-@pytest.mark.slow
-def test_the_installed_wheel_checks_a_submission(wheel, predictions, tmp_path):
-    """In a new environment that borrows the libraries of this one."""
-    venv.create(tmp_path / "venv", with_pip=False)
-    python = tmp_path / "venv" / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", python, "install"]
-    subprocess.run([*install, "--quiet", "--no-deps", wheel], check=True)
-    libraries = next(path for path in sys.path if path.endswith("site-packages"))
-    run = subprocess.run(
-        [tmp_path / "venv" / "bin" / "flare", "check", predictions],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": libraries},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("Checked 3 label maps by the rules of FLARE 2021.")

@@ -6,7 +6,6 @@ Each is measured beside an honest team, which must get what it deserves.
 import os
 import re
 import resource
-import shutil
 import stat
 import subprocess
 import sys
@@ -363,11 +362,10 @@ def measure_repeats(archive, case_data, output, caches):
 
 
 @needs_root
+@pytest.mark.tools("fincore")  # apt-get install util-linux-extra
 @pytest.mark.usefixtures("page_cache")
 def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, case_data, tmp_path):
     """An engine would copy it before the start, and so read it into the memory."""
-    if not shutil.which("fincore"):
-        pytest.skip("fincore is not installed: apt-get install util-linux-extra")
     script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
     lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
              "VOLUME /model")  # fmt: skip

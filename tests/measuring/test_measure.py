@@ -521,17 +521,13 @@ def test_an_image_that_cannot_start_is_its_team_s_fault(archives, case_data, tmp
 def test_an_image_of_the_same_name_is_none_of_ours(archives, case_data, tmp_path):
     """Neither is it run, nor does it lose its name."""
     with alone("tags"):
-        check_the_same_name(archives, case_data, tmp_path)
-
-
-def check_the_same_name(archives, case_data, tmp_path):
-    docker("tag", BASE, "good:latest")
-    before = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
-    try:
-        measure_good(archives, case_data, tmp_path)
-        after = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
-    finally:
-        docker("image", "rm", "good:latest")
+        docker("tag", BASE, "good:latest")
+        before = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
+        try:
+            measure_good(archives, case_data, tmp_path)
+            after = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
+        finally:
+            docker("image", "rm", "good:latest")
 
     assert after == before
     assert {row["status"] for row in rows_of(tmp_path / "good").values()} == {"ok"}

@@ -13,7 +13,7 @@ import pytest
 from flare.cli.main import sentences
 from tests.builders import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installed")]
+pytestmark = pytest.mark.slow
 
 HIDDEN = ("validation_001.nii.gz", "demo_0001.nii.gz", "nested/demo_001.nii.gz")
 """Labels that an organiser may have put beside the demonstration set."""

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import threading
@@ -24,6 +23,7 @@ from flare.platforms.grandchallenge.download import (
 )
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
+from tests.conftest import need_package, need_tool
 
 pytestmark = pytest.mark.slow
 
@@ -144,10 +144,9 @@ class Platform(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
+def certificate(request, tmp_path_factory):
     """A certificate of localhost, and its key."""
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not here, which makes the server's certificate")
+    need_tool(request, "openssl")
     file = tmp_path_factory.mktemp("tls") / "localhost.pem"
     subprocess.run(
         [
@@ -167,9 +166,9 @@ def certificate(tmp_path_factory):
 
 
 @pytest.fixture
-def platform(certificate):
+def platform(request, certificate):
     """The server, which tests give its evaluations."""
-    pytest.importorskip("gcapi", reason="gcapi is not installed")
+    need_package(request, "gcapi")
     server = ThreadingHTTPServer(("localhost", 0), Platform)
     server.evaluations, server.files, server.requests = [], {}, []
     server.versions, server.status, server.limit, server.too_short = {}, 0, 1000, 0
