@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ def brute_force_dsc(reference, prediction):
 
 def surfels(mask, spacing):
     """Position in voxels, and area in mm2, of every surfel of a mask."""
-    areas = create_table_neighbour_code_to_surface_area(spacing)
+    areas = areas_of_codes(tuple(spacing))
     padded = np.pad(mask.astype(int), 1)
     found = {}
     for corner in itertools.product(*(range(size + 1) for size in mask.shape)):
@@ -30,6 +31,12 @@ def surfels(mask, spacing):
         if code not in (0, 255):
             found[corner] = areas[code]
     return found
+
+
+@functools.cache
+def areas_of_codes(spacing):
+    """Area in mm2 of each code of the published table; to make it takes a while."""
+    return create_table_neighbour_code_to_surface_area(spacing)
 
 
 def brute_force_nsd(reference, prediction, spacing, tolerance):

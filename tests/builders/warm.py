@@ -7,6 +7,7 @@ else is as in a new process: arguments, environment, streams, signals, exit stat
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import io
 import json
@@ -25,15 +26,16 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
 """What can be run, and the function of flare.cli.main that it calls."""
 
-IMPORTED = (
-    *("flare.evaluation.check", "flare.ranking.rank", "flare.reports.ranking.files"),
-    *("flare.evaluation.scoring.pool", "flare.platforms.grandchallenge.leaderboard"),
-)
-"""The command line is not among them: it may read the environment when imported."""
+SCORING = ("click", "flare.evaluation.check", "flare.evaluation.scoring.pool")
+"""What is imported for most programs. The command line of ours is not among it: it may
+read the environment when imported."""
 
-SERVE = "import sys; from tests.builders.warm import serve; serve(int(sys.argv[1]))"
+RANKING = (*SCORING, "flare.ranking.rank", "flare.reports.ranking.files")
+"""What is imported for programs that need tables: a copy of so much takes longer."""
 
-_servers: dict[int, socket.socket] = {}
+SERVE = "import sys; from tests.builders.warm import serve; serve(*sys.argv[1:])"
+
+_servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
 
 
 def run_warm(
@@ -45,7 +47,8 @@ def run_warm(
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end; its streams come back as bytes."""
-    server = _server()
+    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"])
+    server = _server(RANKING if has_tables else SCORING)
     environment = dict(os.environ if env is None else env)
     with (
         Path(os.devnull).open("rb") as nothing,
@@ -76,19 +79,20 @@ def run_warm(
         )
 
 
-def _server() -> socket.socket:
-    """The process that is copied; each process of the tests has one."""
-    if os.getpid() not in _servers:
+def _server(modules: tuple[str, ...]) -> socket.socket:
+    """The process that is copied; each process of the tests has its own."""
+    key = os.getpid(), modules
+    if key not in _servers:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(theirs.fileno())],
+            [sys.executable, "-c", SERVE, str(theirs.fileno()), *modules],
             cwd=ROOT,
             pass_fds=[theirs.fileno()],
         )
         theirs.close()
-        _servers[os.getpid()] = ours
+        _servers[key] = ours
         atexit.register(_end, os.getpid(), ours, process)
-    return _servers[os.getpid()]
+    return _servers[key]
 
 
 def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) -> None:
@@ -98,11 +102,13 @@ def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) ->
         process.wait(10)
 
 
-def serve(number: int) -> None:
+def serve(number: str, *modules: str) -> None:
     """Run programs, one after the other, until nobody asks any more."""
-    server = socket.socket(fileno=number)
-    for name in IMPORTED:
+    server = socket.socket(fileno=int(number))
+    for name in modules:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what is never looked at again is shared with the copies
     while True:
         message, files, _, _ = socket.recv_fds(server, 16, 4)
         if not message:

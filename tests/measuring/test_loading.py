@@ -16,6 +16,8 @@ from flare.measuring.errors import ArchiveError
 from flare.measuring.loading import load_image
 from tests.builders import ROOT
 
+pytestmark = pytest.mark.slow
+
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
 
 

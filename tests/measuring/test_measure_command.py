@@ -51,6 +51,7 @@ def test_two_teams_and_a_refused_archive(bench, flare):
     assert bench.engine.left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.tools(package="matplotlib")
 def test_pictures_of_the_memory(bench, flare):
     status, _, _ = flare(

@@ -20,6 +20,8 @@ from flare.results.errors import MeasurementError
 from tests.builders import case_names
 from tests.builders.teams import PREDICT, SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
 NOBODY = "echo 'unable to find user nobody' > $SCRIPTED/error; exit 126"
 
