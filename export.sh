@@ -84,7 +84,7 @@ if [[ -z $decimals ]]; then
     'import sys, flare; print(flare.read_challenge(sys.argv[1]).board.decimals)' "$(variable FLARE_CHALLENGE)")
 fi
 if [[ $decimals == None ]]; then
-  echo "Its numbers have all their digits, which give away volumes of the references where a phase is public: build with --decimals 4 for such a one (docs/phase-settings.md)."
+  echo "Its numbers have all their digits, which give away volumes of the references where a phase is public: build with --decimals 4 for such a one (docs/organisers/phase-settings.md)."
 else
   echo "Its numbers are rounded to $decimals decimals."
 fi

@@ -19,6 +19,9 @@
 #   rank              Rank teams by FLARE's rule, on each case and metric.
 #   simulate          Make up results, to try out a ranking on.
 #
+# For everybody:
+#   explain           Say what the code of a message means, and what helps.
+#
 # For developers:
 #   demonstration     Write the demonstration set, which is synthetic.
 #

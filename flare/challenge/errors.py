@@ -7,10 +7,14 @@ from flare.common.text import safe
 
 
 class ChallengeError(OrganiserError):
-    """A challenge file breaks its rules."""
+    """A challenge file breaks its rules.
+
+    For organisers: the file, the key, the value and what is allowed are in the message.
+    See `docs/reference/challenge-files.md`.
+    """
 
     code = "G01"
-    remedy = "Every key is explained in docs/challenge-files.md."
+    remedy = "Every key is explained in docs/reference/challenge-files.md."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file

@@ -1,8 +1,8 @@
 """What a FLARE edition asks for: organs, rules of scoring, and ranked metrics.
 
 A challenge is data. The files in ``flare/challenge/editions/`` are the only place where
-label numbers and tolerances are written; ``docs/challenge-files.md`` explains every
-key.
+label numbers and tolerances are written; ``docs/reference/challenge-files.md``
+explains every key.
 """
 
 from __future__ import annotations

@@ -18,7 +18,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, WorkerError
+from flare.common.errors import (
+    MESSAGE_LIMIT,
+    FlareError,
+    ProgramError,
+    StoppedError,
+    WorkerError,
+)
 from flare.common.places import PACKAGE
 from flare.common.text import wrapped
 
@@ -93,11 +99,7 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
 def _fault(error: Exception) -> str:
     """What is said of a bug of ours; the log has it all."""
     _log_traceback()
-    where = f"{type(error).__name__} in {_place(error)}"
-    return (
-        f"Internal error in the evaluation ({where}); the organisers have the log."
-        " [X01]"
-    )
+    return str(ProgramError(f"{type(error).__name__} in {_place(error)}"))
 
 
 @contextmanager

@@ -30,16 +30,17 @@
     │   ├── PhaseSettingsError     G04
     │   ├── MetricsFileError       G05
     │   └── RankingError           G06
-    └── HostError                      whoever runs the program
-        ├── InputError             H01
-        ├── OutputError            H02
-        ├── WorkerError            H03
-        ├── StoppedError           H04
-        ├── EngineError            H05
-        ├── UploadError            H06
-        ├── MeasurementError       H07
-        ├── DeviceError            H08
-        └── PlatformError          H09
+    ├── HostError                      whoever runs the program
+    │   ├── InputError             H01
+    │   ├── OutputError            H02
+    │   ├── WorkerError            H03
+    │   ├── StoppedError           H04
+    │   ├── EngineError            H05
+    │   ├── UploadError            H06
+    │   ├── MeasurementError       H07
+    │   ├── DeviceError            H08
+    │   └── PlatformError          H09
+    └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them: F in ``flare/evaluation/errors.py`` (F15
 in ``flare/measuring/``), G01 in ``flare/challenge/``, G04 and H06 in
@@ -48,8 +49,9 @@ in ``flare/measuring/``), G01 in ``flare/challenge/``, G04 and H06 in
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,
-and a code that README explains. The order of the codes is the order in which several
-problems share the line. What a message is made of stays on the object.
+and a code. What a code means is the docstring of its class, in Markdown: ``flare
+explain`` prints it, and the documentation has it. The order of the codes is the order
+in which several problems share the line. What a message is made of stays on the object.
 
 Constructors take positional arguments only, so that errors survive the way back from
 a worker process.
@@ -118,7 +120,12 @@ class HostError(FlareError):
 
 
 class InputError(HostError):
-    """Files that should be there cannot be read."""
+    """Files that should be there cannot be read.
+
+    A folder given with `--input` or `--ground-truth` is not there, or it or a file in
+    it may not be read by this user: `chmod -R a+rX FOLDER`. In a container, look at
+    what is mounted at `/input`.
+    """
 
     code = "H01"
     remedy = (
@@ -128,7 +135,12 @@ class InputError(HostError):
 
 
 class OutputError(HostError):
-    """The result cannot be written."""
+    """The result cannot be written.
+
+    With `docker run`, the output folder belongs to you, and the image's user is
+    somebody else: add `--user "$(id -u):$(id -g)"`. Make the folder first; Docker makes
+    a missing one as root.
+    """
 
     code = "H02"
     remedy = (
@@ -138,21 +150,51 @@ class OutputError(HostError):
 
 
 class WorkerError(HostError):
-    """There was too little memory, or a worker process was killed."""
+    """There was too little memory, or a worker process was killed.
+
+    A worker was killed, or ran out of memory. Give the container more, or use
+    `--workers 1`.
+    """
 
     code = "H03"
     remedy = "Give the evaluation more memory, or set --workers 1."
 
 
 class StoppedError(HostError):
-    """Somebody ended the program before it was done."""
+    """Somebody ended the program before it was done.
+
+    Ctrl-C or SIGTERM ended the evaluation before it was complete; there is no result.
+    Measuring keeps what was measured, says how much that is, and goes on there when you
+    start the same command again.
+    """
 
     code = "H04"
     remedy = "Run it again."
 
 
 class EngineError(HostError):
-    """The container engine, or the image, cannot be used."""
+    """The container engine, or the image, cannot be used.
+
+    A rehearsal needs Docker or Podman, running, and the image that `./build.sh` makes.
+    Measuring needs Docker, and a user who may use it.
+    """
 
     code = "H05"
     remedy = "Start Docker or Podman, and run ./build.sh first."
+
+
+# --- Whoever mends the program ----------------------------------------------------
+
+
+class ProgramError(FlareError):
+    """There is a fault in this program.
+
+    The log (stdout) has the traceback. Please report it.
+    """
+
+    code = "X01"
+    remedy = "The organisers have the log."
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.finding = f"Internal error in the evaluation ({fault})"

@@ -5,7 +5,7 @@ import subprocess
 
 from flare.common.places import CHECKOUT
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def source_commit() -> str:

@@ -16,7 +16,11 @@ from flare.common.text import listing, safe
 
 
 class NothingToScoreError(SubmissionError):
-    """There is no label map in the submission at all."""
+    """There is no label map in the submission at all.
+
+    The zip has no label map: it is empty, holds another zip, or a table. Open it and
+    look: there must be one file for each case, not an archive within the archive.
+    """
 
     code = "F01"
 
@@ -35,7 +39,11 @@ class NothingToScoreError(SubmissionError):
 
 
 class DuplicateCasesError(SubmissionError):
-    """Cases were submitted more than once."""
+    """Cases were submitted more than once.
+
+    Two files have the same name in different folders, or different extensions. Often an
+    older folder was zipped along: then the message names the two folders. Keep one.
+    """
 
     code = "F02"
     remedy = "Keep one file for each case."
@@ -58,7 +66,12 @@ class DuplicateCasesError(SubmissionError):
 
 
 class MisnamedCasesError(SubmissionError):
-    """Files have names that are nearly those of cases."""
+    """Files have names that are nearly those of cases.
+
+    The message names the case that was probably meant. Rename the file: the name of the
+    case and `.nii.gz`, without `_0000` or a suffix of your own. If the numbering is off
+    by one, every file has the name of its neighbour: name all of them anew.
+    """
 
     code = "F03"
 
@@ -96,7 +109,14 @@ def _looks(name: str) -> bool:
 
 
 class UnexpectedCasesError(SubmissionError):
-    """Files belong to no case of the challenge."""
+    """Files belong to no case of the challenge.
+
+    A file belongs to no case of this phase: a CT, or a case of another phase. Remove
+    it. If one file holds all cases, split it. If there is a file for each organ of a
+    case, such as `CASE_liver.nii.gz` or `CASE/liver.nii.gz`, merge them into one label
+    map with the labels that the message lists; do not rename them, for each would count
+    as the whole case.
+    """
 
     code = "F04"
 
@@ -128,7 +148,11 @@ class OrganFilesError(UnexpectedCasesError):
 
 
 class FolderError(SubmissionError):
-    """A submission has folders in folders, or files, without an end."""
+    """A submission has folders in folders, or files, without an end.
+
+    The submission holds a million files, folders deeper than 200, or a path longer than
+    4,000 bytes: a program went astray. Zip the label maps alone, one for each case.
+    """
 
     code = "F16"
     remedy = "Zip the label maps alone, one for each case."
@@ -139,7 +163,11 @@ class FolderError(SubmissionError):
 
 
 class MissingCasesError(SubmissionError):
-    """Cases were not submitted."""
+    """Cases were not submitted.
+
+    Every case needs a file, also one in which nothing was found: submit a label map of
+    zeros.
+    """
 
     code = "F05"
 
@@ -166,21 +194,46 @@ class MissingCasesError(SubmissionError):
 
 
 class FileFormatError(FileError):
-    """The file is no label map that can be read."""
+    """The file is no label map that can be read.
+
+    The file is in another format, is a link, has four dimensions (take the argmax of
+    probabilities over the classes), holds colours, or keeps its voxels in a second file
+    (`.mhd`, `.nhdr`, `.hdr` with `.img`). Save it as `.nii.gz`:
+    `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
+    """
 
     code = "F06"
     remedy = "Save the label map as .nii.gz with SimpleITK or nibabel."
 
 
 class GridSizeError(FileError):
-    """The prediction has other numbers of voxels than the reference."""
+    """The prediction has other numbers of voxels than the reference.
+
+    The label map has other numbers of voxels than the CT. The message tells which of
+    these it is, as far as can be seen:
+
+    - Its axes are reversed: transpose the array before you save it. SimpleITK's arrays
+      are (z, y, x), nibabel's are (x, y, z).
+    - It was resampled or turned: resample it to the CT (see F08).
+    - It was cropped: put it back into an array of the CT's size.
+    """
 
     code = "F07"
     remedy = "Write the label map on the grid of the input CT: pad it, or resample it."
 
 
 class GridPositionError(FileError):
-    """The prediction lies elsewhere than the reference."""
+    """The prediction lies elsewhere than the reference.
+
+    The numbers of voxels are right, but the label map lies elsewhere: its header was
+    lost, mirrored or rotated. If the array has the CT's order of voxels, copy the CT's
+    header: `mask.CopyInformation(ct)` in SimpleITK, `nibabel.Nifti1Image(array,
+    ct.affine)` in nibabel. If the voxels were turned or resampled too, resample the
+    label map to the CT: `SimpleITK.Resample(mask, ct, SimpleITK.Transform(),
+    SimpleITK.sitkNearestNeighbor)`. Positions are given in nibabel's signs (RAS: to the
+    right, front and top); SimpleITK shows the first two numbers of an origin with the
+    opposite sign.
+    """
 
     code = "F08"
     remedy = (
@@ -190,7 +243,12 @@ class GridPositionError(FileError):
 
 
 class DamagedFileError(FileError):
-    """The file is not whole."""
+    """The file is not whole.
+
+    The compressed data end early or do not fit their checksum: the file was cut off or
+    changed after it was written, by a full disk or an interrupted copy. Most readers do
+    not notice. Write it again.
+    """
 
     code = "F09"
     remedy = (
@@ -200,7 +258,13 @@ class DamagedFileError(FileError):
 
 
 class FractionError(FileError):
-    """There are voxels that are no whole numbers."""
+    """There are voxels that are no whole numbers.
+
+    Voxels are not whole numbers: probabilities were saved instead of labels, labels
+    were resampled with interpolation, or saved with the CT's header, which scales them.
+    Take the argmax, resample with nearest neighbours, and save as
+    `nibabel.Nifti1Image(array.astype("uint8"), ct.affine)`.
+    """
 
     code = "F10"
     remedy = (
@@ -210,7 +274,12 @@ class FractionError(FileError):
 
 
 class LabelError(FileError):
-    """There are labels that the challenge does not know."""
+    """There are labels that the challenge does not know.
+
+    There are labels that the challenge does not have; if they are those of another
+    FLARE edition, the message says of which. Map them to the ones in the message, and
+    set all others to 0.
+    """
 
     code = "F11"
 
@@ -221,7 +290,12 @@ class LabelError(FileError):
 
 
 class JobError(FileError):
-    """The platform's run of an algorithm on a case has no output to score."""
+    """The platform's run of an algorithm on a case has no output to score.
+
+    For algorithm submissions: the platform ran the algorithm on a case, and there is no
+    single image to score. The algorithm has to write one .mha for every case. Try it
+    out on the platform; organisers can share the log of the job.
+    """
 
     code = "F13"
     remedy = (
@@ -231,7 +305,11 @@ class JobError(FileError):
 
 
 class JobsFileError(SubmissionError):
-    """predictions.json is not the list of jobs that the platform writes."""
+    """predictions.json is not the list of jobs that the platform writes.
+
+    The platform writes a file of this name when it runs algorithms, and says so in its
+    inputs.json. If your zip has one of its own, remove it.
+    """
 
     code = "F14"
     remedy = (
@@ -244,7 +322,13 @@ class JobsFileError(SubmissionError):
 
 
 class EmptyError(SubmissionError):
-    """No prediction has any organ: scored, it would use up a submission."""
+    """No prediction has any organ: scored, it would use up a submission.
+
+    All predictions are background alone. Such a submission would score next to nothing
+    and use up an attempt. Print `numpy.unique(array)` before you save: if it has
+    labels, saving lost them (probabilities cast to uint8 are all 0); if not, look at
+    the model's input.
+    """
 
     code = "F12"
     remedy = (
@@ -259,7 +343,13 @@ class EmptyError(SubmissionError):
 
 
 class GroundTruthError(OrganiserError):
-    """The reference labels are missing, damaged or contradictory."""
+    """The reference labels are missing, damaged or contradictory.
+
+    For organisers: a reference is damaged, there twice, or holds labels that the
+    challenge does not know (name them as organs, or let `[unknown_labels]` ignore
+    them), or the demonstration set lies beside your labels. Participants are not at
+    fault.
+    """
 
     code = "G02"
     remedy = "The organisers have to repair this; the submission is not at fault."
@@ -270,7 +360,10 @@ class GroundTruthError(OrganiserError):
 
 
 class DemonstrationSetError(OrganiserError):
-    """The organisers have not put their reference labels in yet."""
+    """The organisers have not put their reference labels in yet.
+
+    For organisers: the image was built without your labels, and there is no tarball.
+    """
 
     code = "G03"
     finding = (
@@ -281,10 +374,16 @@ class DemonstrationSetError(OrganiserError):
 
 
 class PhaseSettingsError(OrganiserError):
-    """The settings of a phase on a platform, or a file of them, cannot be used."""
+    """The settings of a phase on a platform, or a file of them, cannot be used.
+
+    For organisers: the file, the field, the value and what is allowed are in the
+    message. See `docs/organisers/phase-settings.md`. Of predictions.json:
+    `use_batch_mode` is on, or the platform has written it in another form; the
+    submission is not at fault.
+    """
 
     code = "G04"
-    remedy = "Every field is explained in docs/phase-settings.md."
+    remedy = "Every field is explained in docs/organisers/phase-settings.md."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file
@@ -293,7 +392,11 @@ class PhaseSettingsError(OrganiserError):
 
 
 class UploadError(HostError):
-    """The platform would not take what is to be rehearsed."""
+    """The platform would not take what is to be rehearsed.
+
+    In a rehearsal: the platform would not take this file as a submission, or this
+    tarball as its ground truth.
+    """
 
     code = "H06"
     remedy = "Zip the label maps, and rehearse the zip; pack labels with tar -czf."

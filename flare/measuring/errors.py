@@ -6,7 +6,14 @@ from flare.common.errors import FileError, HostError
 
 
 class ArchiveError(FileError):
-    """A team's image archive cannot be run."""
+    """A team's image archive cannot be run.
+
+    Of TEAMNAME.tar.gz: the message says what to change in the Dockerfile or in
+    predict.sh. Then build it anew, `docker save teamname:latest | gzip >
+    teamname.tar.gz`, and try it as it will be measured: `./flare.sh check
+    teamname.tar.gz --run CT.nii.gz`. `docker export` writes another kind of file, which
+    has no commands and no layers.
+    """
 
     code = "F15"
     remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
@@ -17,7 +24,11 @@ class LoadError(ArchiveError):
 
 
 class DeviceError(HostError):
-    """The GPU cannot be used, or read."""
+    """The GPU cannot be used, or read.
+
+    There is no driver, or no such GPU, or it is divided (MIG), or does not answer any
+    more. `nvidia-smi` should show it; `--gpu none` measures without one.
+    """
 
     code = "H08"
     remedy = "Try nvidia-smi; --gpu none measures without a GPU."

@@ -15,9 +15,7 @@ from flare.ranking.lookalikes import check_names, plain_name
 from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
 
-_REMEDY = (
-    'README says what decisions look like, under "The final ranking", at --decisions.'
-)
+_REMEDY = "docs/organisers/ranking.md says what decisions look like."
 
 
 def _check_text(key: str, value: str) -> None:

@@ -18,7 +18,7 @@ from flare.results.errors import RankingError
 Integers = npt.NDArray[np.int64]
 
 
-_REMEDY = "docs/challenge-files.md explains [[ranking]] and its metrics."
+_REMEDY = "docs/reference/challenge-files.md explains [[ranking]] and its metrics."
 
 
 class Ties(Enum):

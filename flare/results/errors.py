@@ -7,7 +7,11 @@ from flare.common.text import safe
 
 
 class MetricsFileError(OrganiserError):
-    """A file is not a metrics.json that can be read."""
+    """A file is not a metrics.json that can be read.
+
+    For organisers: a file that was given to `leaderboard` is not what an evaluation
+    wrote.
+    """
 
     code = "G05"
     remedy = "Give the metrics.json that an evaluation has written."
@@ -19,10 +23,16 @@ class MetricsFileError(OrganiserError):
 
 
 class RankingError(OrganiserError):
-    """Results of teams contradict themselves, or cannot be ranked as asked."""
+    """Results of teams contradict themselves, or cannot be ranked as asked.
+
+    For organisers: the results that were given to `rank` contradict themselves, or
+    something is not there. The message names the file, and the rows; where teams were
+    scored by other rules, references or options, the team, what is different, and the
+    command that mends it.
+    """
 
     code = "G06"
-    remedy = 'README says what results have to look like, under "The final ranking".'
+    remedy = "docs/organisers/ranking.md says what results have to look like."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -33,10 +43,14 @@ class RankingError(OrganiserError):
 
 
 class MeasurementError(HostError):
-    """A measurement cannot begin, or cannot go on as it was."""
+    """A measurement cannot begin, or cannot go on as it was.
+
+    Something has changed since the team was measured before, or stands in the way: the
+    message names the file and what to do. What was measured is kept.
+    """
 
     code = "H07"
-    remedy = "docs/measuring.md tells how teams are measured."
+    remedy = "docs/organisers/measuring.md tells how teams are measured."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{safe(file)}: {problem}", remedy)

@@ -58,7 +58,7 @@ class Scores:
 
 
 def metrics_json(results: Results) -> str:
-    """The content of metrics.json; README says what its keys mean.
+    """The content of metrics.json; its schema says what the keys mean.
 
     Raises
     ------

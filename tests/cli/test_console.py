@@ -89,8 +89,8 @@ def raising(error):
         pytest.param(
             raising(ValueError("x\ny")),
             1,
-            "Internal error in the evaluation (ValueError in console.py);"
-            " the organisers have the log. [X01]\n",
+            "Internal error in the evaluation (ValueError in console.py)."
+            " The organisers have the log. [X01]\n",
             id="a fault",
         ),
     ],

@@ -914,7 +914,7 @@ def test_the_nearest_decimals_count(
 
 
 def test_how_a_single_voxel_gives_a_volume_away(output, tmp_path):
-    """docs/phase-settings.md tells this attack; its numbers are those of the test.
+    """docs/organisers/phase-settings.md tells this attack, with the numbers of the test.
 
     One voxel in the spleen of the first case, of V voxels: its DSC is 2 / (V + 1). The
     second case has no spleen, which scores 1; the other 18 of 20 values are 0.
@@ -1243,8 +1243,8 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in preparing.py);"
-        " the organisers have the log. [X01]\n"
+        "Internal error in the evaluation (KeyError in preparing.py)."
+        " The organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout
     assert b"a bug" in run.stdout

@@ -26,5 +26,5 @@ def command(*, challenge: str) -> None:
     if rules.board.decimals is None and sys.stdout.isatty():  # no part of a file
         _log.info(
             "\nThese phases are public: build their image with --decimals 4, or set"
-            " [board] decimals; docs/phase-settings.md tells why."
+            " [board] decimals; docs/organisers/phase-settings.md tells why."
         )

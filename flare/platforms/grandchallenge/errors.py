@@ -6,7 +6,13 @@ from flare.common.errors import HostError
 
 
 class PlatformError(HostError):
-    """The platform refuses what is asked of it, or does not answer."""
+    """The platform refuses what is asked of it, or does not answer.
+
+    `download` was refused, or got no answer: the message says which. A token has to be
+    that of an admin of the challenge.
+    """
 
     code = "H09"
-    remedy = "docs/phase-settings.md tells how results are got off the platform."
+    remedy = (
+        "docs/organisers/phase-settings.md tells how results are got off the platform."
+    )

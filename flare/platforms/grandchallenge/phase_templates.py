@@ -83,7 +83,7 @@ TEST: dict[str, Any] = {
 def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
     """Settings of three phases for a challenge, as in phase-settings.json.
 
-    ``docs/phase-settings.md`` says why each field is set as it is.
+    ``docs/organisers/phase-settings.md`` says why each field is set as it is.
     """
     columns = [_column("Mean NSD", "nsd")]
     for organ in challenge.organs:

@@ -1,0 +1,157 @@
+"""Pages of the documentation that are made of the program itself, when it is built."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from flare.cli.main import COMMANDS, load
+from flare.cli.messages import explanations
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "flare"
+ROOMS = (
+    *("common", "challenge", "results", "evaluation", "ranking", "measuring"),
+    *("platforms", "reports", "cli"),
+)
+"""From the bottom to the top, as CONTRIBUTING has them."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages to those that are written by hand."""
+    for name, page in PAGES.items():
+        files.append(File.generated(config, name, content=page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the rooms into the page about the house."""
+    if "<!-- rooms -->" in markdown:
+        return markdown.replace("<!-- rooms -->", rooms())
+    return markdown
+
+
+def messages() -> str:
+    """All messages, each with an anchor that is its code."""
+    found = explanations().values()
+    sections = []
+    for each in found:
+        body = re.sub(
+            r"`docs/([\w./-]+)\.md`",
+            lambda m: f"[{_title(m[1])}](../{m[1]}.md)",
+            each.body,
+        )
+        body = re.sub(
+            r"(?<!\[)\b([FGHX]\d\d)\b(?!\])",
+            lambda m: m[0] if m[1] == each.code else f"[{m[1]}](#{m[1]})",  # noqa: B023
+            body,
+        )
+        sections.append(f"## {each.code}: {each.title} {{#{each.code}}}\n\n{body}\n")
+    return INTRODUCTION + "\n".join(sections)
+
+
+INTRODUCTION = """# Messages
+
+A message is one line: the files, what is wrong, what to do, and a code. Several kinds of
+problems share the line. Names and headers are checked first; if any is wrong, the
+predictions whose header is right are still read, so that their faults are said too.
+
+Codes that begin with F are for participants, with G for organisers, with H for whoever
+runs the program. `flare explain F07` prints the same section in the terminal.
+
+"""
+
+
+def commands() -> str:
+    """Every command with its options, as the program knows them."""
+    parts = [
+        "# Commands\n\n`flare` is `./flare.sh` in a checkout, and the command that"
+        " installing makes. Every command has `--help`. An exit status of 0 means that"
+        " all went well, 1 that something is wrong, which a line on stderr says, and 2"
+        " that the command was called wrongly.\n"
+    ]
+    for group, names in COMMANDS.items():
+        parts.append(f"## {group}\n")
+        for name in names:
+            parts += _command(("flare", name), load(name), "###")
+    return "\n".join(parts)
+
+
+def _command(
+    path: tuple[str, ...], command: click.Command, level: str
+) -> Iterator[str]:
+    """The section of a command, and of those within it."""
+    context = click.Context(command, info_name=" ".join(path))
+    words = " ".join(path[1:])
+    yield f"{level} {words} {{#{'-'.join(path[1:])}}}\n"
+    yield f"{command.help or ''}\n"
+    yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"
+    rows = [_row(param, context) for param in command.get_params(context)]
+    if rows:
+        yield "| Argument or option | What it does |\n|---|---|"
+        yield "\n".join(rows) + "\n"
+    for name, child in getattr(command, "commands", {}).items():
+        yield from _command((*path, name), child, level + "#")
+
+
+def _row(param: click.Parameter, context: click.Context) -> str:
+    """The row of an argument or option."""
+    record = param.get_help_record(context)
+    if record is None:  # an argument without a help of its own
+        record = param.make_metavar(context), ""
+    name, text = (part.replace("|", "\\|") for part in record)
+    return f"| `{name}` | {_escaped(text)} |"
+
+
+def _escaped(text: str) -> str:
+    """A text in which nothing is taken for HTML or Markdown."""
+    return re.sub(r"([<>*_\[\]])", r"\\\1", " ".join(text.split()))
+
+
+def rooms() -> str:
+    """Each room with its files, and the first line of each."""
+    parts = []
+    for room in ROOMS:
+        parts.append(
+            f"### flare/{room}\n\n{_first_line(PACKAGE / room / '__init__.py')}\n"
+        )
+        rows = [
+            f"| `{file.relative_to(PACKAGE / room)}` | {_escaped(_first_line(file))} |"
+            for file in sorted((PACKAGE / room).rglob("*.py"))
+            if file.name != "__init__.py"
+        ]
+        parts.append("| File | What it is for |\n|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _first_line(file: Path) -> str:
+    """The first line of a file's docstring."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    return (text or "").partition("\n")[0]
+
+
+def _at_the_top(name: str) -> str:
+    """A file of the top level, whose links are those of the site."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.sub(r"\]\(docs/", "](../", text)
+
+
+def _title(name: str) -> str:
+    """The title of a page."""
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    return text.partition("\n")[0].removeprefix("# ")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "participants/messages.md": messages,
+    "reference/commands.md": commands,
+    "developers/contributing.md": lambda: _at_the_top("CONTRIBUTING.md"),
+    "developers/changelog.md": lambda: _at_the_top("CHANGELOG.md"),
+}
