@@ -48,7 +48,7 @@ def test_without_a_code_all_are_listed():
 @pytest.mark.parametrize(
     ("word", "advice"),
     [
-        pytest.param("F7", "(did you mean F07?)", id="nearly one"),
+        pytest.param("F007", "(did you mean F07?)", id="nearly one"),
         pytest.param("Q99", f"but {listing(CODES)}", id="none"),
     ],
 )
