@@ -1,4 +1,4 @@
-"""``demo.sh``, in a copy without git: what it prints, and what lies there afterwards."""
+"""``demo.sh``, in a copy without git: what it prints, and which files it leaves."""
 
 import re
 import shutil
