@@ -202,7 +202,7 @@ def test_a_line_that_grows_too_long_keeps_every_code(letter):
     assert len(text.encode()) < MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
-    assert text.endswith(("... [F16]", ". [F16]"))
+    assert text.endswith((f"... {max(codes)}", f". {max(codes)}"))
 
 
 def test_nothing_wrong_raises_nothing():
