@@ -59,8 +59,8 @@ def messages() -> str:
 
 INTRODUCTION = """# Messages
 
-A message is one line: the files, what is wrong, what to do, and a code. Several kinds of
-problems share the line. Names and headers are checked first; if any is wrong, the
+A message is one line: the files, what is wrong, what to do, and a code. Several kinds
+of problems share the line. Names and headers are checked first; if any is wrong, the
 predictions whose header is right are still read, so that their faults are said too.
 
 Codes that begin with F are for participants, with G for organisers, with H for whoever

@@ -914,7 +914,7 @@ def test_the_nearest_decimals_count(
 
 
 def test_how_a_single_voxel_gives_a_volume_away(output, tmp_path):
-    """docs/organisers/phase-settings.md tells this attack, with the numbers of the test.
+    """docs/organisers/phase-settings.md tells this attack, with these numbers.
 
     One voxel in the spleen of the first case, of V voxels: its DSC is 2 / (V + 1). The
     second case has no spleen, which scores 1; the other 18 of 20 values are 0.
