@@ -54,7 +54,8 @@ class Scores:
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: Evaluation
-    warnings: tuple[str, ...]
+    low_scores: tuple[str, ...]
+    """Why cases score little or nothing, as the evaluation has said it."""
 
 
 def metrics_json(results: Results) -> str:
@@ -90,6 +91,11 @@ def metrics_json(results: Results) -> str:
         "failed": {case.case: case.failure for case in results.cases if case.failure},
         "warnings": list(results.warnings),
     }
+    if results.low_scores:
+        content["low_scores"] = [
+            {"reason": found.reason, "cases": list(found.cases)}
+            for found in results.low_scores
+        ]
     if results.efficiency is not None:
         content["efficiency"] = results.efficiency
     if results.jobs:
@@ -211,7 +217,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         }
         failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
         evaluation = dict(content["evaluation"])
-        warnings = tuple(map(str, content.get("warnings") or ()))
+        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),
         *(OverflowError, RecursionError),
@@ -232,7 +238,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         evaluation=Evaluation(
             **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
         ),
-        warnings=warnings,
+        low_scores=low_scores,
     )
 
 
