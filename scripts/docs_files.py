@@ -44,6 +44,7 @@ RANKING                    what `flare rank --output` writes
 ├── report.txt             all that is printed
 └── sheets/TEAM.md         a team's own values and ranks
 
+phase-settings.json        what `flare phase-settings` prints
 LEADERBOARD.csv            what `flare leaderboard --output` writes
 ```
 

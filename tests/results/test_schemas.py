@@ -3,7 +3,7 @@
 import copy
 import json
 import shutil
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -16,7 +16,8 @@ from flare.platforms.grandchallenge.leaderboard import (
     read_result,
     write_leaderboard,
 )
-from flare.platforms.grandchallenge.phase import read_phase
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
+from flare.platforms.grandchallenge.phase_templates import settings_for
 from flare.ranking import reading
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
@@ -96,6 +97,32 @@ def test_the_schemas_know_the_same_words_as_the_program():
     assert list(evaluation["properties"]) == [f.name for f in fields(Provenance)]
     # What a ranking reads of it is always there.
     assert set(evaluation["required"]) == {f.name for f in fields(Evaluation)}
+
+
+def test_the_settings_of_a_phase_are_those_that_the_program_reads():
+    schema = SCHEMAS["phase-settings"]["additionalProperties"]
+
+    for kind, found in (
+        (Phase, schema),
+        (Column, schema["properties"]["extra_results_columns"]["items"]),
+    ):
+        assert list(found["properties"]) == [field.name for field in fields(kind)]
+        needed = [f.name for f in fields(kind) if f.default is MISSING]
+        assert found["required"] == needed
+
+
+@pytest.mark.parametrize("key", challenge_names())
+def test_settings_of_phases(key):
+    settings = settings_for(read_challenge(key))
+
+    assert problems(settings, "phase-settings") == []
+    for path, value in (
+        (("test", "score_jsonpath"), "$.aggregates"),
+        (("test", "score_title"), ...),
+        (("test", "colour"), "red"),
+        (("test", "extra_results_columns", 0, "order"), "up"),
+    ):
+        assert problems(broken(settings, *path, value=value), "phase-settings")
 
 
 # --- metrics.json -----------------------------------------------------------------
