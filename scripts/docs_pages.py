@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from docs_files import SCHEMAS, files_page, read_schemas
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -28,6 +29,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those that are written by hand."""
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
+    for name in read_schemas():
+        place, content = f"reference/schemas/{name}", (SCHEMAS / name).read_bytes()
+        files.append(File.generated(config, place, content=content))
     return files
 
 
@@ -59,8 +63,8 @@ def messages() -> str:
 
 INTRODUCTION = """# Messages
 
-A message is one line: the files, what is wrong, what to do, and a code. Several kinds of
-problems share the line. Names and headers are checked first; if any is wrong, the
+A message is one line: the files, what is wrong, what to do, and a code. Several kinds
+of problems share the line. Names and headers are checked first; if any is wrong, the
 predictions whose header is right are still read, so that their faults are said too.
 
 Codes that begin with F are for participants, with G for organisers, with H for whoever
@@ -151,6 +155,7 @@ def _title(name: str) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "participants/messages.md": messages,
+    "reference/files.md": files_page,
     "reference/commands.md": commands,
     "developers/contributing.md": lambda: _at_the_top("CONTRIBUTING.md"),
     "developers/changelog.md": lambda: _at_the_top("CHANGELOG.md"),

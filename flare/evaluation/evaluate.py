@@ -12,7 +12,13 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError
 from flare.common.machine import default_workers
 from flare.evaluation.errors import EmptyError
-from flare.evaluation.notes import notes_on, reason_text, reasons_by_case
+from flare.evaluation.notes import (
+    foreign_files,
+    ignored_labels,
+    reason_text,
+    reasons_by_case,
+    unusable_cases,
+)
 from flare.evaluation.preparing import Prepared, find_files, log_folder, prepare
 from flare.evaluation.provenance import make_provenance, reference_source
 from flare.evaluation.rule_overrides import (
@@ -121,7 +127,13 @@ def evaluate(
 
     reasons = reasons_by_case(problems, submitted)
     told = [file for file in references if file.case not in absent]
-    notes = notes_on(scores, reasons, told, len(references), problems, rules)
+    unusable = unusable_cases(scores, reasons, told, len(references))
+    ignored = ignored_labels(scores, rules)
+    notes = [
+        *(low.reason for low in unusable),
+        *foreign_files(problems),
+        *(low.reason for low in ignored),
+    ]
     for note in notes:
         _log.info("%s", note)
     options = {
@@ -137,6 +149,7 @@ def evaluate(
             for file in references
         ),
         warnings=(*prepared.warnings, *notes),
+        low_scores=(*unusable, *ignored),
         provenance=make_provenance(
             challenge, reference_source(Path(ground_truth)), references, options
         ),

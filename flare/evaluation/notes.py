@@ -20,7 +20,7 @@ from flare.evaluation.submission.folder import (
     Folder,
     LabelMapFile,
 )
-from flare.results.scores import CaseScore
+from flare.results.scores import CaseScore, LowScores
 
 NO_FILE = "", "no file was submitted"
 """The files of a case that has none, and why it cannot be scored."""
@@ -57,30 +57,44 @@ def reason_text(reasons: Mapping[str, tuple[str, str]], case: str) -> str:
     return ": ".join(filter(None, reasons.get(case, NO_FILE)))
 
 
-def notes_on(
+def unusable_cases(
     scores: Mapping[str, CaseScore],
     reasons: Mapping[str, tuple[str, str]],
     references: Sequence[LabelMapFile],
     cases: int,
-    problems: Sequence[SubmissionError],
-    challenge: Challenge,
-) -> list[str]:
-    """What was tolerated and may explain low scores: a line for each kind."""
-    groups: dict[str, list[str]] = {}
+) -> list[LowScores]:
+    """Which cases score 0 because they have no prediction that can be used, and why."""
+    groups: dict[str, dict[str, str]] = {}
     for reference in references:
         if reference.case not in scores:
             files, reason = reasons.get(reference.case, NO_FILE)
-            groups.setdefault(reason, []).append(files or safe(reference.name))
+            names = groups.setdefault(reason, {})
+            names[reference.case] = files or safe(reference.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    rest = [file for _, files in ordered[REASONS:] for file in files]
-    notes = []
+    rest = {
+        case: name for _, names in ordered[REASONS:] for case, name in names.items()
+    }
+    found = []
     for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
         if names:
             verb = "scores" if len(names) == 1 else "score"
             count = f"{len(names)} of {cases} cases {verb} 0"
-            notes.append(f"{count}: {reason} ({listing(names)})")
+            line = f"{count}: {reason} ({listing(names.values())})"
+            found.append(LowScores(reason=line, cases=tuple(names)))
+    return found
+
+
+def foreign_files(problems: Sequence[SubmissionError]) -> list[str]:
+    """Files that were left out, as they belong to no case: a line for each kind."""
     kinds = (UnexpectedCasesError, NothingToScoreError)
-    notes += [problem.finding for problem in problems if isinstance(problem, kinds)]
-    unknown = [score.unknown_labels for score in scores.values()]
-    ignored = ignored_labels_text(unknown, challenge)
-    return [*notes, ignored] if ignored else notes
+    return [problem.finding for problem in problems if isinstance(problem, kinds)]
+
+
+def ignored_labels(
+    scores: Mapping[str, CaseScore], challenge: Challenge
+) -> list[LowScores]:
+    """Which cases have labels that are no organs; one kind at most."""
+    unknown = {case: score.unknown_labels for case, score in scores.items()}
+    line = ignored_labels_text(list(unknown.values()), challenge)
+    having = tuple(case for case, labels in unknown.items() if labels)
+    return [LowScores(reason=line, cases=having)] if line else []

@@ -13,7 +13,6 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.roll_call import TOLD
 from flare.results.scores import Results
 
 
@@ -80,17 +79,17 @@ def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def zeros_lines(results: Results) -> tuple[str, ...]:
-    """Why cases score 0, a line for each reason; what the evaluation warns of first."""
-    lines = [line for line in results.warnings if TOLD.search(line)]
+    """Why cases score 0, a line for each reason; what the evaluation has said first."""
+    told = {case for low in results.low_scores for case in low.cases}
     reasons = {
         case.case: case.failure or "no organ of the reference was found"
         for case in results.cases
-        if case.dsc == 0 and case.nsd == 0
+        if case.dsc == 0 and case.nsd == 0 and not (case.failure and case.case in told)
     }
-    if not any(" score 0" in line for line in lines):
-        count = len(results.cases)
-        lines += [
-            f"{len(cases)} of {count} cases score 0: {text}"
+    return (
+        *(low.reason for low in results.low_scores),
+        *(
+            f"{len(cases)} of {len(results.cases)} cases score 0: {text}"
             for text, cases in _by_text(reasons).items()
-        ]
-    return tuple(lines)
+        ),
+    )

@@ -30,7 +30,7 @@ from flare.results.efficiency_csv import (
     write_records,
 )
 
-EMPTY_RUNS = 5
+EMPTY_RUNS = 3
 """So many containers that do nothing tell what the engine itself costs."""
 
 

@@ -54,7 +54,8 @@ class Scores:
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: Evaluation
-    warnings: tuple[str, ...]
+    low_scores: tuple[str, ...]
+    """Why cases score little or nothing, as the evaluation has said it."""
 
 
 def metrics_json(results: Results) -> str:
@@ -90,6 +91,11 @@ def metrics_json(results: Results) -> str:
         "failed": {case.case: case.failure for case in results.cases if case.failure},
         "warnings": list(results.warnings),
     }
+    if results.low_scores:
+        content["low_scores"] = [
+            {"reason": found.reason, "cases": list(found.cases)}
+            for found in results.low_scores
+        ]
     if results.efficiency is not None:
         content["efficiency"] = results.efficiency
     if results.jobs:
@@ -155,7 +161,7 @@ def write_case_scores(
     evaluation: Mapping[str, Any],
     failed: Mapping[str, str],
 ) -> None:
-    """Write a metrics.json, whole or not at all, with what a ranking reads alone.
+    """Write the metrics.json of a team that was made up, whole or not at all.
 
     Parameters
     ----------
@@ -164,7 +170,7 @@ def write_case_scores(
     scores : mapping of str to sequence of float
         By metric, a value for each case.
     reference_files : sequence of str
-        Of the cases, in the same order.
+        Of the cases, in the same order; their predictions are called alike.
     evaluation, failed : mapping
         How the scores were made; by case, why it was not scored.
 
@@ -176,12 +182,20 @@ def write_case_scores(
     content: dict[str, Any] = {
         "case": {
             **{metric: _numbered(values) for metric, values in scores.items()},
+            "alg_fname": _numbered(
+                ["" if case_of(name) in failed else name for name in reference_files]
+            ),
             "gt_fname": _numbered(reference_files),
         },
+        "aggregates": {
+            f"{metric}_{name}": value
+            for metric, values in scores.items()
+            for name, value in statistics(values).items()
+        },
         "evaluation": evaluation,
+        "failed": failed,
+        "warnings": [],
     }
-    if failed:
-        content["failed"] = failed
     write_whole(file, json.dumps(content, indent=2) + "\n")
 
 
@@ -211,7 +225,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         }
         failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
         evaluation = dict(content["evaluation"])
-        warnings = tuple(map(str, content.get("warnings") or ()))
+        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),
         *(OverflowError, RecursionError),
@@ -232,7 +246,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         evaluation=Evaluation(
             **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
         ),
-        warnings=warnings,
+        low_scores=low_scores,
     )
 
 

@@ -13,7 +13,7 @@ from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, Scores, read_scores
 from flare.results.origins import Evaluated, Origin, check_origins
 from flare.results.refused_csv import read_refused
-from flare.results.roll_call import TOLD, RollCall, Waiting, read_archives
+from flare.results.roll_call import RollCall, Waiting, read_archives
 from flare.results.team_folder import (
     TeamResults,
     finished_cases,
@@ -112,12 +112,9 @@ def read_teams(
 
 
 def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
-    """What the evaluation has warned of, as far as it explains why teams score 0."""
+    """What explains why teams score 0, in the words of the evaluation."""
     return tuple(
-        (team, line)
-        for team, own in scores.items()
-        for line in own.warnings
-        if TOLD.search(line)
+        (team, line) for team, own in scores.items() for line in own.low_scores
     )
 
 

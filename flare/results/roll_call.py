@@ -6,7 +6,6 @@ have the results of another team, or that an evaluation has warned of.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,6 @@ from flare.results.copies import Copies
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.refused_csv import Refusal
-
-TOLD = re.compile(r"\bscores? 0\b|\bno organs?\b")
-"""Warnings of metrics.json that explain why a team scores nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

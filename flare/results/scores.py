@@ -79,6 +79,15 @@ class Provenance:
     """Of this run alone: Python and the operating system."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowScores:
+    """Why some cases score little or nothing."""
+
+    reason: str
+    """A line for people, which counts the cases; it is among the warnings, too."""
+    cases: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
     """What a submission scores."""
@@ -87,6 +96,8 @@ class Results:
     """In the order of their names."""
     warnings: tuple[str, ...]
     provenance: Provenance
+    low_scores: tuple[LowScores, ...] = ()
+    """What was let pass and explains zeros, each kind with its cases."""
     decimals: int | None = None
     """Decimals in metrics.json; None for full precision."""
     efficiency: dict[str, float] | None = None

@@ -259,7 +259,9 @@ def test_the_means_of_flare23_are_the_official_ones(shared):
 
 
 def test_the_documentation_has_every_edition():
-    text = (ROOT / "docs" / "challenge-files.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "challenge-files.md").read_text(
+        encoding="utf-8"
+    )
 
     for name in challenge_names():
         assert f"`{name}`" in text

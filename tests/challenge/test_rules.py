@@ -384,7 +384,9 @@ def test_an_unknown_name_lists_the_known_ones():
 
 def test_every_key_of_the_schema_is_documented():
     """The documentation has a row for each key that a challenge file can hold."""
-    text = (ROOT / "docs" / "challenge-files.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "challenge-files.md").read_text(
+        encoding="utf-8"
+    )
     tables = {
         "": flare.Challenge,
         "organs.": Organ,

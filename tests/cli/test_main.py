@@ -205,9 +205,9 @@ def test_there_is_a_script_for_every_shell(shell):
 
 @pytest.mark.tools("bash")
 def test_bash_completes_by_the_script(tmp_path):
-    """The script is loaded as README says, and asked as bash asks it."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    load_script = re.search(r"`(eval .*bash_source.*?)`", readme)[1]
+    """The script is loaded as the documentation says, and asked as bash asks it."""
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    load_script = re.search(r"`(eval .*bash_source.*?)`", page)[1]
     (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')
     (tmp_path / "flare").chmod(0o755)
     script = (

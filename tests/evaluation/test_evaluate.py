@@ -721,6 +721,10 @@ def test_on_bad_case_worst_scores_what_there_is(tmp_path, output):
         "liver.nii.gz: no case has this name",
     ]
     assert all(warning in run.stdout.decode() for warning in content["warnings"])
+    reasons = [low["reason"] for low in content["low_scores"]]
+    assert reasons == content["warnings"][:-1]  # the last one is about no case
+    assert [len(low["cases"]) for low in content["low_scores"]] == [1] * 5 + [3]
+    assert content["low_scores"][0]["cases"] == ["validation_002"]
     assert content["evaluation"]["options"] == {"on_bad_case": "worst"}
 
 
@@ -750,7 +754,9 @@ def test_ignored_labels_are_told(predictions, ground_truth, output):
     line = (
         "labels 5, 10, 15 and 20 are no organs and count as background, in 2 of 3 files"
     )
-    assert read_metrics(output)["warnings"] == [line]
+    content = read_metrics(output)
+    assert content["warnings"] == [line]
+    assert content["low_scores"] == [{"reason": line, "cases": case_names(2)}]
     assert line in run.stdout.decode()
 
 
@@ -759,7 +765,9 @@ def test_a_clean_submission_has_no_warning(predictions, ground_truth, output):
 
     run_evaluate(predictions, ground_truth, output, *options)
 
-    assert read_metrics(output)["warnings"] == []
+    content = read_metrics(output)
+    assert content["warnings"] == []
+    assert "low_scores" not in content
 
 
 def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth, output):
@@ -914,7 +922,7 @@ def test_the_nearest_decimals_count(
 
 
 def test_how_a_single_voxel_gives_a_volume_away(output, tmp_path):
-    """docs/organisers/phase-settings.md tells this attack, with the numbers of the test.
+    """docs/organisers/phase-settings.md tells this attack, with these numbers.
 
     One voxel in the spleen of the first case, of V voxels: its DSC is 2 / (V + 1). The
     second case has no spleen, which scores 1; the other 18 of 20 values are 0.

@@ -134,7 +134,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     expected = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "flare").rglob("*")
-        if path.suffix in (".py", ".sh", ".toml", ".typed")
+        if path.suffix in (".py", ".sh", ".toml", ".typed", ".json")
     }
     references = {f"flare/demonstration_set/{name}" for name in DEMONSTRATION}
     assert found == expected | references
@@ -153,6 +153,15 @@ def test_an_index_can_show_what_the_wheel_says_of_itself(wheel):
     urls = [line.partition(", ")[2] for line in metadata.get_all("Project-URL")]
     assert len(urls) >= 2
     assert all(url.startswith("https://") for url in urls)
+
+
+def test_the_wheel_holds_the_schemas(wheel):
+    found = contents(wheel)
+
+    schemas = list((ROOT / "flare" / "results" / "schemas").glob("*.schema.json"))
+    assert len(schemas) > 10
+    for file in schemas:
+        assert found[f"flare/results/schemas/{file.name}"] == file.read_bytes()
 
 
 def test_the_source_distribution_builds_the_same_wheel(

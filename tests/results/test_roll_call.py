@@ -235,7 +235,8 @@ def test_what_the_evaluation_has_warned_of_is_a_flag_in_its_words(results, tmp_p
     ]
     file = results / "b" / "metrics.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps(content | {"warnings": lines}))
+    reasons = [{"reason": line, "cases": ["c1"]} for line in lines[:2]]
+    file.write_text(json.dumps(content | {"warnings": lines, "low_scores": reasons}))
 
     text, found, _ = rank(results, tmp_path)
 

@@ -102,7 +102,7 @@ def command(
     _log.info("%s", verdict_text(run, verdict))
     if verdict.message:
         raise OutcomeError(verdict.message)
-    if ground_truth and "Reference labels: tarball" not in verdict.about:
+    if ground_truth and verdict.references != "tarball":
         _log.info("The labels of %s were not used.", ground_truth)
     if not verdict.is_ranked:
         problem = f"The result would not be on the leaderboard: {verdict.warnings[0]}"

@@ -42,6 +42,8 @@ class Verdict:
     """Whether the result would be on the leaderboard."""
     about: str = ""
     """How many cases were scored, by which rules, with which labels."""
+    references: str = ""
+    """Which labels: "bundled" or "tarball"; empty if there is no result."""
 
 
 def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
@@ -64,7 +66,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         )
     message = _failure(run)
     row: tuple[tuple[str, str], ...] = ()
-    is_ranked, about = False, ""
+    is_ranked, about, references = False, "", ""
     if not message:
         if run.stderr.strip():
             warnings.append(
@@ -77,6 +79,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         values = [value_at(metrics, path) for path in phase.ranked]
         is_ranked = all(map(is_rankable, values))
         about = _about(metrics)
+        references = evaluation_text(metrics, "references")
     if phase.display_all_metrics:
         warnings.append(
             "display_all_metrics is on: the DSC of a single case gives away the volume"
@@ -88,6 +91,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         warnings=tuple(warnings),
         is_ranked=is_ranked,
         about=about,
+        references=references,
     )
 
 

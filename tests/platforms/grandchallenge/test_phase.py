@@ -70,7 +70,9 @@ def settings():
 
 def documented():
     """Every row of the documentation's table: what is done with the field, and why."""
-    text = (ROOT / "docs" / "phase-settings.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "organisers" / "phase-settings.md").read_text(
+        encoding="utf-8"
+    )
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
     return {name: (value, why) for name, value, why in rows}
 
