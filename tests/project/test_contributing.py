@@ -62,3 +62,20 @@ def test_the_site_can_show_it():
     links = re.findall(r"\]\(([^)]+)\)", CONTRIBUTING)
 
     assert all(link.startswith("docs/") for link in links)
+
+
+@pytest.mark.parametrize("page", ["index", "adding", "tests"])
+def test_files_that_developers_are_sent_to_are_there(page):
+    """Paths begin at the top, in flare/, or in tests/; NAME is up to the reader."""
+    text = (ROOT / "docs" / "developers" / f"{page}.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w./-]+\.(?:py|md|toml|json|sh|yml|c)|[\w./]+/)`", text)
+
+    tops = [ROOT, *(ROOT / top for top in ("flare", "tests", "flare/evaluation"))]
+    missing = {
+        path
+        for path in paths
+        if "NAME" not in path and not any((top / path).exists() for top in tops)
+    }
+    # A name alone is that of a file which the sentence has the folder of.
+    files = {file.name for top in tops[1:] for file in top.rglob("*.py")}
+    assert missing <= files | {"predict.sh"}  # which teams write

@@ -1,7 +1,6 @@
 """Rows of efficiency.csv: which values they have, and when they have none."""
 
 import csv
-import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from flare.common.errors import OutputError
 from flare.measuring.container import ContainerRun
 from flare.measuring.record import record_of
 from flare.results.efficiency_csv import (
-    COLUMNS,
     VALUES,
     CaseRecord,
     RunStatus,
@@ -21,7 +19,6 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.traces_csv import Sample, Trace
-from tests.builders import ROOT
 
 
 def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
@@ -127,14 +124,6 @@ def test_without_a_gpu_there_is_no_memory_of_one():
 def test_a_run_that_failed_cannot_have_a_value(status, name):
     with pytest.raises(ValueError, match="but has values"):
         CaseRecord(case="c", status=status, **{name: 1.0})
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_is_explained_on_some_page(name):
-    pages = (ROOT / "docs").rglob("*.md")
-
-    rows = re.compile(rf"^\|[^|]*`{name}`[^|]*\|", re.MULTILINE)
-    assert any(rows.search(page.read_text(encoding="utf-8")) for page in pages)
 
 
 def test_rows_come_back_as_they_were(tmp_path):
