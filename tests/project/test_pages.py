@@ -1,8 +1,8 @@
 """The pages of the documentation are true: their commands run, their links lead on.
 
-The ``sh`` blocks of some pages are run in their order, in one folder. A block of text
-behind one is what it prints, but for times and versions; a line of three dots stands for
-any lines. Comments before a block say what else there is to know of it:
+The ``sh`` blocks of some pages are run in their order, in one folder. The text that
+follows one is what it prints, but for times and versions; a line of three dots stands
+for any lines. Comments before a block say what else there is to know of it:
 
 - ``<!-- not run: needs Docker -->``, or another reason
 - ``<!-- ends with status 1 -->``
