@@ -91,10 +91,12 @@ def blocks(page):
 
 @contextmanager
 def program(folder):
-    """A command `flare` in a folder, which costs no start of Python and NumPy."""
+    """Make the commands of a folder: `flare`, without a start of NumPy, and Python."""
     path = str(folder / "socket")
     (folder / "flare").write_text(SHIM.format(python=sys.executable, path=path))
-    (folder / "flare").chmod(0o755)
+    (folder / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for name in ("flare", "python3"):
+        (folder / name).chmod(0o755)
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen()
