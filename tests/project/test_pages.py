@@ -221,3 +221,22 @@ def test_links_stay_within_the_documentation():
     for page, target in links():
         path = (page.parent / target).resolve()
         assert path.is_relative_to(DOCS), f"{page}: {target}"
+
+
+INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}
+"""Variables that nobody sets by hand, or that the first page has."""
+
+
+def test_every_variable_that_is_read_is_in_the_table():
+    scripts = [
+        *ROOT.glob("*.sh"),
+        *(ROOT / "scripts").glob("*.sh"),
+        ROOT / "Dockerfile",
+    ]
+    scripts += [*(ROOT / "flare").rglob("*.py"), *(ROOT / "examples").rglob("*.sh")]
+    text = "".join(path.read_text(encoding="utf-8") for path in scripts)
+    page = (DOCS / "organisers" / "container.md").read_text(encoding="utf-8")
+
+    found = set(re.findall(r"\bFLARE_[A-Z_]*[A-Z]", page.split("## Environment")[1]))
+
+    assert found == set(re.findall(r"\bFLARE_[A-Z_]*[A-Z]", text)) - INTERNAL
