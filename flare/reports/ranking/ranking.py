@@ -29,6 +29,7 @@ class Ranking:
     """
 
     analysis: Analysis
+    """All that was counted, for the reports; it may change."""
 
     def __repr__(self) -> str:
         """Return one short line."""
@@ -72,6 +73,11 @@ class Ranking:
 
     def write(self, folder: str | Path) -> None:
         """Write all files that the command writes: ranking.csv, ranking.json, ...
+
+        Parameters
+        ----------
+        folder : str or Path
+            To write to; made if it is not there.
 
         Raises
         ------
