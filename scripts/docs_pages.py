@@ -1,4 +1,7 @@
-"""Pages of the documentation that are made of the program itself, when it is built."""
+"""Pages of the documentation that are made when it is built.
+
+Of the program itself, of files of the top level, and of the notebook, which is run.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from docs_notebook import notebook_files
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from flare.cli.main import COMMANDS, load
@@ -22,12 +27,16 @@ ROOMS = (
     *("platforms", "reports", "cli"),
 )
 """From the bottom to the top, as CONTRIBUTING has them."""
+NOTEBOOK = "python/notebook.ipynb"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those that are written by hand."""
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
+    for name, content in notebook_files(ROOT / "docs" / NOTEBOOK, ROOT).items():
+        path = str(Path(NOTEBOOK).with_name(name))
+        files.append(File.generated(config, path, content=content))
     return files
 
 
@@ -36,6 +45,26 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if "<!-- rooms -->" in markdown:
         return markdown.replace("<!-- rooms -->", rooms())
     return markdown
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Let a table have no empty heading, and docstrings references without numpydoc."""
+    html = re.sub(r"<th[^>]*></th>", "<td></td>", html)
+    if page.file.src_uri == "python/index.md":
+        return re.sub(r"\[(\d+)\]_", r"[\1]", html).replace(".. [", "[")
+    return html
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name for a screen reader what the theme leaves without a name."""
+    output = output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    return re.sub(
+        r'aria-labelledby="(__nav_\d+)_label"'
+        r'(?=[^>]*>\s*<label class="md-nav__title" for="\1">\s*<span[^>]*></span>\s*'
+        r"(\w[^<]*?)\s*</label>)",
+        r'aria-label="\2"',
+        output,
+    )
 
 
 def messages() -> str:
@@ -59,8 +88,8 @@ def messages() -> str:
 
 INTRODUCTION = """# Messages
 
-A message is one line: the files, what is wrong, what to do, and a code. Several kinds of
-problems share the line. Names and headers are checked first; if any is wrong, the
+A message is one line: the files, what is wrong, what to do, and a code. Several kinds
+of problems share the line. Names and headers are checked first; if any is wrong, the
 predictions whose header is right are still read, so that their faults are said too.
 
 Codes that begin with F are for participants, with G for organisers, with H for whoever
@@ -139,7 +168,11 @@ def _first_line(file: Path) -> str:
 
 def _at_the_top(name: str) -> str:
     """A file of the top level, whose links are those of the site."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    try:
+        text = (ROOT / name).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"{name}: cannot be read ({error.strerror})"
+        raise PluginError(message) from error
     return re.sub(r"\]\(docs/", "](../", text)
 
 
