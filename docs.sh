@@ -27,7 +27,7 @@ case "${1:-}" in
     ;;
 esac
 if ! said=$("$PYTHON" -m mkdocs build --strict 2>&1); then
-  grep -E '^(WARNING|ERROR)|^[A-Za-z.]+Error' <<<"$said" >&2 || echo "$said" >&2
+  grep -vE '^(INFO|Aborted) |^$' <<<"$said" >&2
   echo "The site was not built: see above." >&2
   exit 1
 fi
