@@ -103,10 +103,10 @@ def rank(
 
     Parameters
     ----------
-    results : str, Path or DataFrame
+    results : str or Path or DataFrame
         A folder with a folder for each team; or a table with a row for each result and
         the columns team, case, metric and value, as a CSV file or in memory.
-    challenge : str, Path or Challenge
+    challenge : str or Path or Challenge
         Whose metrics are ranked, such as ``flare21``; or a file of your own.
     metrics : sequence of str, optional
         Rank by these metrics of the challenge; by all of them if not given.
