@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections import deque
 from urllib.parse import urlsplit
 
 import pytest
@@ -254,7 +253,7 @@ def address(request, site):
 @pytest.fixture
 def new_page(browser, address):
     """Make an empty page; afterwards, nothing was asked of others or complained of."""
-    contexts, asked, complaints = [], [], deque()
+    contexts, asked, complaints = [], [], []
 
     def make(**options):
         context = browser.new_context(**options)
@@ -280,7 +279,7 @@ def new_page(browser, address):
         for url in asked
         if not url.startswith(f"{address}/") and urlsplit(url).scheme not in OWN_SCHEMES
     }
-    assert (elsewhere, list(complaints)) == (set(), [])
+    assert (elsewhere, complaints) == (set(), [])
     assert asked
 
 
