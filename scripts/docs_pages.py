@@ -1,4 +1,7 @@
-"""Pages of the documentation that are made of the program itself, when it is built."""
+"""Pages of the documentation that are made when it is built.
+
+Of the program itself, of files of the top level, and of the notebook, which is run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Any
 
 import click
 from docs_files import SCHEMAS, files_page, read_schemas
+from docs_notebook import notebook_files
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from flare.cli.main import COMMANDS, load
@@ -23,6 +28,7 @@ ROOMS = (
     *("platforms", "reports", "cli"),
 )
 """From the bottom to the top, as CONTRIBUTING has them."""
+NOTEBOOK = "python/notebook.ipynb"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -32,6 +38,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in read_schemas():
         place, content = f"reference/schemas/{name}", (SCHEMAS / name).read_bytes()
         files.append(File.generated(config, place, content=content))
+    for name, content in notebook_files(ROOT / "docs" / NOTEBOOK, ROOT).items():
+        path = str(Path(NOTEBOOK).with_name(name))
+        files.append(File.generated(config, path, content=content))
     return files
 
 
@@ -40,6 +49,26 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if "<!-- rooms -->" in markdown:
         return markdown.replace("<!-- rooms -->", rooms())
     return markdown
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Let a table have no empty heading, and docstrings references without numpydoc."""
+    html = re.sub(r"<th[^>]*></th>", "<td></td>", html)
+    if page.file.src_uri == "python/index.md":
+        return re.sub(r"\[(\d+)\]_", r"[\1]", html).replace(".. [", "[")
+    return html
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name for a screen reader what the theme leaves without a name."""
+    output = output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    return re.sub(
+        r'aria-labelledby="(__nav_\d+)_label"'
+        r'(?=[^>]*>\s*<label class="md-nav__title" for="\1">\s*<span[^>]*></span>\s*'
+        r"(\w[^<]*?)\s*</label>)",
+        r'aria-label="\2"',
+        output,
+    )
 
 
 def messages() -> str:
@@ -143,7 +172,11 @@ def _first_line(file: Path) -> str:
 
 def _at_the_top(name: str) -> str:
     """A file of the top level, whose links are those of the site."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    try:
+        text = (ROOT / name).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"{name}: cannot be read ({error.strerror})"
+        raise PluginError(message) from error
     return re.sub(r"\]\(docs/", "](../", text)
 
 

@@ -20,7 +20,8 @@ from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("docker", "shared", "tools")
+MARKERS = ("docker", "shared", "tools", "docs")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_addoption(parser):
@@ -65,6 +66,9 @@ def pytest_runtest_setup(item):
             need_tool(item, name)
         if "package" in marker.kwargs:
             need_package(item, marker.kwargs["package"])
+    if item.get_closest_marker("docs"):
+        for name in ("mkdocs", "codespell_lib", "playwright"):
+            need_package(item, name, "docs")
 
 
 def need_tool(request, name):
@@ -75,10 +79,10 @@ def need_tool(request, name):
     return path
 
 
-def need_package(request, name):
+def need_package(request, name, marker="tools"):
     """See that there is a Python package that not every computer has."""
     if not importlib.util.find_spec(name):
-        _skip_or_fail(request, "tools", f"{name} is not installed")
+        _skip_or_fail(request, marker, f"{name} is not installed")
 
 
 def _skip_or_fail(request, marker, reason):
@@ -121,6 +125,15 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def chromium(request) -> str:
+    """The path of a browser."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        _skip_or_fail(request, "docs", f"there is no program {' or '.join(BROWSERS)}")
+    return path
 
 
 @pytest.fixture

@@ -128,6 +128,18 @@ def prepare_output(folder: Path) -> None:
 def write_metrics(results: Results, folder: str | Path) -> Path:
     """Write metrics.json, whole or not at all.
 
+    Parameters
+    ----------
+    results : Results
+        What `flare.evaluate` returned.
+    folder : str or Path
+        To write to; made if it is not there.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
     Raises
     ------
     OutputError
