@@ -19,7 +19,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from flare.cli.main import COMMANDS, load
-from flare.cli.messages import explanations
+from flare.cli.explanations import explanations
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "flare"
@@ -90,7 +90,12 @@ def messages() -> str:
     return INTRODUCTION + "\n".join(sections)
 
 
-INTRODUCTION = """# Messages
+INTRODUCTION = """---
+search:
+  boost: 3
+---
+
+# Messages
 
 A message is one line: the files, what is wrong, what to do, and a code. Several kinds
 of problems share the line. Names and headers are checked first; if any is wrong, the
@@ -139,8 +144,8 @@ def _row(param: click.Parameter, context: click.Context) -> str:
     record = param.get_help_record(context)
     if record is None:  # an argument without a help of its own
         record = param.make_metavar(context), ""
-    name, text = (part.replace("|", "\\|") for part in record)
-    return f"| `{name}` | {_escaped(text)} |"
+    name, text = (part.replace("|", "&#124;") for part in record)
+    return f"| <code>{_escaped(name)}</code> | {_escaped(text)} |"
 
 
 def _escaped(text: str) -> str:

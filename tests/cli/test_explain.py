@@ -7,7 +7,7 @@ import re
 import pytest
 
 from flare.cli.main import COMMANDS
-from flare.cli.messages import explanations
+from flare.cli.explanations import explanations
 from flare.common.text import listing
 from tests.builders import run_flare
 from tests.builders.errors import all_classes
