@@ -200,7 +200,8 @@ class FileFormatError(FileError):
     The file is in another format (a .tif or .png does not say where its voxels lie), is
     a link, has four dimensions (probabilities: take the argmax over the classes),
     holds colours, or keeps its voxels in a second file (`.mhd`, `.nhdr`, `.hdr` with
-    `.img`). Save it as `.nii.gz`: `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
+    `.img`). Save it as `.nii.gz`:
+    `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
     """
 
     code = "F06"

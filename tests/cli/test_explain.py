@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from flare.cli.main import COMMANDS
 from flare.cli.explanations import explanations
+from flare.cli.main import COMMANDS
 from flare.common.text import listing
 from tests.builders import run_flare
 from tests.builders.errors import all_classes
@@ -17,15 +17,17 @@ CODES = sorted(kind.code for kind in all_classes())
 WIDTH = 88
 
 F07 = """\
-F07: The prediction has other numbers of voxels than the reference.
+F07: The prediction has a different size from the reference.
 
-The label map has other numbers of voxels than the CT. The message tells which of these
-it is, as far as can be seen:
+The numbers of voxels are not those of the CT. Compare the two sizes in the message:
 
-- Its axes are reversed: transpose the array before you save it. SimpleITK's arrays are
-  (z, y, x), nibabel's are (x, y, z).
-- It was resampled or turned: resample it to the CT (see F08).
-- It was cropped: put it back into an array of the CT's size.
+- The same numbers in reverse order: the axes are reversed, because SimpleITK's arrays
+  are (z, y, x), and nibabel's are (x, y, z). Save `array.T`.
+- The same numbers in another order: two axes were swapped, or the image was turned
+  before it was predicted. Undo what your preprocessing did; to swap the last two axes
+  back, `array.transpose(0, 2, 1)`. Then look at the result over the CT.
+- Other numbers: it was resampled, so resample it to the CT (see F08), or it was
+  cropped, so put it back into an array of the CT's size.
 """
 
 
