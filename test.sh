@@ -3,8 +3,8 @@
 #
 # Usage: ./test.sh [--all] [PYTEST_ARGUMENT...]
 #
-#   --all   also those that are slow, and those that need Docker, or label maps that lie
-#           beside the project; what is not there is skipped, and said
+#   --all   also those that are slow, and those that need Docker, Chromium, or label maps
+#           that lie beside the project; what is not there is skipped, and said
 #
 # Makes a virtual environment in .venv the first time. Needs Python 3.11 or newer.
 set -euo pipefail
@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 source scripts/venv.sh
 
-chosen=(-m "not slow and not docker and not shared")
+chosen=(-m "not slow and not browser and not docker and not shared")
 if [[ ${1:-} == --all ]]; then
   chosen=()
   shift

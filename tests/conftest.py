@@ -15,12 +15,13 @@ import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
+from tests.builders.browser import headless
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("docker", "shared", "tools")
+MARKERS = ("browser", "docker", "shared", "tools")
 
 
 def pytest_addoption(parser):
@@ -67,18 +68,18 @@ def pytest_runtest_setup(item):
             need_package(item, marker.kwargs["package"])
 
 
-def need_tool(request, name):
+def need_tool(request, name, marker="tools"):
     """The path of a program that not every computer has."""
     path = shutil.which(name)
     if not path:
-        _skip_or_fail(request, "tools", f"there is no program {name}")
+        _skip_or_fail(request, marker, f"there is no program {name}")
     return path
 
 
-def need_package(request, name):
+def need_package(request, name, marker="tools"):
     """See that there is a Python package that not every computer has."""
     if not importlib.util.find_spec(name):
-        _skip_or_fail(request, "tools", f"{name} is not installed")
+        _skip_or_fail(request, marker, f"{name} is not installed")
 
 
 def _skip_or_fail(request, marker, reason):
@@ -103,6 +104,16 @@ def shared(request) -> Path:
     if not (SHARED / "data").is_dir():
         _skip_or_fail(request, "shared", "the shared label maps are not here")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def chromium(request):
+    """A browser without any network; every page of it is closed with its test."""
+    need_package(request, "playwright", "browser")
+    need_package(request, "axe_playwright_python", "browser")
+    path = need_tool(request, "chromium", "browser")
+    with headless(path) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")
