@@ -29,6 +29,11 @@ class EvaluationFile:
     """What is said of how the scores were made, in the order of the file."""
 
 
+def is_evaluation(source: Path) -> bool:
+    """Whether a path names the results of one evaluation, not those of all teams."""
+    return source.suffix.lower() == ".json"
+
+
 def read_evaluation(file: Path) -> EvaluationFile:
     """Read the metrics.json of an evaluation.
 

@@ -4,8 +4,10 @@ import sys
 
 import pytest
 
-from flare.cli.main import main
+from flare.cli.main import load, main
+from flare.cli.ranking_options import RANKING_OPTIONS
 from tests.builders.pages import metrics_content, write_json
+from tests.builders.results import write_table
 
 
 @pytest.fixture
@@ -61,3 +63,39 @@ def test_without_jinja2_it_says_what_to_install(
     assert capfd.readouterr().err == (
         f"page.html: it cannot be written, as Jinja2 is not installed. {remedy} [H02]\n"
     )
+
+
+def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd):
+    rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
+    source = write_table(tmp_path / "table.csv", rows)
+    page = tmp_path / "page.html"
+
+    words = ["--metrics", "dsc", "--bootstrap", "9", "--seed", "5"]
+    status = main(["report", str(source), "--output", str(page), *words])
+
+    assert (status, capfd.readouterr().err) == (0, "")
+    assert "9 times (seed 5)" in page.read_text(encoding="utf-8")
+
+
+def test_options_of_a_ranking_are_refused_where_nothing_is_ranked(metrics, capfd):
+    words = ["--output", "page.html", "--seed", "5"]
+
+    assert main(["report", str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --seed: only for the results of all teams;"
+        " see flare report --help\n"
+    )
+
+
+def test_rank_and_report_have_the_same_options_of_a_ranking():
+    rank, report = (
+        {param.opts[0]: param.help for param in load(name).params}
+        for name in ("rank", "report")
+    )
+
+    shared = {f"--{name}" for name in RANKING_OPTIONS}
+    assert {name: rank[name] for name in shared} == {
+        name: report[name] for name in shared
+    }
+    assert set(report) - shared == {"source", "--output", "--audience"}

@@ -16,6 +16,7 @@ from flare.reports.pages.parts import (
     Row,
     Table,
     Tile,
+    count,
     heads,
     name_cell,
     number_cell,
@@ -56,7 +57,9 @@ class CaseScores:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """How each organ, and their mean, ends the name of a metric, and its title."""
-        organs = [(f"_{organ}", organ.replace("_", " ")) for organ in self.organs]
+        organs = [
+            (f"_{organ}", printable(organ.replace("_", " "))) for organ in self.organs
+        ]
         whole = [] if len(organs) == 1 else [("", "mean of organs")]
         return (*whole, *organs)
 
@@ -97,12 +100,12 @@ def organ_table(scores: CaseScores, score: str) -> Table:
         cells = [
             name_cell(title),
             number_cell(scores.mean(score + end), exact=scores.exact),
-            Cell(text=_range(interval) if interval else "too few cases", css="n"),
+            Cell(text=_range(interval) if interval else "too few cases"),
             *(number_cell(told.get(name), exact=scores.exact) for name in names),
         ]
         rows.append(Row(cells=tuple(cells)))
     return Table(
-        caption=f"{score.upper()} over {len(scores.cases)} cases",
+        caption=f"{score.upper()} over {count(len(scores.cases), 'case')}",
         heads=heads(
             *("organ", "mean", "95 % interval"),
             *(titles[name] for name in names),

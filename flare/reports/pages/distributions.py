@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from markupsafe import Markup
 
+from flare.reports.pages.parts import NO_RESULT, row_height
 from flare.reports.pages.svg import (
     WIDE,
     boxes,
+    decimal,
     dots,
     element,
     percent,
     stretched,
 )
-
-ROW = 28
-"""Height of a row in pixels; the labels have it in the style sheet, too."""
 
 TOP = 24
 """Height of an axis above the rows, in pixels; also in the style sheet."""
@@ -42,7 +41,7 @@ def linear_axis(values: Sequence[float]) -> tuple[Scale, tuple[tuple[float, str]
     """An axis from 0 to beyond the largest value, with round ticks."""
     top = max([*values, 0.0]) or 1.0
     unit = 10 ** math.floor(math.log10(top))
-    step = next(s * unit for s in (0.2, 0.5, 1, 2) if top <= 5 * s * unit)
+    step = next(s * unit for s in (0.25, 0.5, 1, 2.5) if top <= 4 * s * unit)
     end = math.ceil(top / step) * step
     marks = [step * n for n in range(round(end / step) + 1)]
     return lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks)
@@ -98,36 +97,43 @@ def spread_rows(
 
     A row without any value says so.
     """
-    height = ROW * len(rows)
+    row = row_height(len(rows))
+    height = row * len(rows)
     inner: list[Markup] = []
     words: list[Markup] = []
     for number, values in enumerate(rows):
-        middle = TOP + ROW * (number + 0.5)
+        middle = TOP + row * (number + 0.5)
         if not values:
             words.append(
-                element("text", "no result", x="1%", y=middle + 4, font_style="italic")
+                element("text", NO_RESULT, x="1%", y=middle + 4, font_style="italic")
             )
             continue
-        inner += _row(values, scale, middle, has_boxes=has_boxes)
+        inner += _row(values, scale, (middle, row), has_boxes=has_boxes)
     layer = stretched(*inner, height=TOP + height) if inner else Markup("")
     return drawing(height, ticks, layer, *words)
 
 
 def _row(
-    values: Sequence[float], scale: Scale, middle: float, *, has_boxes: bool
+    values: Sequence[float], scale: Scale, at: tuple[float, int], *, has_boxes: bool
 ) -> list[Markup]:
-    """Box, dots and mean of some values, about the middle of a row."""
+    """Box, median and dots of some values, about the middle of a row of some height."""
+    middle, height = at
+    half = height / 2 - 4
+    frame: list[Markup] = []
     found: list[Markup] = []
     if has_boxes and len(values) > 2:
         quarters = np.quantile(np.asarray(values), (0.25, 0.5, 0.75))
         low, median, high = (WIDE * scale(float(q)) for q in quarters)
-        box = boxes([(low, middle - 9, max(high - low, 1), 18)])
+        box = boxes([(low, middle - half, max(high - low, 1), 2 * half)])
         found.append(element("path", d=box, class_="box"))
-        line = f"M{median:.1f} {middle - 9:.1f}v18"
-        found.append(element("path", d=line, class_="middle"))
+        line = f"M{decimal(median)} {decimal(middle - half)}v{decimal(2 * half)}"
+        frame = [
+            element("path", d=box, class_="frame"),
+            element("path", d=line, class_="middle"),
+        ]
     points = [
-        (WIDE * scale(value), middle + 12 * (GOLDEN * n % 1 - 0.5))
+        (WIDE * scale(value), middle + half * (GOLDEN * n % 1 - 0.5))
         for n, value in enumerate(values, start=1)
     ]
     found.append(element("path", d=dots(points), class_="dots"))
-    return found
+    return [*found, *frame]

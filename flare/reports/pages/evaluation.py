@@ -20,6 +20,7 @@ from flare.reports.pages.parts import (
     Frame,
     Row,
     Table,
+    count,
     heads,
     name_cell,
     text_cell,
@@ -118,17 +119,6 @@ def evaluation_html(page: EvaluationPage) -> str:
         ],
         provenance=_pairs_table(page.provenance),
     )
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> count(1, "case"), count(2, "case")
-    ('1 case', '2 cases')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _failed_table(failed: tuple[tuple[str, str], ...]) -> Table | None:

@@ -20,10 +20,10 @@ from flare.reports.pages.case_scores import (
     worst_first,
     worst_table,
 )
-from flare.reports.pages.evaluation import count, scores_of
+from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
-from flare.reports.pages.parts import SCORE_KEY, Frame
+from flare.reports.pages.parts import SCORE_KEY, Frame, count
 from flare.results.evaluation_file import EvaluationFile
 from flare.results.values import SCORES
 

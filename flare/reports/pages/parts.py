@@ -10,6 +10,9 @@ from markupsafe import Markup
 
 from flare.common.text import printable, safe
 
+MANY_ROWS = 20
+"""With more rows than this, they are closer together."""
+
 NO_RESULT = "no result"
 """Stands in every table where there is no value."""
 
@@ -85,6 +88,11 @@ class Figure:
     top: bool = False
     """Whether an axis is above the first row."""
 
+    @property
+    def dense(self) -> bool:
+        """Whether its rows are close together."""
+        return row_height(len(self.labels)) < row_height(1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
@@ -105,6 +113,22 @@ class Frame:
     sections: tuple[tuple[str, str], ...]
     """Anchors and names."""
     audience_note: str
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1, "case"), count(2, "case")
+    ('1 case', '2 cases')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def row_height(rows: int) -> int:
+    """How high each row of a figure is, in pixels; the style sheet has both, too."""
+    return 18 if rows > MANY_ROWS else 28
 
 
 def name_cell(name: str) -> Cell:
@@ -132,7 +156,7 @@ def number_cell(
         return Cell(text=NO_RESULT, css="none")
     return Cell(
         text=f"{value:.{decimals}f}",
-        css=f"n {css}".rstrip(),
+        css=css,
         exact=repr(float(value)) if exact else "",
     )
 
