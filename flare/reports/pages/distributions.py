@@ -41,7 +41,7 @@ def linear_axis(values: Sequence[float]) -> tuple[Scale, tuple[tuple[float, str]
     """An axis from 0 to beyond the largest value, with round ticks."""
     top = max([*values, 0.0]) or 1.0
     unit = 10 ** math.floor(math.log10(top))
-    step = next(s * unit for s in (0.25, 0.5, 1, 2.5) if top <= 4 * s * unit)
+    step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
     end = math.ceil(top / step) * step
     marks = [step * n for n in range(round(end / step) + 1)]
     return lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks)

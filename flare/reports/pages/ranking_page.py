@@ -123,7 +123,7 @@ def _tiles(found: PublicRanking) -> tuple[Tile, ...]:
     return (
         Tile(
             name="First place" if len(first) == 1 else "First place, shared",
-            value=", ".join(first),
+            value=" and ".join(first) if len(first) < 3 else f"{len(first)} teams",
         ),
         Tile(
             name="Teams",
@@ -194,7 +194,7 @@ def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
         note=note,
         summary=f"{len(teams)} teams, best first; the table has the statistics",
         labels=tuple(
-            f"{safe(team)} ({missing} without result)" if missing else safe(team)
+            f"{safe(team)} ({missing} missing)" if missing else safe(team)
             for team, missing in zip(teams, absent, strict=True)
         ),
         drawing=spread_rows(rows, scale, ticks, has_boxes=True),

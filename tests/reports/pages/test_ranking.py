@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -69,6 +70,26 @@ def test_the_ranking_is_that_of_ranking_json(results, tmp_path, is_organiser):
         assert row["score"].exact == team["score"]
         means = [row[head].exact for head in row if head.startswith("mean rank")]
         assert means == list(team["mean_ranks"].values())
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((0.9, 0.8, 0.7), "First place\nt0"),
+        ((0.9, 0.9, 0.7), "First place, shared\nt0 and t1"),
+        ((0.9, 0.9, 0.9), "First place, shared\n3 teams"),
+    ],
+    ids=["one", "two", "three"],
+)
+def test_the_head_of_the_page_says_who_is_first(tmp_path, values, text):
+    rows = [(f"t{n}", "1", "dsc", value) for n, value in enumerate(values)]
+    source = write_table(tmp_path / "table.csv", rows)
+
+    html = page_of(source, tmp_path, is_organiser=False, metrics=["dsc"])
+
+    assert re.search(r"<dt>(First place.*?)<.*?>(t0.*?|3 teams)<", html).groups() == (
+        tuple(text.split("\n"))
+    )
 
 
 @BOTH
