@@ -39,7 +39,7 @@ def pages(tmp_path_factory):
 def write_rankings(folder):
     """The pages of a ranking, some of whose teams and cases have hostile names."""
     seen = [name for name in HOSTILE if name.isprintable()]
-    teams = [*seen, "a team", "another"]
+    teams = [*seen, *(f"team {number}" for number in range(6))]  # rows are dense
     rows = [
         (team, f"{case} {seen[case]}", metric, (17 * n + 29 * case) % 97 / 100 + 0.001)
         for n, team in enumerate(teams)

@@ -49,6 +49,20 @@ def test_references_with_equal_rounded_scores_give_equal_pages(tmp_path):
     assert first == second
 
 
+def test_means_are_those_of_the_rounded_scores(tmp_path):
+    """Whose mean lies half way: of the scores themselves, the third decimal differs."""
+    pages = []
+    for name, off in (("above", 0.0004), ("below", -0.0004)):
+        content = metrics_content({"liver": [0.5 + off, 0.501 + off]})
+        content["case"]["nsd"] = content["case"]["nsd_liver"] = {"0": 0.5, "1": 0.5}
+        assert f"{content['aggregates']['dsc_mean']:.3f}" == (
+            "0.501" if off > 0 else "0.500"
+        )
+        pages.append(own_page(tmp_path / name, content))
+
+    assert pages[0] == pages[1]
+
+
 def test_no_score_is_there_with_more_than_three_decimals(tmp_path):
     content = metrics_content(scores(3))
 
