@@ -2,8 +2,10 @@
 # Builds the documentation site into results/site; a broken link is a failure.
 #
 # Usage: ./docs.sh          and      ./docs.sh serve
+#        ./docs.sh test [PYTEST_ARGUMENT...]
 #
 #   serve   shows it at http://127.0.0.1:8000 and follows changes, until Ctrl-C
+#   test    tests it, also in a browser (chromium), if there is one
 #
 # Makes a virtual environment in .venv-docs the first time. Needs Python 3.11 or newer.
 set -euo pipefail
@@ -15,8 +17,18 @@ source scripts/venv.sh
 install_into_venv requirements.txt docs
 # Its banner is an advertisement for another program.
 export NO_MKDOCS_2_WARNING=true
-if [[ ${1:-} == serve ]]; then
-  exec "$PYTHON" -m mkdocs serve
+case "${1:-}" in
+  serve) exec "$PYTHON" -m mkdocs serve ;;
+  test) exec "$PYTHON" -m pytest -m docs tests/project/test_site.py "${@:2}" ;;
+  "") ;;
+  *)
+    echo "docs.sh knows serve and test, not $1; see ./docs.sh --help" >&2
+    exit 2
+    ;;
+esac
+if ! said=$("$PYTHON" -m mkdocs build --strict 2>&1); then
+  grep -vE '^(INFO|Aborted) |^$' <<<"$said" >&2
+  echo "The site was not built: see above." >&2
+  exit 1
 fi
-"$PYTHON" -m mkdocs build --quiet --strict
 echo "Wrote results/site; open results/site/index.html"

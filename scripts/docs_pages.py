@@ -1,19 +1,26 @@
-"""Pages of the documentation that are made of the program itself, when it is built."""
+"""Pages of the documentation that are made when it is built.
+
+Of the program itself, of files of the top level, and of the notebook, which is run.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from docs_files import SCHEMAS, files_page, read_schemas
+from docs_notebook import notebook_files
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+from flare.cli.explanations import explanations
 from flare.cli.main import COMMANDS, load
-from flare.cli.messages import explanations
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "flare"
@@ -22,20 +29,49 @@ ROOMS = (
     *("platforms", "reports", "cli"),
 )
 """From the bottom to the top, as CONTRIBUTING has them."""
+KINDS = (".py", ".toml", ".json", ".sh")
+NOTEBOOK = "python/notebook.ipynb"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those that are written by hand."""
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
+    for name in read_schemas():
+        place, content = f"reference/schemas/{name}", (SCHEMAS / name).read_bytes()
+        files.append(File.generated(config, place, content=content))
+    for name, content in notebook_files(ROOT / "docs" / NOTEBOOK, ROOT).items():
+        path = str(Path(NOTEBOOK).with_name(name))
+        files.append(File.generated(config, path, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the rooms into the page about the house."""
-    if "<!-- rooms -->" in markdown:
-        return markdown.replace("<!-- rooms -->", rooms())
+    """Put what is made of the program in the place of its comment."""
+    for name, make in PARTS.items():
+        if name in markdown:
+            markdown = markdown.replace(name, make())
     return markdown
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Let a table have no empty heading, and docstrings references without numpydoc."""
+    html = re.sub(r"<th[^>]*></th>", "<td></td>", html)
+    if page.file.src_uri == "python/index.md":
+        return re.sub(r"\[(\d+)\]_", r"[\1]", html).replace(".. [", "[")
+    return html
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name for a screen reader what the theme leaves without a name."""
+    output = output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    return re.sub(
+        r'aria-labelledby="(__nav_\d+)_label"'
+        r'(?=[^>]*>\s*<label class="md-nav__title" for="\1">\s*<span[^>]*></span>\s*'
+        r"(\w[^<]*?)\s*</label>)",
+        r'aria-label="\2"',
+        output,
+    )
 
 
 def messages() -> str:
@@ -54,19 +90,7 @@ def messages() -> str:
             body,
         )
         sections.append(f"## {each.code}: {each.title} {{#{each.code}}}\n\n{body}\n")
-    return INTRODUCTION + "\n".join(sections)
-
-
-INTRODUCTION = """# Messages
-
-A message is one line: the files, what is wrong, what to do, and a code. Several kinds
-of problems share the line. Names and headers are checked first; if any is wrong, the
-predictions whose header is right are still read, so that their faults are said too.
-
-Codes that begin with F are for participants, with G for organisers, with H for whoever
-runs the program. `flare explain F07` prints the same section in the terminal.
-
-"""
+    return "\n".join(sections)
 
 
 def commands() -> str:
@@ -106,8 +130,8 @@ def _row(param: click.Parameter, context: click.Context) -> str:
     record = param.get_help_record(context)
     if record is None:  # an argument without a help of its own
         record = param.make_metavar(context), ""
-    name, text = (part.replace("|", "\\|") for part in record)
-    return f"| `{name}` | {_escaped(text)} |"
+    name, text = (part.replace("|", "&#124;") for part in record)
+    return f"| <code>{_escaped(name)}</code> | {_escaped(text)} |"
 
 
 def _escaped(text: str) -> str:
@@ -116,30 +140,50 @@ def _escaped(text: str) -> str:
 
 
 def rooms() -> str:
-    """Each room with its files, and the first line of each."""
+    """Each room with its folders and files, and the first line of each."""
     parts = []
     for room in ROOMS:
-        parts.append(
-            f"### flare/{room}\n\n{_first_line(PACKAGE / room / '__init__.py')}\n"
-        )
-        rows = [
-            f"| `{file.relative_to(PACKAGE / room)}` | {_escaped(_first_line(file))} |"
-            for file in sorted((PACKAGE / room).rglob("*.py"))
-            if file.name != "__init__.py"
-        ]
-        parts.append("| File | What it is for |\n|---|---|\n" + "\n".join(rows) + "\n")
+        folders = [PACKAGE / room, *sorted((PACKAGE / room).rglob("*/"))]
+        for folder in folders:
+            files = [file for file in sorted(folder.iterdir()) if file.suffix in KINDS]
+            if files:
+                level = "###" if folder == folders[0] else "####"
+                parts += _folder(level, folder, files)
     return "\n".join(parts)
 
 
+def _folder(level: str, folder: Path, files: Sequence[Path]) -> Iterator[str]:
+    """The section of a folder."""
+    yield f"{level} {folder.relative_to(ROOT)}\n"
+    if (folder / "__init__.py").exists():
+        yield f"{_first_line(folder / '__init__.py')}\n"
+    rows = [
+        f"| `{file.name}` | {_escaped(_first_line(file))} |"
+        for file in files
+        if file.name != "__init__.py"
+    ]
+    if rows:
+        yield "| File | What it is for |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
 def _first_line(file: Path) -> str:
-    """The first line of a file's docstring."""
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    return (text or "").partition("\n")[0]
+    """What a file says of itself: in its docstring, its comment or its description."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+    if file.suffix == ".json":
+        return str(json.loads(text)["description"]).partition(". ")[0].rstrip(".") + "."
+    comments = [line[2:] for line in text.splitlines() if line.startswith("# ")]
+    return comments[0].partition(". ")[0].rstrip(".") + "."
 
 
 def _at_the_top(name: str) -> str:
     """A file of the top level, whose links are those of the site."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    try:
+        text = (ROOT / name).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"{name}: cannot be read ({error.strerror})"
+        raise PluginError(message) from error
     return re.sub(r"\]\(docs/", "](../", text)
 
 
@@ -150,8 +194,14 @@ def _title(name: str) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "participants/messages.md": messages,
+    "reference/files.md": files_page,
     "reference/commands.md": commands,
     "developers/contributing.md": lambda: _at_the_top("CONTRIBUTING.md"),
     "developers/changelog.md": lambda: _at_the_top("CHANGELOG.md"),
 }
+
+PARTS: dict[str, Callable[[], str]] = {
+    "<!-- messages -->": messages,
+    "<!-- rooms -->": rooms,
+}
+"""What stands for a part of a page that is written by hand."""

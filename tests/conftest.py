@@ -21,7 +21,8 @@ from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("browser", "docker", "shared", "tools")
+MARKERS = ("browser", "docker", "shared", "tools", "docs")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_addoption(parser):
@@ -66,13 +67,16 @@ def pytest_runtest_setup(item):
             need_tool(item, name)
         if "package" in marker.kwargs:
             need_package(item, marker.kwargs["package"])
+    if item.get_closest_marker("docs"):
+        for name in ("mkdocs", "codespell_lib", "playwright"):
+            need_package(item, name, "docs")
 
 
-def need_tool(request, name, marker="tools"):
+def need_tool(request, name):
     """The path of a program that not every computer has."""
     path = shutil.which(name)
     if not path:
-        _skip_or_fail(request, marker, f"there is no program {name}")
+        _skip_or_fail(request, "tools", f"there is no program {name}")
     return path
 
 
@@ -80,6 +84,14 @@ def need_package(request, name, marker="tools"):
     """See that there is a Python package that not every computer has."""
     if not importlib.util.find_spec(name):
         _skip_or_fail(request, marker, f"{name} is not installed")
+
+
+def _find_browser(request, marker):
+    """The path of a browser."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        _skip_or_fail(request, marker, f"there is no program {' or '.join(BROWSERS)}")
+    return path
 
 
 def _skip_or_fail(request, marker, reason):
@@ -107,12 +119,11 @@ def shared(request) -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium(request):
-    """A browser without any network; every page of it is closed with its test."""
+def page_browser(request):
+    """A browser without any network, for the pages of reports."""
     need_package(request, "playwright", "browser")
     need_package(request, "axe_playwright_python", "browser")
-    path = need_tool(request, "chromium", "browser")
-    with headless(path) as browser:
+    with headless(_find_browser(request, "browser")) as browser:
         yield browser
 
 
@@ -132,6 +143,12 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def chromium(request) -> str:
+    """The path of a browser, for the documentation."""
+    return _find_browser(request, "docs")
 
 
 @pytest.fixture

@@ -55,7 +55,12 @@ def read_challenge(name: str | Path) -> Challenge:
     Parameters
     ----------
     name : str or Path
-        One of `challenge_names`, or the path of a TOML file (it ends in ``.toml``).
+        Name of a bundled challenge, or the path of a TOML file (it ends in ``.toml``).
+
+    Returns
+    -------
+    Challenge
+        Its rules, which functions that take a ``challenge`` accept.
 
     Raises
     ------

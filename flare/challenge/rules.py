@@ -223,7 +223,7 @@ class BoardRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """The rules of one challenge."""
+    """The rules of one challenge: what its file says, key by key."""
 
     key: str
     """Name of its file without the extension, as given to ``--challenge``."""
@@ -232,17 +232,25 @@ class Challenge:
     checksum: str
     """SHA-256 of its file."""
     organs: tuple[Organ, ...]
+    """What is scored: its labels, names and tolerances."""
     absent_organs: AbsentOrgans = AbsentOrgans()
+    """What an organ scores that one label map, or neither, contains."""
     smallest_dsc_for_nsd: float = 0.0
     """An organ's NSD is 0 where its DSC is below this."""
     decimals: int | None = None
     """Decimals to which each organ's DSC and NSD are rounded, before any mean."""
     z_range: ZRange = ZRange()
+    """Organs that are scored only in the slices where the reference has them."""
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
+    """What a label means that is no organ."""
     grid: GridRules = GridRules()
+    """When the grids of reference and prediction count as the same."""
     algorithm: AlgorithmRules = AlgorithmRules()
+    """How algorithm submissions are read, which the platform runs itself."""
     board: BoardRules = BoardRules()
+    """What a public leaderboard may tell."""
     ranking: tuple[RankedMetric, ...] = ()
+    """The metrics of the final ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """What counts as the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: float = 0.0

@@ -71,6 +71,7 @@ class FlareError(Exception):
     """Anything that ends an evaluation with a message instead of a result."""
 
     code: ClassVar[str]
+    """Such as F07; `flare explain F07` tells what it means."""
     finding: str
     """What is wrong, the file first, without a full stop."""
     remedy: str

@@ -6,6 +6,7 @@ import subprocess
 from flare.common.places import CHECKOUT
 
 __version__ = "0.2.0"
+"""Of this program: three numbers, as in the changelog."""
 
 
 def source_commit() -> str:

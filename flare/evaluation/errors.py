@@ -148,7 +148,7 @@ class OrganFilesError(UnexpectedCasesError):
 
 
 class FolderError(SubmissionError):
-    """A submission has folders in folders, or files, without an end.
+    """A submission has endless folders or files.
 
     The submission holds a million files, folders deeper than 200, or a path longer than
     4,000 bytes: a program went astray. Zip the label maps alone, one for each case.
@@ -165,8 +165,9 @@ class FolderError(SubmissionError):
 class MissingCasesError(SubmissionError):
     """Cases were not submitted.
 
-    Every case needs a file, also one in which nothing was found: submit a label map of
-    zeros.
+    The message says "Missing 3 of 50 cases", and which. Every case needs a file, also
+    one in which nothing was found: submit a label map of zeros,
+    `nibabel.Nifti1Image(numpy.zeros(ct.shape, "uint8"), ct.affine)`.
     """
 
     code = "F05"
@@ -194,11 +195,12 @@ class MissingCasesError(SubmissionError):
 
 
 class FileFormatError(FileError):
-    """The file is no label map that can be read.
+    """The file is not a label map that can be read.
 
-    The file is in another format, is a link, has four dimensions (take the argmax of
-    probabilities over the classes), holds colours, or keeps its voxels in a second file
-    (`.mhd`, `.nhdr`, `.hdr` with `.img`). Save it as `.nii.gz`:
+    The file is in another format (a .tif or .png does not say where its voxels lie), is
+    a link, has four dimensions (probabilities: take the argmax over the classes),
+    holds colours, or keeps its voxels in a second file (`.mhd`, `.nhdr`, `.hdr` with
+    `.img`). Save it as `.nii.gz`:
     `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
     """
 
@@ -207,15 +209,17 @@ class FileFormatError(FileError):
 
 
 class GridSizeError(FileError):
-    """The prediction has other numbers of voxels than the reference.
+    """The prediction has a different size from the reference.
 
-    The label map has other numbers of voxels than the CT. The message tells which of
-    these it is, as far as can be seen:
+    The numbers of voxels are not those of the CT. Compare the two sizes in the message:
 
-    - Its axes are reversed: transpose the array before you save it. SimpleITK's arrays
-      are (z, y, x), nibabel's are (x, y, z).
-    - It was resampled or turned: resample it to the CT (see F08).
-    - It was cropped: put it back into an array of the CT's size.
+    - The same numbers in reverse order: the axes are reversed, because SimpleITK's
+      arrays are (z, y, x), and nibabel's are (x, y, z). Save `array.T`.
+    - The same numbers in another order: two axes were swapped, or the image was turned
+      before it was predicted. Undo what your preprocessing did; to swap the last two
+      axes back, `array.transpose(0, 2, 1)`. Then look at the result over the CT.
+    - Other numbers: it was resampled, so resample it to the CT (see F08), or it was
+      cropped, so put it back into an array of the CT's size.
     """
 
     code = "F07"
@@ -223,16 +227,20 @@ class GridSizeError(FileError):
 
 
 class GridPositionError(FileError):
-    """The prediction lies elsewhere than the reference.
+    """The prediction lies at another position than the reference.
 
-    The numbers of voxels are right, but the label map lies elsewhere: its header was
-    lost, mirrored or rotated. If the array has the CT's order of voxels, copy the CT's
-    header: `mask.CopyInformation(ct)` in SimpleITK, `nibabel.Nifti1Image(array,
-    ct.affine)` in nibabel. If the voxels were turned or resampled too, resample the
-    label map to the CT: `SimpleITK.Resample(mask, ct, SimpleITK.Transform(),
-    SimpleITK.sitkNearestNeighbor)`. Positions are given in nibabel's signs (RAS: to the
-    right, front and top); SimpleITK shows the first two numbers of an origin with the
-    opposite sign.
+    The size is right, the position is not: the header was lost, mirrored or rotated.
+
+    - If the array has the CT's order of voxels, copy the CT's header:
+      `mask.CopyInformation(ct)` in SimpleITK,
+      `nibabel.Nifti1Image(array.astype("uint8"), ct.affine)` in nibabel.
+    - If the voxels were turned or resampled too, resample the label map to the CT:
+      `SimpleITK.Resample(mask, ct, SimpleITK.Transform(),
+      SimpleITK.sitkNearestNeighbor)` in SimpleITK,
+      `nibabel.processing.resample_from_to(mask, ct, order=0)` in nibabel.
+
+    Positions are given in nibabel's signs (RAS: to the right, front and top); SimpleITK
+    shows the first two numbers of an origin with the opposite sign.
     """
 
     code = "F08"
@@ -258,12 +266,16 @@ class DamagedFileError(FileError):
 
 
 class FractionError(FileError):
-    """There are voxels that are no whole numbers.
+    """There are voxels that are not whole numbers.
 
-    Voxels are not whole numbers: probabilities were saved instead of labels, labels
-    were resampled with interpolation, or saved with the CT's header, which scales them.
-    Take the argmax, resample with nearest neighbours, and save as
-    `nibabel.Nifti1Image(array.astype("uint8"), ct.affine)`.
+    Find out which it is:
+
+    - Probabilities (softmax) were saved instead of labels. Take the argmax over the
+      axis of the classes, which is the first one in PyTorch:
+      `labels = probabilities.argmax(axis=0)`. Casting alone makes zeros of them (F12).
+    - Labels were resampled with interpolation: resample with nearest neighbours.
+    - Labels were saved with the header of the CT, which scales them: save them as
+      `nibabel.Nifti1Image(labels.astype("uint8"), ct.affine)`.
     """
 
     code = "F10"

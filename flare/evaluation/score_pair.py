@@ -75,7 +75,7 @@ def score_pair(
 
     Parameters
     ----------
-    reference, prediction : SimpleITK.Image, nibabel image, str or Path
+    reference, prediction : image of SimpleITK or nibabel, or str or Path
         Label maps: images in memory, or files, in any mixture. Nothing is changed.
         A file is verified down to its checksum; an image is taken as it is.
     challenge : str or Challenge

@@ -89,7 +89,8 @@ def zeros_lines(results: Results) -> tuple[str, ...]:
     return (
         *(low.reason for low in results.low_scores),
         *(
-            f"{len(cases)} of {len(results.cases)} cases score 0: {text}"
+            f"{len(cases)} of {len(results.cases)} cases"
+            f" {'scores' if len(cases) == 1 else 'score'} 0: {text}"
             for text, cases in _by_text(reasons).items()
         ),
     )

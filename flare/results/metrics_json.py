@@ -129,6 +129,18 @@ def prepare_output(folder: Path) -> None:
 def write_metrics(results: Results, folder: str | Path) -> Path:
     """Write metrics.json, whole or not at all.
 
+    Parameters
+    ----------
+    results : Results
+        What `flare.evaluate` returned.
+    folder : str or Path
+        To write to; made if it is not there.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
     Raises
     ------
     OutputError
@@ -162,7 +174,7 @@ def write_case_scores(
     evaluation: Mapping[str, Any],
     failed: Mapping[str, str],
 ) -> None:
-    """Write a metrics.json, whole or not at all, with what a ranking reads alone.
+    """Write the metrics.json of a team that was made up, whole or not at all.
 
     Parameters
     ----------
@@ -171,7 +183,7 @@ def write_case_scores(
     scores : mapping of str to sequence of float
         By metric, a value for each case.
     reference_files : sequence of str
-        Of the cases, in the same order.
+        Of the cases, in the same order; their predictions are called alike.
     evaluation, failed : mapping
         How the scores were made; by case, why it was not scored.
 
@@ -183,12 +195,20 @@ def write_case_scores(
     content: dict[str, Any] = {
         "case": {
             **{metric: _numbered(values) for metric, values in scores.items()},
+            "alg_fname": _numbered(
+                ["" if case_of(name) in failed else name for name in reference_files]
+            ),
             "gt_fname": _numbered(reference_files),
         },
+        "aggregates": {
+            f"{metric}_{name}": value
+            for metric, values in scores.items()
+            for name, value in statistics(values).items()
+        },
         "evaluation": evaluation,
+        "failed": failed,
+        "warnings": [],
     }
-    if failed:
-        content["failed"] = failed
     write_whole(file, json.dumps(content, indent=2) + "\n")
 
 

@@ -19,8 +19,11 @@ class OrganScore:
     """DSC and NSD of one organ in one case, after all rules of the challenge."""
 
     organ: str
+    """Its name, as the challenge has it."""
     dsc: float
+    """From 0 (worst) to 1 (best)."""
     nsd: float
+    """From 0 (worst) to 1 (best)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class CaseScore:
     """What one case scores."""
 
     case: str
+    """Its name; empty for a pair of images in memory."""
     reference_file: str
     """Name without folders."""
     prediction_file: str
@@ -95,7 +99,9 @@ class Results:
     cases: tuple[CaseScore, ...]
     """In the order of their names."""
     warnings: tuple[str, ...]
+    """What was odd, and yet could be scored: a line for each."""
     provenance: Provenance
+    """Where the numbers come from: the rules, the references and the versions."""
     low_scores: tuple[LowScores, ...] = ()
     """What was let pass and explains zeros, each kind with its cases."""
     decimals: int | None = None

@@ -1,4 +1,4 @@
-"""Opens pages in Debian's Chromium, without a window and without a network."""
+"""Opens pages in a browser, without a window and without a network."""
 
 from contextlib import contextmanager
 

@@ -182,7 +182,7 @@ def test_flare24_lesion_scores_a_label_above_the_lesions_zero(tmp_path, switched
     assert dsc(zero) == {"clean": 1, "other": 0}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "flare").glob("*.py")), ids=str)
+@pytest.mark.parametrize("path", sorted((ROOT / "flare").rglob("*.py")), ids=str)
 def test_no_code_asks_for_the_name_of_a_challenge(path):
     """The editions differ in their files alone."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -6,6 +6,7 @@ import pytest
 
 from flare.cli.main import load, main
 from flare.cli.ranking_options import RANKING_OPTIONS
+from flare.common.text import safe
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import write_table
 
@@ -22,7 +23,7 @@ def test_participants_are_who_a_page_is_for_if_nothing_is_said(
     for name, words in (("a", ()), ("b", ("--audience", "participant"))):
         page = tmp_path / f"{name}.html"
         assert main(["report", str(metrics), "--output", str(page), *words]) == 0
-        assert capfd.readouterr() == (f"Wrote {page}: open it in a browser\n", "")
+        assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
 
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     assert "data-v" not in (tmp_path / "a.html").read_text()

@@ -13,6 +13,7 @@ from flare.common.errors import (
     EngineError,
     InputError,
     OutputError,
+    ProgramError,
     StoppedError,
     SubmissionError,
     WorkerError,
@@ -76,6 +77,7 @@ EXAMPLES = (
     OutputError("/output: metrics.json cannot be written here (read-only)"),
     WorkerError("The evaluation ran out of memory"),
     StoppedError("The evaluation was interrupted"),
+    ProgramError("ValueError in scoring/case.py, line 7"),
 )
 
 
@@ -110,7 +112,7 @@ def test_the_tree_in_the_docstring_is_the_tree():
         line = next(
             line for line in errors.__doc__.splitlines() if f" {kind.__name__} " in line
         )
-        assert line.endswith(f" {kind.code}")
+        assert kind.code in line.split()
 
 
 def test_missing_cases_are_counted_and_named():
@@ -200,7 +202,7 @@ def test_a_line_that_grows_too_long_keeps_every_code(letter):
     assert len(text.encode()) < MESSAGE_LIMIT
     codes = {f"[{problem.code}]" for problem in problems}
     assert set(re.findall(r"\[F\d\d\]", text)) == codes
-    assert text.endswith(("... [F16]", ". [F16]"))
+    assert text.endswith((f"... {max(codes)}", f". {max(codes)}"))
 
 
 def test_nothing_wrong_raises_nothing():

@@ -342,101 +342,6 @@ def measure_good(archives, case_data, output, *options, team="good", status=0):
     )
 
 
-def test_what_is_done_is_not_run_again(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path / "good")
-    before = (tmp_path / "good" / "efficiency.csv").read_bytes()
-
-    stdout, _ = measure_good(archives, case_data, tmp_path)
-
-    assert "3 of 3 cases are done\n" in stdout
-    assert "good: 3 ok" in stdout
-    assert "[1/" not in stdout
-    assert (tmp_path / "good" / "efficiency.csv").read_bytes() == before
-
-
-def test_a_case_is_run_again_with_a_reason(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path)
-    case = "validation_002"
-    again = ("--rerun", case)
-    _, stderr = measure_good(archives, case_data, tmp_path, *again, status=1)
-    assert stderr.startswith("--rerun: no reason was given. Say why")
-    _, stderr = measure_good(
-        *(archives, case_data, tmp_path, "--rerun", "x", "--reason", "y"), status=1
-    )
-    assert stderr.startswith("x: there is no such case to run again, but validation_")
-
-    stdout, _ = measure_good(
-        archives, case_data, tmp_path, *again, "--reason", "the fan stood still"
-    )
-
-    assert "[1/1] good validation_002: ok" in stdout
-    rows = rows_of(tmp_path / "good")
-    assert re.fullmatch(
-        r"the fan stood still \(before: ok, \d\.\d\d s\)", rows[case]["rerun"]
-    )
-    assert rows["validation_001"]["rerun"] == ""
-
-
-def test_repeats_have_a_spread(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path, "--repeats", "3")
-
-    for row in rows_of(tmp_path / "good").values():
-        assert row["repeats"] == "3"
-        assert 0 < float(row["runtime_s_spread"]) < 3
-
-
-def test_other_settings_are_refused(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path)
-
-    _, stderr = measure_good(archives, case_data, tmp_path, "--repeats", "2", status=1)
-
-    assert (
-        "good/measurement.json: the team was measured with repeats 1, now it is 2."
-        " Measure it as before" in stderr
-    )
-
-
-def test_another_archive_is_refused(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path)
-    other = save_team(tmp_path, "good", f"{PREDICT}\n# better")
-
-    _, stderr = measure_good({"good": other}, case_data, tmp_path, status=1)
-
-    assert "team good has sent another archive on 20" in stderr
-    assert stderr.endswith("[H07]\n")
-
-
-def test_an_archive_may_replace_another_with_a_reason(archives, case_data, tmp_path):
-    """What was measured of the first one is kept, and ranked no more."""
-    measure_good(archives, case_data, tmp_path)
-    before = (tmp_path / "good" / "efficiency.csv").read_bytes()
-    other = save_team(tmp_path / "new", "good", f"{PREDICT}\n# better")
-    reason = ("--new-archive", "the jury has agreed")
-
-    stdout, _ = measure_good({"good": other}, case_data, tmp_path, *reason)
-
-    assert "[3/3] good validation_003: ok" in stdout
-    (replaced,) = (tmp_path / ".replaced").iterdir()
-    assert (replaced / "efficiency.csv").read_bytes() == before
-    with (tmp_path / "ledger.csv").open() as content:
-        reasons = [row["reason"] for row in csv.DictReader(content)]
-    assert reasons == ["", "the jury has agreed"]
-    _, stderr = measure_good(archives, case_data, tmp_path, status=1)
-    assert "team good has sent another archive" in stderr
-
-
-def test_other_images_are_refused(archives, case_data, tmp_path):
-    """Half of the cases would be of other images than the other half."""
-    measure_good(archives, case_data, tmp_path)
-    shutil.copytree(case_data / "images", tmp_path / "data" / "images")
-    case = tmp_path / "data" / "images" / "validation_001_0000.nii.gz"
-    case.write_bytes(case.read_bytes() + bytes(9))
-
-    _, stderr = measure_good(archives, tmp_path / "data", tmp_path, status=1)
-
-    assert "the team was measured with images_sha256" in stderr
-
-
 def test_a_rerun_that_is_killed_leaves_what_there_was(archives, case_data, tmp_path):
     """Neither its old values beside a new prediction, nor the other way round."""
     case = "validation_002"
@@ -455,21 +360,6 @@ def test_a_rerun_that_is_killed_leaves_what_there_was(archives, case_data, tmp_p
     assert rows_of(tmp_path / "slow") == before
     stdout, _ = measure_good(archives, case_data, tmp_path, team="slow")
     assert "slow: 3 ok" in stdout
-
-
-def test_teams_take_turns(archives, case_data, tmp_path):
-    (tmp_path / "archives").mkdir()
-    for team in ("good", "crash"):
-        shutil.copy(archives[team], tmp_path / "archives")
-
-    stdout, _ = flare_command(
-        *("measure", tmp_path / "archives", "--images", case_data / "images"),
-        *("--output", tmp_path / "results", *LIMITS, "--interleave"),
-    )
-
-    order = re.findall(r"^\[\d/6\] (\w+) validation_00(\d)", stdout, re.MULTILINE)
-    assert order == [(team, n) for n in "123" for team in ("crash", "good")]
-    assert left_behind(tmp_path) == []
 
 
 # --- What stands in the way -------------------------------------------------------
@@ -612,14 +502,6 @@ def test_check_runs_an_image_as_it_will_be_measured(archives, case_data):
 
 
 @pytest.mark.tools(package="matplotlib")
-def test_pictures_of_the_memory(archives, case_data, tmp_path):
-    measure_good(archives, case_data, tmp_path, "--plots", team="slow")
-
-    pictures = sorted((tmp_path / "slow" / "plots").iterdir())
-    assert [file.name for file in pictures] == [f"{c}.png" for c in case_names(3)]
-    assert all(file.read_bytes()[:4] == b"\x89PNG" for file in pictures)
-
-
 @pytest.mark.usefixtures("page_cache")
 def test_the_testing_phase_as_readme_shows_it(team_base, tmp_path):
     """Its commands, one after the other, in another folder for the results."""

@@ -1,5 +1,6 @@
 """An installed copy, far from the checkout, is whole: every command works."""
 
+import email
 import json
 import os
 import shutil
@@ -133,10 +134,35 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     expected = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "flare").rglob("*")
-        if path.suffix in (".py", ".sh", ".toml", ".typed", ".html", ".css", ".js")
+        if path.suffix in (".py", ".sh", ".toml", ".typed", ".json")
+        or path.parent.name == "templates"
     }
     references = {f"flare/demonstration_set/{name}" for name in DEMONSTRATION}
     assert found == expected | references
+
+
+def test_an_index_can_show_what_the_wheel_says_of_itself(wheel):
+    """twine, which .ci/run asks, checks the form; here, that it is all there."""
+    (text,) = (data for name, data in contents(wheel).items() if "METADATA" in name)
+    metadata = email.message_from_bytes(text)
+
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "MICCAI FLARE" in metadata["Keywords"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
+    urls = [line.partition(", ")[2] for line in metadata.get_all("Project-URL")]
+    assert len(urls) >= 2
+    assert all(url.startswith("https://") for url in urls)
+
+
+def test_the_wheel_holds_the_schemas(wheel):
+    found = contents(wheel)
+
+    schemas = list((ROOT / "flare" / "results" / "schemas").glob("*.schema.json"))
+    assert len(schemas) > 10
+    for file in schemas:
+        assert found[f"flare/results/schemas/{file.name}"] == file.read_bytes()
 
 
 def test_the_source_distribution_builds_the_same_wheel(

@@ -45,6 +45,18 @@ def test_readme_shows_what_is_printed(ranked):
         assert part.strip("\n") in text
 
 
+def test_the_board_of_the_platform_has_all_teams(ranked):
+    """metrics.json is whole: it has the means, too, which the platform ranks by."""
+    folder, _, _ = ranked
+    files = sorted((folder / "results").glob("*/metrics.json"))
+
+    board = flare_command("leaderboard", *files)
+
+    assert len(files) == 11
+    assert all(f" {file.parent.name} " in board for file in files)
+    assert "left out" not in board
+
+
 def test_the_team_that_crashes_is_last(ranked):
     """Not seventh: its second of running time, and its idle GPU, do not count."""
     _, found, _ = ranked

@@ -8,7 +8,7 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM, terminal_columns
-from flare.cli.messages import Explanation, explanations
+from flare.cli.explanations import Explanation, explanations
 from flare.cli.options import Parsed
 from flare.common.text import nearest
 

@@ -1,4 +1,4 @@
-"""Explains the header of a MetaImage (.mha) file."""
+"""Reads the header of a MetaImage (.mha) file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explains the header of a NIfTI file, of version 1 or 2.
+"""Reads the header of a NIfTI file, of version 1 or 2.
 
 nibabel does the work, because SimpleITK refuses some good files (a sheared orientation)
 and rescales others (units of metres or microns).

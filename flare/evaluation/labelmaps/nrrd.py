@@ -1,4 +1,4 @@
-"""Explains the header of a NRRD file."""
+"""Reads the header of a NRRD file."""
 
 from __future__ import annotations
 

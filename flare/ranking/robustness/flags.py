@@ -71,10 +71,11 @@ def _zeros_that_rank_well(board: Board, rules: Rules) -> Iterator[str]:
         is_behind = (sums > sums[index]) & (means > means[index])
         behind = [board.teams[n] for n in np.flatnonzero(is_behind)]
         if zeros[index] > SHARE_OF_ZEROS * len(board.cases) and behind:
+            has = "has" if len(behind) == 1 else "have"
             yield (
                 f"{safe(team)} has DSC 0, or none, on {zeros[index]} of"
                 f" {len(board.cases)} cases, and yet is ahead of {listing(behind)},"
-                " which have a higher DSC: consider a gate (--gate)"
+                f" which {has} a higher DSC: consider a gate (--gate)"
             )
 
 

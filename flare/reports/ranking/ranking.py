@@ -29,6 +29,7 @@ class Ranking:
     """
 
     analysis: Analysis
+    """All that was counted, for the reports; it may change."""
 
     def __repr__(self) -> str:
         """Return one short line."""
@@ -73,6 +74,11 @@ class Ranking:
     def write(self, folder: str | Path) -> None:
         """Write all files that the command writes: ranking.csv, ranking.json, ...
 
+        Parameters
+        ----------
+        folder : str or Path
+            To write to; made if it is not there.
+
         Raises
         ------
         OutputError
@@ -97,10 +103,10 @@ def rank(
 
     Parameters
     ----------
-    results : str, Path or DataFrame
+    results : str or Path or DataFrame
         A folder with a folder for each team; or a table with a row for each result and
         the columns team, case, metric and value, as a CSV file or in memory.
-    challenge : str, Path or Challenge
+    challenge : str or Path or Challenge
         Whose metrics are ranked, such as ``flare21``; or a file of your own.
     metrics : sequence of str, optional
         Rank by these metrics of the challenge; by all of them if not given.

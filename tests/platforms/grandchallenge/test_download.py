@@ -23,6 +23,7 @@ from flare.platforms.grandchallenge.download import (
 )
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
+from tests.builders.schemas import file_problems
 from tests.conftest import need_package, need_tool
 
 pytestmark = pytest.mark.slow
@@ -295,7 +296,9 @@ def test_results_are_as_rank_reads_them(platform, tmp_path):
     assert numbers(tmp_path / "results") == {"alice": 1, "bob": 4}
     text = (tmp_path / "results" / "alice" / "metrics.json").read_text()
     assert text == json.dumps({**METRICS, "number": 1}, indent=2) + "\n"
-    ranked = json.loads((tmp_path / "results" / "bob" / "platform.json").read_text())
+    record = tmp_path / "results" / "bob" / "platform.json"
+    assert file_problems(record, "platform") == []
+    ranked = json.loads(record.read_text())
     assert ranked["evaluation"] == "00000000-0000-0000-0000-000000000004"
 
 

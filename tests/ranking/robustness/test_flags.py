@@ -42,7 +42,7 @@ def test_empty_masks_that_rank_well():
     }
 
     assert flags_of(values) == (
-        "fast has DSC 0, or none, on 2 of 2 cases, and yet is ahead of b, which have a"
+        "fast has DSC 0, or none, on 2 of 2 cases, and yet is ahead of b, which has a"
         " higher DSC: consider a gate (--gate)",
     )
     assert flags_of(values, replace(RULES, gate_dsc=0.5)) == ()

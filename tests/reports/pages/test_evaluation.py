@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from flare.common.text import safe
 from flare.reports.pages.report import write_report
 from flare.results.errors import MetricsFileError
 from tests.builders.pages import HOSTILE, Page, metrics_content, write_json
@@ -195,5 +196,5 @@ def test_what_is_no_metrics_json_is_refused(tmp_path, text, problem):
         write_report(source, tmp_path / "page.html", is_organiser=True)
 
     remedy = "Give the metrics.json that an evaluation has written."
-    assert str(caught.value) == f"{source}: {problem}. {remedy} [G05]"
+    assert str(caught.value) == f"{safe(source)}: {problem}. {remedy} [G05]"
     assert not (tmp_path / "page.html").exists()

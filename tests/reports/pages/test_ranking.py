@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from flare.common.text import safe
 from flare.reports.pages.ranking import hardest_first
 from flare.reports.pages.report import write_report
 from flare.reports.ranking.ranking import rank
@@ -277,6 +278,6 @@ def test_the_folder_of_one_team_is_refused(results, tmp_path):
         page_of(results / "team_1", tmp_path)
 
     assert str(caught.value) == (
-        f"{results / 'team_1'}: it is the folder of one team. Give its metrics.json, or"
-        " the folder above it, which has one for each team. [G06]"
+        f"{safe(results / 'team_1')}: it is the folder of one team. Give its"
+        " metrics.json, or the folder above it, which has one for each team. [G06]"
     )

@@ -1,0 +1,83 @@
+"""Holds files against the schemas that come with the program."""
+
+import csv
+import importlib.resources
+import json
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+SCHEMAS = {
+    file.name.removesuffix(".schema.json"): json.loads(file.read_text("utf-8"))
+    for file in importlib.resources.files("flare.results.schemas").iterdir()
+    if file.name.endswith(".schema.json")
+}
+"""By name."""
+
+
+def problems(value, name, *, is_closed=True):
+    """Where a value is not as its schema says; unless told, no unknown key is allowed.
+
+    A schema lets later versions write further keys; this version writes none that its
+    schema does not describe.
+    """
+    schema = closed(SCHEMAS[name]) if is_closed else SCHEMAS[name]
+    validator = Draft202012Validator(
+        schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(value)]
+
+
+def closed(schema):
+    """The same schema without room for keys that it does not name."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(item) for key, item in schema.items()}
+    if "type" in found and "properties" in found:
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def file_problems(file, name):
+    """What is wrong with a file: a JSON file, or each row of a CSV file."""
+    file = Path(file)
+    if file.suffix == ".json":
+        return problems(json.loads(file.read_text(encoding="utf-8")), name)
+    columns, rows = read_table(file, name)
+    assert is_in_order(columns, SCHEMAS[name])
+    return [found for row in rows for found in problems(row, name)]
+
+
+def read_table(file, name):
+    """The columns of a CSV file, and its rows as the objects that schemas describe."""
+    with file.open(encoding="utf-8", newline="") as content:
+        table = csv.DictReader(content)
+        rows = [
+            {column: _cell(cell, column, SCHEMAS[name]) for column, cell in row.items()}
+            for row in table
+        ]
+    return tuple(table.fieldnames), rows
+
+
+def _cell(text, column, schema):
+    """What a cell holds: nothing, a text where that is meant, or a number."""
+    own = schema["properties"].get(column, {})
+    if not text:
+        return None
+    if "enum" in own or "string" in own.get("type", ()):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+def is_in_order(columns, schema):
+    """Whether the columns that a schema names are there in its order, first of all."""
+    known = [column for column in schema["properties"] if column in columns]
+    return list(columns[: len(known)]) == known

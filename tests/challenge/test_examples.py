@@ -1,0 +1,80 @@
+"""The example challenge files: the program takes them, and they do what they say."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import flare
+from tests.builders import ROOT, run_evaluate, run_flare, write_nifti
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.toml"))
+PAGE = "docs/reference/challenge-files.md"
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda path: path.stem)
+def example(request):
+    """A challenge file."""
+    return request.param
+
+
+def boxes(challenge):
+    """A label map with a box of 4 x 4 x 4 voxels for each organ."""
+    labels = np.zeros((8, 8, 5 * len(challenge.organs)), dtype=np.uint8)
+    for number, organ in enumerate(challenge.organs):
+        labels[2:6, 2:6, 5 * number : 5 * number + 4] = organ.label
+    return labels
+
+
+def test_it_is_valid(example):
+    run = run_flare("challenge", "validate", example)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "This challenge can be used" in run.stdout
+
+
+def test_references_and_perfect_predictions_can_be_scored(example, tmp_path, output):
+    challenge = flare.read_challenge(example)
+    labels = tmp_path / "labels"
+    for case in ("case_1", "case_2"):
+        write_nifti(labels / f"{case}.nii.gz", boxes(challenge))
+
+    checked = run_flare("check-references", labels, "--challenge", example)
+    scored = run_evaluate(labels, labels, output, "--challenge", example)
+
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "2 reference label maps can be used" in checked.stdout
+    assert (scored.returncode, scored.stderr) == (0, b"")
+    aggregates = json.loads((output / "metrics.json").read_text())["aggregates"]
+    assert (aggregates["dsc_mean"], aggregates["nsd_mean"]) == (1, 1)
+
+
+def test_its_comments_say_where_the_keys_are_explained(example):
+    assert PAGE in example.read_text(encoding="utf-8")
+
+
+def test_a_missed_tumour_scores_0_and_no_tumour_at_all_1(tmp_path):
+    """A liver alone, predicted as it is, in two cases: in one of them is a tumour."""
+    example = ROOT / "examples" / "challenges" / "liver-tumour.toml"
+    liver = np.where(boxes(flare.read_challenge(example)) == 1, 1, 0).astype(np.uint8)
+    both = boxes(flare.read_challenge(example))
+    for case, reference in (("healthy", liver), ("ill", both)):
+        write_nifti(tmp_path / "labels" / f"{case}.nii.gz", reference)
+        write_nifti(tmp_path / "predictions" / f"{case}.nii.gz", liver)
+
+    results = flare.evaluate(
+        tmp_path / "predictions", tmp_path / "labels", challenge=example, workers=1
+    )
+
+    assert results.metrics["dsc"] == (1.0, 0.0)
+    assert results.metrics["dsc_liver"] == (1.0, 1.0)
+
+
+def test_the_page_shows_every_example_in_full():
+    """The site puts the files where these lines are."""
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    shown = re.findall(r'^```toml\n--8<-- "(\S+)"\n```$', page, flags=re.MULTILINE)
+
+    folder = ROOT / "examples" / "challenges"
+    assert sorted(ROOT / name for name in shown) == sorted(folder.iterdir())

@@ -1,0 +1,100 @@
+"""``flare explain``: what the code at the end of a message means."""
+
+import inspect
+import os
+import re
+
+import pytest
+
+from flare.cli.explanations import explanations
+from flare.cli.main import COMMANDS
+from flare.common.text import listing
+from tests.builders import run_flare
+from tests.builders.errors import all_classes
+
+CODES = sorted(kind.code for kind in all_classes())
+
+WIDTH = 88
+
+F07 = """\
+F07: The prediction has a different size from the reference.
+
+The numbers of voxels are not those of the CT. Compare the two sizes in the message:
+
+- The same numbers in reverse order: the axes are reversed, because SimpleITK's arrays
+  are (z, y, x), and nibabel's are (x, y, z). Save `array.T`.
+- The same numbers in another order: two axes were swapped, or the image was turned
+  before it was predicted. Undo what your preprocessing did; to swap the last two axes
+  back, `array.transpose(0, 2, 1)`. Then look at the result over the CT.
+- Other numbers: it was resampled, so resample it to the CT (see F08), or it was
+  cropped, so put it back into an array of the CT's size.
+"""
+
+
+@pytest.mark.parametrize("word", ["F07", "f07", "[F07]", "[f07]"])
+def test_a_code_is_explained_however_it_is_written(word):
+    run = run_flare("explain", word, env={**os.environ, "COLUMNS": "120"})
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == F07
+
+
+def test_without_a_code_all_are_listed():
+    """By the program alone, which has to know the errors of every room."""
+    run = run_flare("explain")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert [line.split("  ")[0] for line in run.stdout.splitlines()] == CODES
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        pytest.param("F007", "(did you mean F07?)", id="nearly one"),
+        pytest.param("Q99", f"but {listing(CODES)}", id="none"),
+    ],
+)
+def test_a_code_that_is_none_is_a_line_with_those_that_are(word, advice):
+    run = run_flare("explain", word)
+
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1
+    assert f"there is no code {word}" in run.stderr
+    assert advice in run.stderr
+
+
+def test_what_is_explained_are_the_codes_of_all_errors():
+    assert list(explanations()) == CODES
+
+
+@pytest.mark.parametrize("kind", list(all_classes()), ids=lambda kind: kind.code)
+def test_a_code_has_a_title_and_says_what_helps(kind):
+    title, blank, *body = inspect.getdoc(kind).splitlines()
+
+    assert re.fullmatch(r"\S.*[^.]\.", title)
+    assert blank == ""
+    assert re.search(r"\w", "".join(body))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_an_explanation_fits_its_lines(code):
+    text = explanations()[code].text(WIDTH)
+
+    assert text.startswith(f"{code}: ")
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+OF_ORGANISERS = (
+    *("docs/organisers", "docs/reference", "docs/developers"),
+    *("build.sh", "export.sh", "rehearse.sh", "phase-settings", "ground-truth"),
+    *("metrics.json", "efficiency.csv", "challenge file"),
+    *(f"flare.sh {name}" for name in COMMANDS["For organisers"]),
+)
+"""Files and commands that a participant has no use for."""
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if code.startswith("F")])
+def test_participants_are_told_of_nothing_that_is_the_organisers(code):
+    text = explanations()[code].body
+
+    assert [name for name in OF_ORGANISERS if name in text] == []

@@ -1,0 +1,335 @@
+"""The documentation site: it is whole, spelt well, and anybody can read it anywhere.
+
+A browser shows what was built, from a server and from a folder, without a network.
+"""
+
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+import flare
+from flare.cli.main import COMMANDS
+from tests.builders import ROOT
+from tests.builders.errors import all_classes
+
+pytestmark = pytest.mark.docs
+
+SPELT = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "flare")
+
+OWN_SCHEMES = ("about", "blob", "data")
+"""Of addresses that lead nowhere."""
+
+
+def build(sources, *options):
+    """Build the site of a checkout as docs.sh does."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", *options],
+        cwd=sources,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site."""
+    folder = tmp_path_factory.mktemp("site")
+    run = build(ROOT, "--site-dir", folder)
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def ids(site, page):
+    """The anchors of a page."""
+    return re.findall(r'\bid="([^"]+)"', (site / page).read_text(encoding="utf-8"))
+
+
+# --- It is whole ------------------------------------------------------------------
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A checkout whose pages may be changed; its notebook does nothing."""
+    for path in ROOT.iterdir():
+        if path.name not in ("docs", "results", ".git", "mkdocs.yml"):
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    change_notebook(tmp_path, lambda cells: [cells[0]])
+    return tmp_path
+
+
+def change_notebook(sources, change):
+    """Give the notebook other cells."""
+    file = sources / "docs" / "python" / "notebook.ipynb"
+    notebook = json.loads(file.read_text(encoding="utf-8"))
+    notebook["cells"] = change(notebook["cells"])
+    file.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def add_line(line, page="participants/submission.md"):
+    """Add a paragraph to a page."""
+
+    def change(sources):
+        with (sources / "docs" / page).open("a", encoding="utf-8") as content:
+            content.write(f"\n{line}\n")
+
+    return change
+
+
+def leave_out_page(sources):
+    (sources / "docs" / "reference" / "speed.md").unlink()
+
+
+def forget_page(sources):
+    (sources / "docs" / "reference" / "forgotten.md").write_text("# Forgotten\n")
+
+
+def fail_in_notebook(sources):
+    change_notebook(
+        sources, lambda cells: [{**cells[0], **CODE, "source": "import no_such_module"}]
+    )
+
+
+CODE = {"cell_type": "code", "outputs": [], "execution_count": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            add_line("[Somewhere](nowhere.md)"),
+            "'participants/submission.md' contains a link 'nowhere.md'",
+            id="link",
+        ),
+        pytest.param(
+            add_line("[Somewhere](before-you-submit.md#nowhere)"),
+            "'participants/submission.md' contains a link"
+            " 'before-you-submit.md#nowhere'",
+            id="anchor",
+        ),
+        pytest.param(
+            add_line("[Somewhere](messages.md#F99)"),
+            "'participants/submission.md' contains a link 'messages.md#F99'",
+            id="anchor of a page that is made",
+        ),
+        pytest.param(
+            leave_out_page,
+            "'reference/speed.md' is included in the 'nav' configuration",
+            id="page of the menu",
+        ),
+        pytest.param(forget_page, "reference/forgotten.md", id="page in no menu"),
+        pytest.param(
+            add_line("::: flare.nothing", page="python/index.md"),
+            "flare.nothing",
+            id="name of Python",
+        ),
+        pytest.param(
+            fail_in_notebook,
+            "notebook.ipynb: a cell fails: ModuleNotFoundError",
+            id="cell of the notebook",
+        ),
+    ],
+)
+def test_what_is_broken_fails_the_build(sources, change, said):
+    change(sources)
+
+    run = build(sources)
+
+    assert run.returncode == 1
+    lines = [line for line in run.stderr.splitlines() if said in line]
+    assert [line for line in lines if not line.startswith("INFO")], run.stderr
+
+
+def test_every_message_has_an_anchor(site):
+    codes = {kind.code for kind in all_classes()} | {"X01"}
+
+    assert codes <= set(ids(site, "participants/messages.html"))
+
+
+def test_every_command_has_a_section(site):
+    names = {name for group in COMMANDS.values() for name in group}
+
+    assert names <= set(ids(site, "reference/commands.html"))
+
+
+def test_every_name_of_python_has_a_section(site):
+    names = {f"flare.{name}" for name in flare.__all__}
+
+    assert names <= set(ids(site, "python/index.html"))
+
+
+def test_the_notebook_shows_what_came_out_and_can_be_downloaded(site):
+    page = (site / "python" / "notebook.html").read_text(encoding="utf-8")
+
+    assert "&lt;Results: flare21, 5 cases, DSC 0.8590, NSD 0.8065&gt;" in page
+    assert 'download="notebook.ipynb"' in page
+    for name in ("notebook.ipynb", *re.findall(r'src="(output_\w+\.png)"', page)):
+        assert (site / "python" / name).stat().st_size > 0
+    assert page.count('src="output_') == 1
+    assert "/tmp" not in page
+
+
+# --- It is spelt well -------------------------------------------------------------
+
+
+def spell(*paths):
+    """Look for misspelt words."""
+    return subprocess.run(
+        [sys.executable, "-m", "codespell_lib", *paths],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("path", SPELT)
+def test_words_are_spelt_well(path):
+    run = spell(path)
+
+    assert run.stdout + run.stderr == ""
+
+
+def test_a_misspelt_word_is_found_and_british_ones_are_not(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("The organisers recieve a coloured licence, labelled by centre.\n")
+
+    run = spell(page)
+
+    assert run.stdout == f"{page}:1: recieve ==> receive\n"
+
+
+# --- It needs nothing from elsewhere, and anybody can read it ------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A browser that finds no other computer."""
+    from playwright.sync_api import sync_playwright
+
+    lonely = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", lonely]
+        )
+        yield found
+        found.close()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module", params=["server", "folder"])
+def address(request, site):
+    """Where the site is."""
+    if request.param == "folder":
+        yield site.as_uri()
+        return
+    handler = functools.partial(QuietHandler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def new_page(browser, address):
+    """Make an empty page; afterwards, nothing was asked of others or complained of."""
+    contexts, asked, complaints = [], [], []
+
+    def make(**options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.on("request", lambda request: asked.append(request.url))
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                complaints.append(message.text)
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    elsewhere = {
+        url
+        for url in asked
+        if not url.startswith(f"{address}/") and urlsplit(url).scheme not in OWN_SCHEMES
+    }
+    assert (elsewhere, complaints) == (set(), [])
+    assert asked
+
+
+def test_the_search_finds_the_section_of_a_code(new_page, address):
+    page = new_page()
+    page.goto(f"{address}/index.html")
+
+    page.locator("input.md-search__input").click()
+    page.keyboard.type("F07", delay=50)
+    first = page.locator("a.md-search-result__link[href*='#']").first
+    first.click()
+    page.wait_for_url("**/participants/messages.html*#F07")
+
+    assert page.locator("#F07").is_visible()
+
+
+def pages(site):
+    """All pages, but the one that only a server shows."""
+    return sorted(
+        str(file.relative_to(site))
+        for file in site.rglob("*.html")
+        if file.name != "404.html"
+    )
+
+
+def test_every_page_is_complete_in_itself(new_page, address, site):
+    page = new_page()
+
+    for name in pages(site):
+        page.goto(f"{address}/{name}")
+        assert page.locator("h1").first.is_visible()
+        broken = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+        assert page.evaluate(broken) == []
+
+
+@pytest.mark.parametrize(("wish", "palette"), [("light", "default"), ("dark", "slate")])
+@pytest.mark.parametrize("address", ["server"], indirect=True)
+def test_anybody_can_read_every_page(new_page, address, site, wish, palette):
+    """What axe-core finds hard to read, or to use without a mouse, is a fault."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = new_page(color_scheme=wish)
+
+    for name in pages(site):
+        page.goto(f"{address}/{name}")
+        page.locator(f"body[data-md-color-scheme={palette}]").wait_for()
+        page.locator("label[for^=__palette]:not([hidden])").wait_for()
+        found = Axe().run(page).response["violations"]
+        assert [
+            (name, rule["id"], node["target"], node["failureSummary"])
+            for rule in found
+            for node in rule["nodes"]
+        ] == []

@@ -1,0 +1,446 @@
+"""Schemas: what is written is as they say, and what is broken is not."""
+
+import copy
+import json
+import shutil
+from dataclasses import MISSING, fields, replace
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import flare
+from flare.challenge.reading import challenge_names, read_challenge
+from flare.challenge.rules import MaxMemory, UnknownLabels
+from flare.platforms.grandchallenge.leaderboard import (
+    rank_results,
+    read_result,
+    write_leaderboard,
+)
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
+from flare.platforms.grandchallenge.phase_templates import settings_for
+from flare.ranking import reading
+from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.simulation import write_simulation
+from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
+from flare.results.ledger_csv import Entry, register
+from flare.results.metrics_json import Evaluation
+from flare.results.refused_csv import Refusal, write_refused
+from flare.results.scores import Provenance
+from tests.builders import ROOT, write_cases
+from tests.builders.jobs import job, write_jobs
+from tests.builders.results import ROWS, write_table
+from tests.builders.schemas import SCHEMAS, file_problems, problems, read_table
+
+
+def parts(schema, path="$"):
+    """All keys that a schema describes, and what it says of them."""
+    for name, child in schema.get("properties", {}).items():
+        yield f"{path}.{name}", child
+        yield from parts(child, f"{path}.{name}")
+    for name, child in schema.get("patternProperties", {}).items():
+        yield from parts(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from parts(schema[key], f"{path}.{key}")
+
+
+# --- The schemas ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one(name):
+    assert SCHEMAS[name]["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_key_is_described_in_a_sentence(name):
+    schema = SCHEMAS[name]
+
+    assert schema["title"]
+    assert schema["description"].endswith(".")
+    for path, child in parts(schema):
+        assert child.get("description", "").endswith("."), path
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("efficiency-row", efficiency_csv.COLUMNS),
+        ("trace-row", traces_csv.COLUMNS),
+        ("ledger-row", ledger_csv.COLUMNS),
+        ("refused-row", refused_csv.COLUMNS),
+        ("values-row", reading.COLUMNS),
+    ],
+)
+def test_columns_are_those_of_the_module_that_writes_them(name, columns):
+    assert tuple(SCHEMAS[name]["properties"]) == columns
+
+
+def test_the_schemas_know_the_same_words_as_the_program():
+    row = SCHEMAS["efficiency-row"]
+    metrics = SCHEMAS["metrics"]["properties"]
+    rules = SCHEMAS["ranking"]["properties"]["settings"]["properties"]
+    settings = SCHEMAS["measurement"]["properties"]["settings"]["properties"]
+
+    for found, words in (
+        (row["properties"]["status"], efficiency_csv.RunStatus),
+        (rules["ties"], Ties),
+        (rules["missing"], MissingRule),
+        (settings["max_gpu_memory"], MaxMemory),
+    ):
+        assert found["enum"] == [word.value for word in words]
+    assert tuple(row["then"]["properties"]) == efficiency_csv.VALUES
+    (means,) = metrics["efficiency"]["patternProperties"]
+    assert means == f"^({'|'.join(efficiency_csv.VALUES)})_mean$"
+    evaluation = metrics["evaluation"]
+    assert list(evaluation["properties"]) == [f.name for f in fields(Provenance)]
+    # What a ranking reads of it is always there.
+    assert set(evaluation["required"]) == {f.name for f in fields(Evaluation)}
+
+
+def test_the_settings_of_a_phase_are_those_that_the_program_reads():
+    schema = SCHEMAS["phase-settings"]["additionalProperties"]
+
+    for kind, found in (
+        (Phase, schema),
+        (Column, schema["properties"]["extra_results_columns"]["items"]),
+    ):
+        assert list(found["properties"]) == [field.name for field in fields(kind)]
+        needed = [f.name for f in fields(kind) if f.default is MISSING]
+        assert found["required"] == needed
+
+
+@pytest.mark.parametrize("key", challenge_names())
+def test_settings_of_phases(key):
+    settings = settings_for(read_challenge(key))
+
+    assert problems(settings, "phase-settings") == []
+    for path, value in (
+        (("test", "score_jsonpath"), "$.aggregates"),
+        (("test", "score_title"), ...),
+        (("test", "colour"), "red"),
+        (("test", "extra_results_columns", 0, "order"), "up"),
+    ):
+        assert problems(broken(settings, *path, value=value), "phase-settings")
+
+
+# --- metrics.json -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demonstration(tmp_path_factory):
+    """The metrics.json of the demonstration set."""
+    return flare.write_metrics(
+        flare.evaluate(ROOT / "examples" / "predictions", ROOT / "ground-truth"),
+        tmp_path_factory.mktemp("demonstration"),
+    )
+
+
+def test_metrics_of_the_demonstration_set(demonstration):
+    assert file_problems(demonstration, "metrics") == []
+
+
+@pytest.mark.parametrize("key", challenge_names())
+def test_metrics_of_a_case_that_is_missing_and_of_options(
+    key, ground_truth, predictions, tmp_path
+):
+    """By every edition: all their organs are there."""
+    challenge = read_challenge(key)
+    ignored = replace(challenge.unknown_labels, reference=UnknownLabels.IGNORE)
+    challenge = replace(challenge, unknown_labels=ignored)
+    (predictions / "validation_002.nii.gz").unlink()
+
+    results = flare.evaluate(
+        *(predictions, ground_truth),
+        challenge=challenge,
+        on_bad_case="worst",
+        grid="size",
+        unknown_labels="ignore",
+        decimals=4,
+    )
+
+    file = flare.write_metrics(results, tmp_path)
+    assert file_problems(file, "metrics") == []
+    content = json.loads(file.read_text())
+    assert list(content["failed"]) == ["validation_002"]
+    assert content["evaluation"]["options"]["decimals"] == "4"
+    assert len(content["case"]) == 2 * (len(challenge.organs) + 2)
+
+
+def test_metrics_of_one_case(tmp_path):
+    """Its standard deviation is null."""
+    folder = write_cases(tmp_path / "labels", ["case_1"])
+
+    file = flare.write_metrics(flare.evaluate(folder, folder), tmp_path)
+
+    assert file_problems(file, "metrics") == []
+    assert json.loads(file.read_text())["aggregates"]["dsc_std"] is None
+
+
+def test_metrics_of_an_algorithm(tmp_path, ground_truth):
+    names = [file.name for file in ground_truth.iterdir()]
+    jobs = [job(f"pk-{n}", name) for n, name in enumerate(names)]
+
+    file = flare.write_metrics(
+        flare.evaluate(write_jobs(tmp_path / "input", jobs), ground_truth), tmp_path
+    )
+
+    assert file_problems(file, "metrics") == []
+    assert set(json.loads(file.read_text())["jobs"]) == {"note", "exec_duration_s"}
+
+
+def broken(content, *path, value):
+    """A copy in which one key is set, or taken out where the value is `...`."""
+    found = copy.deepcopy(content)
+    inner = found
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("case", "dsc_liver", "0"), 97.1),
+        (("case", "dsc_liver", "0"), None),
+        (("case", "dsc_liver", "0"), "0.97"),
+        (("case", "dsc_liver", "demo_001"), 0.97),
+        (("case", "dsc_liver"), {}),
+        (("case", "nsd"), ...),
+        (("case", "gt_fname"), ...),
+        (("case", "gt_fname", "0"), 1),
+        (("case", "hausdorff_liver"), {"0": 0.5}),
+        (("case", "runtime_s"), {"0": 0.5}),
+        (("aggregates", "dsc_liver_mean"), None),
+        (("aggregates", "dsc_mean"), ...),
+        (("aggregates", "dsc_liver_variance"), 0.5),
+        (("aggregates", "runtime_s_mean"), 0.5),
+        (("evaluation", "challenge_sha256"), "1234"),
+        (("evaluation", "options"), {"on_bad_case": "refuse"}),
+        (("evaluation",), ...),
+        (("failed",), ["demo_001"]),
+        (("failed",), {"demo_001": ""}),
+        (("warnings",), None),
+        (("efficiency",), {"cases": 5, "cases_ok": 5, "watts_mean": 1.0}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_metrics_that_are_broken_are_refused(demonstration, path, value):
+    content = json.loads(demonstration.read_text())
+
+    assert problems(content, "metrics", is_closed=False) == []
+    assert problems(broken(content, *path, value=value), "metrics", is_closed=False)
+
+
+def test_metrics_may_have_further_objects_at_the_top(demonstration):
+    content = json.loads(demonstration.read_text()) | {"mine": {"a": 1}}
+
+    assert problems(content, "metrics", is_closed=False) == []
+    assert problems(content, "metrics")
+
+
+# --- Rankings ---------------------------------------------------------------------
+
+DECISIONS = """
+[[withdrawn]]
+case = "case_002"
+reason = "a wrong kidney"
+date = "2026-09-01"
+
+[[disqualified]]
+team = "team_03"
+reason = "it used the network"
+date = "2026-09-02"
+
+[[out_of_competition]]
+team = "cpu_only"
+reason = "a baseline"
+date = 2026-09-02
+
+[[names]]
+team = "team_01"
+name = "Team, the first"
+reason = "as on the paper"
+date = "2026-09-03"
+"""
+
+TABLES = {
+    "ranking.csv": "ranking-row",
+    "case_ranks.csv": "case-ranks-row",
+    "values.csv": "values-row",
+    "ranking.json": "ranking",
+}
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """Made-up teams; one that is a copy, and others that are not ranked."""
+    folder = tmp_path_factory.mktemp("simulated")
+    write_simulation(read_challenge("flare21"), folder, teams=6, cases=6, seed=4)
+    shutil.copytree(folder / "team_01", folder / "team_04")
+    (folder / "nothing").mkdir()
+    refusal = Refusal(team="bad", file="bad.tar.gz", reason="it is empty [F15]")
+    write_refused(folder, [refusal, replace(refusal, archive_sha256="0" * 64)], ["bad"])
+    entry = Entry(
+        team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
+    )
+    register(folder / "ledger.csv", entry)
+    second = replace(entry, archive_sha256="2" * 64, reason="it was damaged")
+    register(folder / "ledger.csv", second)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ranked(simulated, tmp_path_factory):
+    """A ranking of them that has something in each of its lists."""
+    folder = tmp_path_factory.mktemp("ranked")
+    (folder / "decisions.toml").write_text(DECISIONS)
+    ranking = flare.rank(
+        simulated, ties="average", bootstrap=20, decisions=folder / "decisions.toml"
+    )
+    ranking.write(folder / "ranking")
+    return folder / "ranking"
+
+
+def test_simulated_teams(simulated):
+    for team in ("team_01", "cpu_only", "crash"):
+        assert file_problems(simulated / team / "metrics.json", "metrics") == []
+        efficiency = simulated / team / "efficiency.csv"
+        assert file_problems(efficiency, "efficiency-row") == []
+
+
+def test_what_was_sent(simulated):
+    assert file_problems(simulated / "ledger.csv", "ledger-row") == []
+    assert file_problems(simulated / "refused.csv", "refused-row") == []
+    assert len(read_table(simulated / "ledger.csv", "ledger-row")[1]) == 2
+    assert len(read_table(simulated / "refused.csv", "refused-row")[1]) == 2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_ranking_with_all_that_can_be_in_it(ranked, name):
+    assert file_problems(ranked / name, TABLES[name]) == []
+
+
+def test_the_ranking_is_not_empty(ranked):
+    """Otherwise the test above would not say much."""
+    content = json.loads((ranked / "ranking.json").read_text())
+
+    for key in ("decisions", "out_of_competition", "missing", "flags", "interim"):
+        assert content[key], key
+    for key in ("refused", "replaced", "not_scored_yet", "equal_results", "ignored"):
+        assert content["roll_call"][key], key
+    for key in ("withdrawals", "shares", "shared_without_team"):
+        assert content["recount"][0][key], key
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (ROWS, {}),
+        ([("a", "1", "dsc", 0.5), ("a", "2", "dsc", "")], {}),
+        ([("a", "1", "dsc", 0.5), ("b", "1", "dsc", 0.5)], {"missing": "refuse"}),
+    ],
+    ids=["three teams", "one team", "a tie"],
+)
+def test_a_ranking_of_a_table(tmp_path, rows, options):
+    """It has no origin, and what is undefined is null."""
+    table = write_table(tmp_path / "results.csv", rows)
+    assert file_problems(table, "values-row") == []
+
+    flare.rank(table, metrics=["dsc"], bootstrap=0, **options).write(tmp_path / "out")
+
+    for name, schema in TABLES.items():
+        assert file_problems(tmp_path / "out" / name, schema) == []
+    content = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert content["origin"] is None
+    assert "bootstrap" not in content
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("ranking", 0, "rank"), 0),
+        (("ranking", 0, "rank"), 1.5),
+        (("ranking", 0, "score_exact"), "0.45"),
+        (("ranking", 0, "mean_ranks", "dsc"), "1"),
+        (("ranking",), []),
+        (("settings", "ties"), "best"),
+        (("settings", "metrics", 0, "better"), "larger"),
+        (("settings", "metrics", 0, "weight"), 0),
+        (("tests", "pairs", 0, "p"), 1.5),
+        (("bootstrap", "kendall_tau"), [1.0, 1.0]),
+        (("roll_call", "refused", 0, "reason"), ...),
+        (("recount",), []),
+        (("interim",), ...),
+        (("cases",), [1, 2]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rankings_that_are_broken_are_refused(ranked, path, value):
+    content = json.loads((ranked / "ranking.json").read_text())
+
+    assert problems(broken(content, *path, value=value), "ranking", is_closed=False)
+
+
+# --- Rows of tables ---------------------------------------------------------------
+
+
+def test_the_board_of_the_platform(demonstration, tmp_path):
+    phase = read_phase(ROOT / "phase-settings.json", "validation")
+    board = rank_results([read_result(demonstration)], phase)
+
+    write_leaderboard(board, tmp_path / "board.csv")
+
+    assert file_problems(tmp_path / "board.csv", "leaderboard-row") == []
+    _, (row,) = read_table(tmp_path / "board.csv", "leaderboard-row")
+    assert 0.85 < row["aggregates.dsc_mean"] < 0.86
+    assert row["Mean DSC"] == "0.8590 ± 0.1148"
+
+
+OK = {"case": "a", "status": "ok", "runtime_s": 1.5, "max_gpu_memory_mb": None}
+RANK = {"team": "a", "case": "1", "metric": "dsc", "rank": 1.5}
+STANDING = {"team": "a", "rank": 1, "score": 0.5, "mean_rank_dsc": 1.5}
+VALUE = {"team": "a", "case": "1", "metric": "dsc", "value": None}
+ARCHIVE = {"archive_sha256": "0" * 64}
+LEDGER = {"team": "a", **ARCHIVE, "paper": None, "date": "2026-09-01", "reason": None}
+REFUSED = {"team": "a", "archive": "a.tar.gz", **ARCHIVE, "problem": "it is empty"}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "changes"),
+    [
+        ("efficiency-row", OK, {"status": "OK"}),
+        ("efficiency-row", OK, {"status": None}),
+        ("efficiency-row", OK, {"status": "failed"}),
+        ("efficiency-row", OK, {"runtime_s": 0}),
+        ("efficiency-row", OK, {"runtime_s": "1.5 s"}),
+        ("efficiency-row", OK, {"max_gpu_memory_mb": -1}),
+        ("efficiency-row", OK, {"repeats": 1.5}),
+        ("efficiency-row", OK, {"case": None}),
+        ("ranking-row", STANDING, {"rank": 1.5}),
+        ("ranking-row", STANDING, {"score": None}),
+        ("ranking-row", STANDING, {"mean_rank_dsc": 0}),
+        ("ranking-row", STANDING, {"dsc": 0.5}),
+        ("case-ranks-row", RANK, {"rank": 1.25}),
+        ("case-ranks-row", RANK, {"value": 1}),
+        ("values-row", VALUE, {"value": "n/a"}),
+        ("values-row", VALUE, {"value": -1}),
+        ("values-row", VALUE, {"metric": "DSC"}),
+        ("ledger-row", LEDGER, {"archive_sha256": "1234"}),
+        ("ledger-row", LEDGER, {"date": "1 September"}),
+        ("ledger-row", LEDGER, {"sent": "2026-09-01"}),
+        ("refused-row", REFUSED, {"problem": None}),
+        ("refused-row", REFUSED, {"reason": "it is empty"}),
+        ("trace-row", dict.fromkeys(traces_csv.COLUMNS, 0), {"seconds": None}),
+        ("trace-row", dict.fromkeys(traces_csv.COLUMNS, 0), {"watts": 1}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rows_that_are_broken_are_refused(name, row, changes):
+    assert problems(row, name) == []
+    assert problems({**row, **changes}, name, is_closed=False)
