@@ -190,7 +190,7 @@ def _at_the_top(name: str) -> str:
 def _title(name: str) -> str:
     """The title of a page."""
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    return text.partition("\n")[0].removeprefix("# ")
+    return text.partition("# ")[2].partition("\n")[0]
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -357,10 +357,16 @@ class EmptyError(SubmissionError):
 class GroundTruthError(OrganiserError):
     """The reference labels are missing, damaged or contradictory.
 
-    For organisers: a reference is damaged, there twice, or holds labels that the
-    challenge does not know (name them as organs, or let `[unknown_labels]` ignore
-    them), or the demonstration set lies beside your labels. Participants are not at
-    fault.
+    For organisers; participants are not at fault. The message says which it is. Mend
+    it, and run `flare check-references LABELS` until it finds nothing:
+
+    - Missing (there is no such folder, or no label map in it): name the folder that has
+      the labels. Each is a .nii.gz file, named like its case.
+    - Damaged: look with `gzip -t`, and write the file anew, or copy it again.
+    - Two files for one case, in two folders or formats: remove one.
+    - Labels that the challenge does not know: name them as organs, or let
+      `[unknown_labels]` ignore them.
+    - The demonstration set beside your labels: remove `demo_*.nii.gz`.
     """
 
     code = "G02"

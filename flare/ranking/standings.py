@@ -22,7 +22,8 @@ from flare.results.errors import RankingError
 
 PRIZE_RULE = (
     "Teams with equal scores share a rank, and the ranks behind it are left out"
-    " (1, 2, 2, 4): they share the prizes of the places that they take together."
+    " (1, 2, 2, 4). Where there are prizes, they share those of the places that they"
+    " take together."
 )
 
 

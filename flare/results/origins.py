@@ -25,8 +25,8 @@ OPTIONS = {
 """Options of an evaluation, and their flags."""
 
 _ANEW = (
-    "Score all teams alike: flare rescore those that were measured, flare evaluate the"
-    " others."
+    "Score all teams alike: flare rescore those whose predictions are kept, flare"
+    " evaluate the others."
 )
 
 
@@ -203,8 +203,8 @@ def _check_rules(
     if key:
         command += f" --challenge {safe(_name(challenge))}"
     remedy = (
-        f"Score the kept predictions anew: {command}; teams that were not measured:"
-        " flare evaluate."
+        f"Score the kept predictions anew: {command}; teams without any: flare"
+        " evaluate."
     )
     expected: Mapping[str, Any] | None = None
     if isinstance(challenge, Challenge):

@@ -82,6 +82,7 @@ class FakeGpu:
         return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
 
 
+@pytest.mark.slow
 def test_files_of_a_team_that_uses_a_gpu(bench):
     """With repeats, and a case that is run again: every column has something."""
     archive = bench.archive("good", f"sleep 0.1\n{PREDICT}")

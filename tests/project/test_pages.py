@@ -152,18 +152,14 @@ def place(tmp_path):
         yield folder
 
 
-@pytest.mark.parametrize(
-    "pages",
-    [PAGES[:1], pytest.param(PAGES, marks=pytest.mark.slow)],
-    ids=["the walk", "all"],
-)
-def test_the_commands_of_pages_print_what_they_show(place, pages):
+@pytest.mark.slow
+def test_the_commands_of_pages_print_what_they_show(place):
     """The later pages go on with what the earlier ones have made."""
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith("FLARE_")
     }
     environment["PATH"] = f"{place.parent / 'bin'}{os.pathsep}{environment['PATH']}"
-    for page in pages:
+    for page in PAGES:
         run_blocks = [b for b in blocks(DOCS / "organisers" / page) if not b.reason]
         assert len(run_blocks) > 4, page
         for block in run_blocks:

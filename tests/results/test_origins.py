@@ -56,8 +56,7 @@ def test_scores_by_other_rules_than_those_given(tmp_path):
     assert refusal(tmp_path, with_tolerance(2.5)) == (
         "RESULTS: all teams were scored by other rules: tolerance_mm of liver: 1, now"
         " 2.5. Score the kept predictions anew: flare rescore RESULTS --ground-truth"
-        " LABELS --challenge flare21; teams that were not measured: flare evaluate."
-        " [G06]"
+        " LABELS --challenge flare21; teams without any: flare evaluate. [G06]"
     )
 
 

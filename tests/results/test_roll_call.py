@@ -51,8 +51,22 @@ def test_a_refused_team_is_told_of_everywhere(results, tmp_path):
     ) in text
     assert "  b: b.tar.gz was refused, and the team is ranked by what else it" in text
     assert [f["team"] for f in found["roll_call"]["refused"]] == ["b", "badlayout"]
-    assert "not ranked, because what they sent was refused: badlayout." in methods
+    assert (
+        "1 team was not ranked, because what it sent was refused: badlayout." in methods
+    )
     assert found["interim"] is None
+
+
+def test_the_paragraph_counts_the_teams_that_were_refused(results, tmp_path):
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\nd,,,too late\nc,,,it is no image\n"
+    )
+
+    _, _, methods = rank(results, tmp_path)
+
+    assert "2 teams were not ranked, because what they sent was refused: c, d." in (
+        methods
+    )
 
 
 def test_a_team_whose_image_the_engine_could_not_load_is_not_waited_for(

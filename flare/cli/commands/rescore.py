@@ -19,7 +19,12 @@ _log = logging.getLogger(__name__)
 
 @click.command("rescore", cls=Command)
 @click.argument(
-    "results", type=PATH, metavar="RESULTS", help="What flare measure has written."
+    "results",
+    type=PATH,
+    metavar="RESULTS",
+    help="The folder that has one for each team, with its predictions in"
+    " TEAM/predictions (of flare measure, flare download --predictions, or put there"
+    " by hand).",
 )
 @click.option(
     "--ground-truth",

@@ -118,9 +118,9 @@ def _roll_sentences(roll: RollCall) -> list[str]:
     sentences = []
     teams = sorted({refusal.team for refusal in roll.excluded})
     if teams:
-        was = "was" if len(teams) == 1 else "were"
+        was, they = ("was", "it") if len(teams) == 1 else ("were", "they")
         sentences.append(
-            f"{_count(len(teams), 'team')} {was} not ranked, because what they sent"
+            f"{_count(len(teams), 'team')} {was} not ranked, because what {they} sent"
             f" was refused: {_names(teams)}."
         )
     teams = sorted({found.team for found in roll.replaced})
