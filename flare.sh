@@ -20,6 +20,7 @@
 #   simulate          Make up results, to try out a ranking on.
 #
 # For everybody:
+#   report            Make a page of results, for a browser.
 #   explain           Say what the code of a message means, and what helps.
 #
 # For developers:

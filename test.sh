@@ -3,8 +3,8 @@
 #
 # Usage: ./test.sh [--all] [PYTEST_ARGUMENT...]
 #
-#   --all   also those that are slow, and those that need Docker, label maps that lie
-#           beside the project, or what builds the documentation (./docs.sh test runs
+#   --all   also those that are slow, and those that need Docker, Chromium, label maps that
+#           lie beside the project, or what builds the documentation (./docs.sh test runs
 #           them); what is not there is skipped, and said
 #
 # Makes a virtual environment in .venv the first time. Needs Python 3.11 or newer.
@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/help.sh
 source scripts/venv.sh
 
-chosen=(-m "not slow and not docker and not shared and not docs")
+chosen=(-m "not slow and not browser and not docker and not shared and not docs")
 if [[ ${1:-} == --all ]]; then
   chosen=()
   shift

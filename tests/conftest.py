@@ -15,12 +15,13 @@ import pytest
 
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
+from tests.builders.browser import headless
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("docker", "shared", "tools", "docs")
+MARKERS = ("browser", "docker", "shared", "tools", "docs")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -85,6 +86,14 @@ def need_package(request, name, marker="tools"):
         _skip_or_fail(request, marker, f"{name} is not installed")
 
 
+def _find_browser(request, marker):
+    """The path of a browser."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        _skip_or_fail(request, marker, f"there is no program {' or '.join(BROWSERS)}")
+    return path
+
+
 def _skip_or_fail(request, marker, reason):
     """Skip a test for a reason, unless its marker is required."""
     if marker in request.config.getoption("--require"):
@@ -110,6 +119,15 @@ def shared(request) -> Path:
 
 
 @pytest.fixture(scope="session")
+def page_browser(request):
+    """A browser without any network, for the pages of reports."""
+    need_package(request, "playwright", "browser")
+    need_package(request, "axe_playwright_python", "browser")
+    with headless(_find_browser(request, "browser")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
 def docker(request) -> str:
     """A container engine that answers."""
     try:
@@ -129,11 +147,8 @@ def image(docker):
 
 @pytest.fixture(scope="session")
 def chromium(request) -> str:
-    """The path of a browser."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not path:
-        _skip_or_fail(request, "docs", f"there is no program {' or '.join(BROWSERS)}")
-    return path
+    """The path of a browser, for the documentation."""
+    return _find_browser(request, "docs")
 
 
 @pytest.fixture

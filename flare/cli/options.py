@@ -35,6 +35,18 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
+class HtmlFile(click.Path):
+    """A file whose name says that it is a page."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the path, or end with a usage error."""
+        if not str(value).lower().endswith((".html", ".htm")):
+            self.fail(f"{str(value)!r} does not end in .html", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class OneOf(click.Choice[str]):
     """One of some words."""
 

@@ -9,8 +9,8 @@ from flare.common.text import safe
 class MetricsFileError(OrganiserError):
     """A file is not a metrics.json that can be read.
 
-    For organisers: a file that was given to `leaderboard` is not what an evaluation
-    wrote.
+    For organisers: a file that was given to `leaderboard` or `report` is not what an
+    evaluation wrote.
     """
 
     code = "G05"

@@ -1,6 +1,7 @@
-"""Keeps what a submission scores in metrics.json; no other module knows its keys.
+"""Keeps what a submission scores in metrics.json; hardly any module knows its keys.
 
-The settings of a platform's phase alone have paths of them.
+The settings of a platform's phase have paths of them, and ``evaluation_file.py`` reads
+what is said besides scores.
 """
 
 from __future__ import annotations

@@ -135,6 +135,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         str(path.relative_to(ROOT))
         for path in (ROOT / "flare").rglob("*")
         if path.suffix in (".py", ".sh", ".toml", ".typed", ".json")
+        or path.parent.name == "templates"
     }
     references = {f"flare/demonstration_set/{name}" for name in DEMONSTRATION}
     assert found == expected | references
@@ -242,6 +243,14 @@ def test_teams_are_ranked_by_either_rule(call, results, tmp_path):
     run = call("rank", results, "--output", "ranking", "--bootstrap", "20")
     assert (run.returncode, run.stderr) == (0, "")
     assert (tmp_path / "ranking" / "ranking.json").exists()
+
+
+@pytest.mark.tools(package="jinja2")
+def test_a_page_is_made_of_results(call, results, tmp_path):
+    run = call("report", results / "team_01" / "metrics.json", "--output", "page.html")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
 
 
 def test_a_phase_that_is_none_is_refused_by_name(call, results):

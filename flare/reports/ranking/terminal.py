@@ -53,7 +53,13 @@ def _ranking_lines(analysis: Analysis) -> list[str]:
 
 def _remarks(analysis: Analysis) -> str:
     """The rule for prizes, the decisions, and the results that are missing."""
-    lines = [PRIZE_RULE, *analysis.decisions.lines]
+    missing = (f"Missing: {line}" for line in missing_lines(analysis))
+    return "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing])
+
+
+def missing_lines(analysis: Analysis) -> list[str]:
+    """The results that are missing, a line for those that share team and reason."""
+    lines = []
     metrics: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for m in analysis.table.missing:
         reason = m.kind.replace(m.case, "CASE")
@@ -63,8 +69,8 @@ def _remarks(analysis: Analysis) -> str:
         cases[team, ", ".join(names), reason].append(case)
     for (team, missing, reason), names in cases.items():
         of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
-        lines.append(f"Missing: {safe(team)}, {missing}, {of}: {safe(reason)}")
-    return "\n".join(lines)
+        lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")
+    return lines
 
 
 def intervals_table(result: Bootstrap) -> str:

@@ -1,0 +1,1 @@
+"""Makes pages for a browser: one file each, which needs nothing else."""

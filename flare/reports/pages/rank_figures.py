@@ -1,0 +1,137 @@
+"""Draws a ranking: how sure ranks are, who is better, and which cases are hard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from markupsafe import Markup
+
+from flare.reports.pages.distributions import TOP, drawing
+from flare.reports.pages.parts import MANY_ROWS, row_height, shade
+from flare.reports.pages.ranking import Draws, MetricValues
+from flare.reports.pages.svg import WIDE, boxes, decimal, element, percent, stretched
+
+ABSENT = "absent"
+"""Class of a case without a result."""
+
+EFFECTS = (0.25, 0.5, 0.75)
+"""An effect above a bound has a darker shade than one up to it."""
+
+EFFECT_KEY = (
+    ("e0", "effect up to 0.25"),
+    ("e1", "up to 0.50"),
+    ("e2", "up to 0.75"),
+    ("e3", "above"),
+)
+
+
+def blobs(draws: Sequence[Draws]) -> Markup:
+    """For each team, a blob at each rank, as large as the rank is frequent."""
+    teams = len(draws)
+    height = row_height(teams)
+    inner: list[Markup] = []
+    for number, own in enumerate(draws):
+        y = TOP + height * (number + 0.5)
+        ends = [percent(_place(rank, teams)) for rank in (own.lowest, own.highest)]
+        inner.append(element("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_="span"))
+        for rank, part in enumerate(own.frequencies, start=1):
+            if part > 0:
+                title = element("title", f"rank {rank} in {part:.1%} of the draws")
+                inner.append(
+                    element(
+                        "circle",
+                        title,
+                        cx=percent(_place(rank, teams)),
+                        cy=y,
+                        r=max(1, (height / 2 - 2) * math.sqrt(part)),
+                        class_="blob",
+                    )
+                )
+    return drawing(height * teams, _numbers(teams), *inner)
+
+
+def _place(number: int, count: int) -> float:
+    """The middle of one of so many columns."""
+    return (number - 0.5) / count
+
+
+def _numbers(count: int) -> list[tuple[float, str]]:
+    """The ticks of columns 1, 2, ...; of many, the first, and every fifth."""
+    step = 1 if count <= MANY_ROWS else 5
+    shown = [n for n in range(1, count + 1) if n == 1 or n % step == 0]
+    return [(_place(n, count), str(n)) for n in shown]
+
+
+def significance_map(found: MetricValues) -> Markup:
+    """A square for each team that is significantly better than another one."""
+    teams = len(found.values)
+    height = row_height(teams)
+    rows = []
+    for team in range(teams):
+        row: list[str] = []
+        for other in range(teams):
+            effect, is_sure = found.better.get((team, other), (0.0, False))
+            row.append(effect_shade(effect) if is_sure else "")
+        rows.append(row)
+    squares = _mosaic(rows, height, TOP)
+    layer = stretched(*squares, height=TOP + height * teams)
+    return drawing(height * teams, _numbers(teams), layer)
+
+
+def effect_shade(effect: float) -> str:
+    """The class of an effect's shade.
+
+    Examples
+    --------
+    >>> effect_shade(0.1), effect_shade(1.0)
+    ('e0', 'e3')
+    """
+    return f"e{sum(effect > bound for bound in EFFECTS)}"
+
+
+def case_map(values: Sequence[Sequence[float | None]], order: Sequence[int]) -> Markup:
+    """A field for each team and case, shaded by the score."""
+    height = row_height(len(values))
+    rows = [
+        [ABSENT if row[n] is None else shade(row[n] or 0.0) for n in order]
+        for row in values
+    ]
+    total = height * len(values)
+    layer = stretched(*_mosaic(rows, height, 0), height=total)
+    return element("svg", layer, width="100%", height=total, aria_hidden="true")
+
+
+def _mosaic(rows: Sequence[Sequence[str]], height: float, top: float) -> list[Markup]:
+    """Fields of some classes, as one path for each class; neighbours are one field."""
+    fields: dict[str, list[tuple[float, float, float, float]]] = {}
+    for number, row in enumerate(rows):
+        y, width = top + height * number, WIDE / len(row)
+        for css, first, count in _runs(row):
+            own = (width * first, y + 1, width * count, height - 2)
+            fields.setdefault(css, []).append(own)
+    return [
+        element("path", d=_crosses(own) if css == ABSENT else boxes(own), class_=css)
+        for css, own in sorted(fields.items())
+        if css
+    ]
+
+
+def _runs(row: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Equal neighbours: what they are, where they begin, and how many there are."""
+    found = []
+    start = 0
+    for css, group in groupby(row):
+        count = len(list(group))
+        found.append((css, start, count))
+        start += count
+    return found
+
+
+def _crosses(fields: Iterable[tuple[float, float, float, float]]) -> str:
+    """A line through the middle of fields, which are empty otherwise."""
+    return "".join(
+        f"M{decimal(x)} {decimal(y + height / 2)}h{decimal(width)}"
+        for x, y, width, height in fields
+    )

@@ -1,0 +1,121 @@
+"""What a page holds, read back from its HTML; and results to make pages of."""
+
+import json
+from html.parser import HTMLParser
+
+from flare.results.scores import statistics
+
+HOSTILE = (
+    "<script>document.title='ran'</script>",
+    "<img src=x onerror=document.title='ran'>",
+    "\"><svg onload=document.title='ran'>",
+    "' onmouseover='document.title=1",
+    "</title><script>document.title='ran'</script>",
+    "</style><script>document.title='ran'</script>",
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "&lt;b&gt;&#60;",
+    "javascript:document.title='ran'",
+    "a\u202egnp.exe",
+    "nul\0in it",
+    "half \udc80 of a character",
+    "line\nbreak\r\ttab",
+    "\u2028separator",
+    "e\u0301\u0301\u0301\u0301",
+    "\u0627\u0644\u0639\u0631\u0628",
+    "x" * 5000,
+    "<!--",
+    "]]>",
+    "\\u003cscript\\u003e",
+)
+"""Names that break pages which are put together carelessly."""
+
+
+def metrics_content(scores, failed=None, **more):
+    """A metrics.json from scores by organ: a DSC for each case; the NSD is its half."""
+    count = len(next(iter(scores.values())))
+    columns = {f"dsc_{organ}": own for organ, own in scores.items()}
+    columns |= {f"nsd_{organ}": [v / 2 for v in own] for organ, own in scores.items()}
+    for kind in ("dsc", "nsd"):
+        rows = zip(*(columns[f"{kind}_{organ}"] for organ in scores), strict=True)
+        columns[kind] = [sum(row) / len(row) for row in rows]
+    files = [f"case_{number:03}.nii.gz" for number in range(1, count + 1)]
+    case = {name: numbered(values) for name, values in columns.items()}
+    return {
+        "case": case | {"alg_fname": numbered(files), "gt_fname": numbered(files)},
+        "aggregates": {
+            f"{name}_{which}": value
+            for name, values in columns.items()
+            for which, value in statistics(values).items()
+        },
+        "evaluation": {"challenge": "flare21", "version": "0.2.0", "options": {}},
+        "failed": failed or {},
+        "warnings": [],
+    } | more
+
+
+def numbered(values):
+    """Values by the number of their case."""
+    return {str(number): value for number, value in enumerate(values)}
+
+
+def write_json(file, content):
+    """Write a file; its folder is made if need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+    return file
+
+
+class Page(HTMLParser):
+    """A page: its tables, and all of its elements and text."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.tables, self.elements, self.text = {}, [], ""
+        self._cell = None
+        self._caption = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "table":
+            self._rows = []
+        elif tag == "caption":
+            self._caption = ""
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._cell = ""
+            self._exact = dict(attributes).get("data-v")
+
+    def handle_data(self, data):
+        self.text += data
+        if self._cell is not None:
+            self._cell += data
+        elif self._caption is not None:
+            self._caption += data
+
+    def handle_endtag(self, tag):
+        if tag == "caption":
+            self._name, self._caption = self._caption, None
+        elif tag in ("td", "th"):
+            self._rows[-1].append(Cell(self._cell, self._exact))
+            self._cell = None
+        elif tag == "table":
+            self.tables[self._name] = self._rows
+
+    def table(self, start):
+        """The rows of the table whose caption begins so, each by its heads."""
+        (rows,) = (rows for name, rows in self.tables.items() if name.startswith(start))
+        heads, *rest = rows
+        return [dict(zip(heads, row, strict=True)) for row in rest]
+
+
+class Cell(str):
+    """The text of a cell, and its value in full precision."""
+
+    def __new__(cls, text, exact):
+        """Keep both."""
+        found = super().__new__(cls, text)
+        found.exact = None if exact is None else float(exact)
+        return found

@@ -1,0 +1,102 @@
+"""``flare report``, as it is typed."""
+
+import sys
+
+import pytest
+
+from flare.cli.main import load, main
+from flare.cli.ranking_options import RANKING_OPTIONS
+from flare.common.text import safe
+from tests.builders.pages import metrics_content, write_json
+from tests.builders.results import write_table
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    """A small metrics.json."""
+    return write_json(tmp_path / "metrics.json", metrics_content({"liver": [0.9, 0.8]}))
+
+
+def test_participants_are_who_a_page_is_for_if_nothing_is_said(
+    metrics, tmp_path, capfd
+):
+    for name, words in (("a", ()), ("b", ("--audience", "participant"))):
+        page = tmp_path / f"{name}.html"
+        assert main(["report", str(metrics), "--output", str(page), *words]) == 0
+        assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
+
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert "data-v" not in (tmp_path / "a.html").read_text()
+
+
+def test_organisers_get_what_only_they_may_see(metrics, tmp_path):
+    page = tmp_path / "page.html"
+
+    main(["report", str(metrics), "--output", str(page), "--audience", "organiser"])
+
+    assert 'data-v="0.9"' in page.read_text()
+
+
+def test_a_name_that_is_no_page_is_a_usage_error(metrics, tmp_path, capfd):
+    assert main(["report", str(metrics), "--output", "page.pdf"]) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --output: 'page.pdf' does not end in .html;"
+        " see flare report --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_checkout", "remedy"),
+    [
+        (True, "Install it: .venv/bin/pip install '.[report]'."),
+        (False, "Install it: pip install Jinja2."),
+    ],
+)
+def test_without_jinja2_it_says_what_to_install(
+    metrics, monkeypatch, capfd, is_checkout, remedy
+):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr("flare.reports.pages.page.is_checkout", lambda: is_checkout)
+
+    assert main(["report", str(metrics), "--output", "page.html"]) == 1
+
+    assert capfd.readouterr().err == (
+        f"page.html: it cannot be written, as Jinja2 is not installed. {remedy} [H02]\n"
+    )
+
+
+def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd):
+    rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
+    source = write_table(tmp_path / "table.csv", rows)
+    page = tmp_path / "page.html"
+
+    words = ["--metrics", "dsc", "--bootstrap", "9", "--seed", "5"]
+    status = main(["report", str(source), "--output", str(page), *words])
+
+    assert (status, capfd.readouterr().err) == (0, "")
+    assert "9 times (seed 5)" in page.read_text(encoding="utf-8")
+
+
+def test_options_of_a_ranking_are_refused_where_nothing_is_ranked(metrics, capfd):
+    words = ["--output", "page.html", "--seed", "5"]
+
+    assert main(["report", str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --seed: only for the results of all teams;"
+        " see flare report --help\n"
+    )
+
+
+def test_rank_and_report_have_the_same_options_of_a_ranking():
+    rank, report = (
+        {param.opts[0]: param.help for param in load(name).params}
+        for name in ("rank", "report")
+    )
+
+    shared = {f"--{name}" for name in RANKING_OPTIONS}
+    assert {name: rank[name] for name in shared} == {
+        name: report[name] for name in shared
+    }
+    assert set(report) - shared == {"source", "--output", "--audience"}

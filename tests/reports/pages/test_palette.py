@@ -1,0 +1,49 @@
+"""Whether colours can be told apart, by numbers: no program can do so in a drawing."""
+
+from itertools import pairwise
+
+import pytest
+
+from flare.reports.pages.palette import (
+    DARK,
+    LIGHT,
+    SHAPE_CONTRAST,
+    TEXT_CONTRAST,
+    contrast,
+    luminance,
+)
+
+PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+
+
+def test_contrast_is_that_of_the_standard():
+    """By hand, for #777777 on white: 1.05 / (0.1845 + 0.05) = 4.478."""
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
+
+
+@PALETTES
+def test_texts_can_be_read(palette):
+    for text in (palette.ink, palette.quiet, palette.mark, palette.alarm):
+        for behind in (palette.paper, palette.panel):
+            assert contrast(text, behind) >= TEXT_CONTRAST
+    for text, behind in zip(palette.on_shades, palette.shades, strict=True):
+        assert contrast(text, behind) >= TEXT_CONTRAST
+
+
+@PALETTES
+def test_dots_and_lines_can_be_seen(palette):
+    assert contrast(palette.mark, palette.paper) >= SHAPE_CONTRAST
+    assert contrast(palette.ink, palette.soft) >= SHAPE_CONTRAST
+    assert contrast(palette.quiet, palette.paper) >= SHAPE_CONTRAST
+
+
+@PALETTES
+def test_shades_can_be_told_apart_in_grey(palette):
+    """Each is farther from the paper than the one before, by a step that is seen."""
+    for better, worse in pairwise(palette.shades):
+        step = contrast(better, worse)
+        assert step >= 1.15, (better, worse)
+        distances = [
+            abs(luminance(c) - luminance(palette.paper)) for c in (better, worse)
+        ]
+        assert distances[0] < distances[1]
