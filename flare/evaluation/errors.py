@@ -216,8 +216,10 @@ class GridSizeError(FileError):
     - The same numbers in reverse order: the axes are reversed, because SimpleITK's
       arrays are (z, y, x), and nibabel's are (x, y, z). Save `array.T`.
     - The same numbers in another order: two axes were swapped, or the image was turned
-      before it was predicted. Undo what your preprocessing did; to swap the last two
-      axes back, `array.transpose(0, 2, 1)`. Then look at the result over the CT.
+      before it was predicted. Undo what your preprocessing did. Sizes are x, y, z: if y
+      and z are swapped, `array.transpose(0, 2, 1)` swaps them back in nibabel, and
+      `array.transpose(1, 0, 2)` in SimpleITK. Save it with the header of the CT, and
+      look at it over the CT: an axis may be mirrored, too.
     - Other numbers: it was resampled, so resample it to the CT (see F08), or it was
       cropped, so put it back into an array of the CT's size.
     """
@@ -364,8 +366,8 @@ class GroundTruthError(OrganiserError):
       the labels. Each is a .nii.gz file, named like its case.
     - Damaged: look with `gzip -t`, and write the file anew, or copy it again.
     - Two files for one case, in two folders or formats: remove one.
-    - Labels that the challenge does not know: name them as organs, or let
-      `[unknown_labels]` ignore them.
+    - Labels that the challenge does not know: was `--challenge FILE` forgotten? Else
+      name them as organs, or let `[unknown_labels]` ignore them.
     - The demonstration set beside your labels: remove `demo_*.nii.gz`.
     """
 
