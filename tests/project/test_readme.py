@@ -1,13 +1,48 @@
 """What README says is true."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
 
-from tests.builders import ROOT, run_program, write_cases
+from tests.builders import ROOT, run_flare, run_program, write_cases
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    shlex.split(line, comments=True)
+    for block in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    for line in block.splitlines()
+]
+QUICK = ("check", "explain", "phase-settings")
+TRIED = {
+    "./demo.sh": "test_demo.py",
+    "./test.sh": "by which this test is run",
+    **dict.fromkeys(("./build.sh", "./rehearse.sh", "./export.sh"), "test_image.py"),
+    "examples/teams/make.sh": "../measuring/test_measure.py",
+    **dict.fromkeys(("demonstration", "measure"), "../measuring/test_measure.py"),
+    **dict.fromkeys(("simulate", "rank"), "../ranking/test_simulation.py"),
+}
+"""Commands of README that take longer, and the tests that run them."""
+
+
+def name_of(command):
+    """The program, or the command of flare."""
+    return command[1] if command[0] == "./flare.sh" else command[0]
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if name_of(c) in QUICK], ids=name_of
+)
+def test_a_command_of_readme_runs(command):
+    run = run_flare(*command[1:])
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
+def test_every_command_of_readme_is_run_by_a_test():
+    assert {name_of(command) for command in COMMANDS} == {*QUICK, *TRIED}
 
 
 def test_the_demonstration_prints_what_readme_shows(output):
@@ -42,3 +77,7 @@ def test_the_example_in_python_runs(tmp_path, monkeypatch):
 )
 def test_links_lead_somewhere(path):
     assert (ROOT / path).exists()
+
+
+def test_readme_stays_short():
+    assert len(README.splitlines()) <= 160
