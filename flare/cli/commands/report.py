@@ -43,7 +43,7 @@ class _Report(Command):
 )
 @click.option(
     "--output",
-    type=HtmlFile(path_type=Path, dir_okay=False),
+    type=HtmlFile(path_type=Path, dir_okay=False, readable=False),
     required=True,
     metavar="FILE.html",
     help="Write the page, which needs no other file, into this one.",
