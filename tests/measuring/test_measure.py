@@ -519,6 +519,9 @@ def test_the_testing_phase_as_readme_shows_it(team_base, tmp_path):
         )
 
     assert run.returncode == 0, run.stderr.decode()
+    quoted = re.search(r"```text\n(.*?)```", section, flags=re.DOTALL)[1]
+    for line in quoted.replace("...\n", "").splitlines():
+        assert f"\n{line}\n" in run.stdout.decode()
     with (tmp_path / "ranking" / "ranking.csv").open() as content:
         ranks = {row["team"]: int(row["rank"]) for row in csv.DictReader(content)}
     assert (ranks["careful"], ranks["hasty"], ranks["crash"]) == (1, 2, 4)

@@ -22,6 +22,7 @@ TRIED = {
     "examples/teams/make.sh": "../measuring/test_measure.py",
     **dict.fromkeys(("demonstration", "measure"), "../measuring/test_measure.py"),
     **dict.fromkeys(("simulate", "rank"), "../ranking/test_simulation.py"),
+    "report": "../cli/test_report.py",
 }
 """Commands of README that take longer, and the tests that run them."""
 
