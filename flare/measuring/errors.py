@@ -10,7 +10,7 @@ class ArchiveError(FileError):
 
     Of TEAMNAME.tar.gz: the message says what to change in the Dockerfile or in
     predict.sh. Then build it anew, `docker save teamname:latest | gzip >
-    teamname.tar.gz`, and try it as it will be measured: `./flare.sh check
+    teamname.tar.gz`, and try it as it will be measured: `flare check
     teamname.tar.gz --run CT.nii.gz`. `docker export` writes another kind of file, which
     has no commands and no layers.
     """

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 from flare.common.errors import OutputError
-from flare.common.places import is_checkout
+from flare.common.extras import install_remedy
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
 from flare.results.traces_csv import TRACES, read_columns
@@ -31,12 +31,8 @@ def check_plots() -> None:
     try:
         importlib.import_module("matplotlib.figure")
     except ModuleNotFoundError as error:
-        command = ".venv/bin/pip install '.[plots]'"
-        remedy = (
-            f"Install it: {command if is_checkout() else 'pip install matplotlib'}."
-        )
-        problem = "matplotlib is not installed"
-        option = "--plots"
+        remedy = install_remedy("matplotlib", "plots")
+        option, problem = "--plots", "matplotlib is not installed"
         raise MeasurementError(option, problem, remedy) from error
 
 

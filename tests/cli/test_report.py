@@ -57,7 +57,7 @@ def test_without_jinja2_it_says_what_to_install(
     metrics, monkeypatch, capfd, is_checkout, remedy
 ):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.setattr("flare.reports.pages.page.is_checkout", lambda: is_checkout)
+    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
 
     assert main(["report", str(metrics), "--output", "page.html"]) == 1
 

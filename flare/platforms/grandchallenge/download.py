@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import FlareError, OutputError
+from flare.common.extras import install_remedy
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.errors import UploadError
@@ -223,7 +224,7 @@ def _open_client(token: str, api: str) -> Any:
         from gcapi import Client
     except ImportError as error:
         problem = "flare download: gcapi is not installed"
-        remedy = "Install it: pip install '.[platform]'."
+        remedy = install_remedy("gcapi", "platform")
         raise PlatformError(problem, remedy) from error
     # It would log what the platform answers to a refused request.
     logging.getLogger("gcapi.client").disabled = True

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.common.errors import OutputError
-from flare.common.places import is_checkout
+from flare.common.extras import install_remedy
 from flare.common.text import safe
 from flare.common.version import __version__
 
@@ -34,8 +34,7 @@ def check_pages(file: Path) -> None:
     try:
         importlib.import_module("jinja2")
     except ModuleNotFoundError as error:
-        command = ".venv/bin/pip install '.[report]'"
-        remedy = f"Install it: {command if is_checkout() else 'pip install Jinja2'}."
+        remedy = install_remedy("Jinja2", "report")
         problem = f"{safe(file)}: it cannot be written, as Jinja2 is not installed"
         raise OutputError(problem, remedy) from error
 

@@ -619,8 +619,8 @@ def test_without_gcapi_the_extra_is_named(tmp_path):
     )
 
     assert error_of(run) == (
-        "flare download: gcapi is not installed. Install it: pip install '.[platform]'."
-        " [H09]"
+        "flare download: gcapi is not installed. Install it:"
+        " .venv/bin/pip install '.[platform]'. [H09]"
     )
 
 
