@@ -35,15 +35,19 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-class HtmlFile(click.Path):
-    """A file whose name says that it is a page."""
+class PageOrFolder(click.Path):
+    """A file whose name says that it is a page, or a folder for several."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Return the path, or end with a usage error."""
-        if not str(value).lower().endswith((".html", ".htm")):
-            self.fail(f"{str(value)!r} does not end in .html", param, ctx)
+        """Return the path; a name of another kind of file is a usage error."""
+        suffix = Path(str(value)).suffix.lower()
+        if suffix in (".csv", ".json", ".md", ".pdf", ".png", ".svg", ".txt", ".zip"):
+            text = (
+                f"{str(value)!r} is neither a page, such as report.html, nor a folder"
+            )
+            self.fail(text, param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -41,8 +41,8 @@ def test_a_name_that_is_no_page_is_a_usage_error(metrics, tmp_path, capfd):
     assert main(["report", str(metrics), "--output", "page.pdf"]) == 2
 
     assert capfd.readouterr().err == (
-        "flare report: argument --output: 'page.pdf' does not end in .html;"
-        " see flare report --help\n"
+        "flare report: argument --output: 'page.pdf' is neither a page, such as"
+        " report.html, nor a folder; see flare report --help\n"
     )
 
 
@@ -99,4 +99,4 @@ def test_rank_and_report_have_the_same_options_of_a_ranking():
     assert {name: rank[name] for name in shared} == {
         name: report[name] for name in shared
     }
-    assert set(report) - shared == {"source", "--output", "--audience"}
+    assert set(report) - shared == {"sources", "--output", "--audience"}

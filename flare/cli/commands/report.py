@@ -1,4 +1,4 @@
-"""``flare report``: a page of results, for a browser."""
+"""``flare report``: pages of results, for a browser."""
 
 from __future__ import annotations
 
@@ -9,44 +9,53 @@ from typing import Any
 import click
 
 from flare.cli.command import Command, refuse
-from flare.cli.options import PATH, HtmlFile, OneOf
+from flare.cli.options import PATH, OneOf, PageOrFolder
 from flare.cli.ranking_options import RANKING_OPTIONS, given, ranking_options
 from flare.common.text import safe
-from flare.results.evaluation_file import is_evaluation
+from flare.reports.pages.sources import Kind, kind_of
 
 _log = logging.getLogger(__name__)
 
 
+_ONLY_FOR = dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,))
+"""Options, as parameters, that mean something for some kinds of sources alone."""
+
+
 class _Report(Command):
-    """Ranks what can be ranked: elsewhere, options of a ranking have no meaning."""
+    """Refuses options that mean nothing for what the report is about."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; refuse options of a ranking beside a metrics.json."""
+        """Read the words, and hold options against the kind of the sources."""
         rest = super().parse_args(ctx, args)
-        source = ctx.params.get("source")
-        if source and is_evaluation(source) and not ctx.resilient_parsing:
+        sources = ctx.params.get("sources")
+        if sources and not ctx.resilient_parsing:
+            kind = kind_of(sources)
             typed = click.core.ParameterSource.COMMANDLINE
-            for name in RANKING_OPTIONS:
-                if ctx.get_parameter_source(name) is typed:
-                    message = f"argument --{name}: only for the results of all teams"
-                    refuse(ctx, message)
+            for name, kinds in _ONLY_FOR.items():
+                if kind not in kinds and ctx.get_parameter_source(name) is typed:
+                    option = f"--{name.replace('_', '-')}"
+                    words = " or ".join(kind.value for kind in kinds)
+                    refuse(ctx, f"argument {option}: only for {words}")
         return rest
 
 
 @click.command("report", cls=_Report)
 @click.argument(
-    "source",
+    "sources",
+    nargs=-1,
+    required=True,
     type=PATH,
-    metavar="SOURCE",
+    metavar="SOURCE...",
     help="The metrics.json of an evaluation; or the results of all teams, as flare rank"
     " takes them, which are ranked.",
 )
 @click.option(
     "--output",
-    type=HtmlFile(path_type=Path, dir_okay=False, readable=False),
+    type=PageOrFolder(path_type=Path),
     required=True,
-    metavar="FILE.html",
-    help="Write the page, which needs no other file, into this one.",
+    metavar="FOLDER|FILE.html",
+    help="Write the pages into this folder, beginning with index.html; or one page,"
+    " which needs no other file, into this file.",
 )
 @click.option(
     "--audience",
@@ -57,8 +66,10 @@ class _Report(Command):
     " participant).",
 )
 @ranking_options
-def command(*, source: Path, output: Path, audience: str, **options: Any) -> None:
-    """Make a page of results."""
+def command(
+    *, sources: tuple[Path, ...], output: Path, audience: str, **options: Any
+) -> None:
+    """Make pages of results."""
     # Here, as help and completion should not wait for it.
     from flare.reports.pages.page import check_pages
 
@@ -66,5 +77,5 @@ def command(*, source: Path, output: Path, audience: str, **options: Any) -> Non
     from flare.reports.pages.report import write_report
 
     is_organiser = audience == "organiser"
-    write_report(source, output, is_organiser=is_organiser, **given(options))
-    _log.info("Wrote %s: open it in a browser", safe(output))
+    page = write_report(sources, output, is_organiser=is_organiser, **given(options))
+    _log.info("Wrote %s: open it in a browser", safe(page))

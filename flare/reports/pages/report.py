@@ -1,48 +1,77 @@
-"""Writes the page of results that its readers may see."""
+"""Writes the pages of results that their readers may see."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from flare.common.files import write_whole
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import participant_html, participant_page
+from flare.reports.pages.sources import Kind, kind_of
 from flare.results.errors import RankingError
-from flare.results.evaluation_file import is_evaluation, read_evaluation
+from flare.results.evaluation_file import read_evaluation
 from flare.results.metrics_json import METRICS_JSON
+
+INDEX = "index.html"
+"""The page of a folder that leads to the others."""
+
+
+def is_page(output: Path) -> bool:
+    """Whether a report goes into one file, not into a folder."""
+    return output.suffix.lower() in (".html", ".htm")
 
 
 def write_report(
-    source: Path, output: Path, *, is_organiser: bool, **ranking: Any
-) -> None:
-    """Write a page of results.
+    sources: Sequence[Path], output: Path, *, is_organiser: bool, **ranking: Any
+) -> Path:
+    """Write pages of results.
 
     Parameters
     ----------
-    source : Path
+    sources : sequence of Path
         A metrics.json; or the results of all teams, which are ranked.
     output : Path
-        The file to write, whole or not at all.
+        The page, where its name ends in ``.html``; else a folder, whose ``index.html``
+        leads to all other pages. Each is written whole or not at all.
     is_organiser : bool
-        Whether the page may hold what would tell of the references.
+        Whether the pages may hold what would tell of the references.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
+
+    Returns
+    -------
+    Path
+        The page to open.
 
     Raises
     ------
     MetricsFileError, RankingError
-        If the source cannot be read.
+        If a source cannot be read.
     OutputError
-        If the page cannot be written.
+        If a page cannot be written.
     """
-    if not is_evaluation(source):
-        html = _ranking_html(source, is_organiser=is_organiser, **ranking)
+    found = _pages(sources, is_organiser=is_organiser, **ranking)
+    if is_page(output):
+        write_whole(output, next(found)[1])
+        return output
+    for file, html in found:
+        write_whole(output / file, html)
+    return output / INDEX
+
+
+def _pages(
+    sources: Sequence[Path], *, is_organiser: bool, **ranking: Any
+) -> Iterator[tuple[str, str]]:
+    """The pages and their files, each made when it is asked for; the index first."""
+    source = sources[0]
+    if kind_of(sources) is not Kind.EVALUATION:
+        yield INDEX, _ranking_html(source, is_organiser=is_organiser, **ranking)
     elif is_organiser:
-        html = evaluation_html(evaluation_page(read_evaluation(source)))
+        yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
     else:
-        html = participant_html(participant_page(read_evaluation(source)))
-    write_whole(output, html)
+        yield INDEX, participant_html(participant_page(read_evaluation(source)))
 
 
 def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:

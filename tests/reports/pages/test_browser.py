@@ -31,7 +31,7 @@ def pages(tmp_path_factory):
     source = write_json(folder / "metrics.json", content)
     for name in ("organiser", "participant"):
         output = folder / f"{name}.html"
-        write_report(source, output, is_organiser=name == "organiser")
+        write_report([source], output, is_organiser=name == "organiser")
     write_rankings(folder)
     return folder
 
@@ -52,7 +52,7 @@ def write_rankings(folder):
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
-        write_report(source, output, is_organiser=is_organiser, **options)
+        write_report([source], output, is_organiser=is_organiser, **options)
 
 
 @pytest.fixture

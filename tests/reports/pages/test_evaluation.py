@@ -18,7 +18,7 @@ SCORES = {
 def organisers_page(tmp_path, content):
     """The page of a metrics.json with this content, as HTML."""
     source = write_json(tmp_path / "team" / "metrics.json", content)
-    write_report(source, tmp_path / "page.html", is_organiser=True)
+    write_report([source], tmp_path / "page.html", is_organiser=True)
     return (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
@@ -112,7 +112,7 @@ def test_two_pages_of_one_evaluation_have_the_same_bytes(tmp_path, audience):
     source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
 
     for name in ("a.html", "b.html"):
-        write_report(source, tmp_path / name, is_organiser=audience)
+        write_report([source], tmp_path / name, is_organiser=audience)
 
     first, second = (tmp_path / name for name in ("a.html", "b.html"))
     assert first.read_bytes() == second.read_bytes()
@@ -130,7 +130,7 @@ def test_two_pages_of_one_evaluation_have_the_same_bytes(tmp_path, audience):
 def test_few_scores_are_a_page_too(tmp_path, scores, audience):
     source = write_json(tmp_path / "metrics.json", metrics_content(scores))
 
-    write_report(source, tmp_path / "page.html", is_organiser=audience)
+    write_report([source], tmp_path / "page.html", is_organiser=audience)
 
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert len(page.table("DSC of each case and organ")) == len(*[*scores.values()][:1])
@@ -161,7 +161,7 @@ def test_a_hostile_name_is_text(tmp_path, name, audience):
     for number, each in enumerate((content, plain)):
         source = write_json(tmp_path / f"{number}" / "metrics.json", each)
         output = tmp_path / f"{number}.html"
-        write_report(source, output, is_organiser=audience)
+        write_report([source], output, is_organiser=audience)
         pages.append(Page(output.read_text(encoding="utf-8")))
 
     hostile, usual = (
@@ -193,7 +193,7 @@ def test_what_is_no_metrics_json_is_refused(tmp_path, text, problem):
     source.write_text(text)
 
     with pytest.raises(MetricsFileError) as caught:
-        write_report(source, tmp_path / "page.html", is_organiser=True)
+        write_report([source], tmp_path / "page.html", is_organiser=True)
 
     remedy = "Give the metrics.json that an evaluation has written."
     assert str(caught.value) == f"{safe(source)}: {problem}. {remedy} [G05]"

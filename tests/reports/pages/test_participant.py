@@ -13,7 +13,7 @@ from tests.builders.pages import Page, metrics_content, write_json
 def own_page(folder, content):
     """The participant's page of a metrics.json with this content, as HTML."""
     source = write_json(folder / "metrics.json", content)
-    write_report(source, folder / "page.html", is_organiser=False)
+    write_report([source], folder / "page.html", is_organiser=False)
     return (folder / "page.html").read_text(encoding="utf-8")
 
 

@@ -43,7 +43,7 @@ def page_of(source, tmp_path, *, is_organiser=True, **options):
     """The page of results, as HTML."""
     output = tmp_path / "page.html"
     options = {"bootstrap": 30} | options  # fewer than usual, which take longer
-    write_report(source, output, is_organiser=is_organiser, **options)
+    write_report([source], output, is_organiser=is_organiser, **options)
     return output.read_text(encoding="utf-8")
 
 
