@@ -51,7 +51,7 @@ class _Report(Command):
 )
 @click.option(
     "--output",
-    type=PageOrFolder(path_type=Path),
+    type=PageOrFolder(path_type=Path, readable=False),
     required=True,
     metavar="FOLDER|FILE.html",
     help="Write the pages into this folder, beginning with index.html; or one page,"
