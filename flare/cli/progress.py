@@ -64,12 +64,7 @@ def _bar(done: int, total: int, width: int) -> str:
 def show_progress(number: int, total: int, attempt: Attempt) -> None:
     """Log one finished case; on a terminal, draw a bar instead."""
     if sys.stdout.isatty():
-        text = f" {number}/{total} cases"
-        room = terminal_columns() - 1
-        bar = _bar(number, total, room - len(text))
-        line = f"{bar}{text}" if bar else _shortened(text.strip(), room)
-        sys.stdout.write(f"\r{line}" + ("\n" if number == total else ""))
-        sys.stdout.flush()
+        _draw_bar(number, total)
         return
     if attempt.score:
         outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
@@ -79,6 +74,24 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
     _log.info(
         "%s %s %s %.2f s", position, safe(attempt.pair.case), outcome, attempt.seconds
     )
+
+
+def show_drawn(number: int, total: int, case: str) -> None:
+    """Log one case that was drawn; on a terminal, draw a bar instead."""
+    if sys.stdout.isatty():
+        _draw_bar(number, total)
+        return
+    _log.info("[%0*d/%d] %s drawn", len(str(total)), number, total, safe(case))
+
+
+def _draw_bar(number: int, total: int) -> None:
+    """Draw a bar of cases over the last one."""
+    text = f" {number}/{total} cases"
+    room = terminal_columns() - 1
+    bar = _bar(number, total, room - len(text))
+    line = f"{bar}{text}" if bar else _shortened(text.strip(), room)
+    sys.stdout.write(f"\r{line}" + ("\n" if number == total else ""))
+    sys.stdout.flush()
 
 
 class MeasuringProgress:

@@ -37,7 +37,7 @@ def make_provenance(
         version=__version__,
         commit=source_commit(),
         references=source,
-        references_sha256=_digest(references),
+        references_sha256=references_digest(references),
         cases=len(references),
         options={name: value for name, value in options.items() if value},
         libraries={name: metadata.version(name) for name in LIBRARIES},
@@ -48,7 +48,7 @@ def make_provenance(
     )
 
 
-def _digest(files: Sequence[LabelMapFile]) -> str:
+def references_digest(files: Sequence[LabelMapFile]) -> str:
     """SHA-256 over the cases' names and the checksums of their files."""
     digest = hashlib.sha256()
     for file in files:

@@ -10,16 +10,19 @@ class MetricsFileError(OrganiserError):
     """A file is not a metrics.json that can be read.
 
     For organisers: a file that was given to `leaderboard` or `report` is not what an
-    evaluation wrote.
+    evaluation wrote; or the label maps that were given to `report` with it are not
+    those that it was made from. Nothing is shown of scores that it does not have.
     """
 
     code = "G05"
     remedy = "Give the metrics.json that an evaluation has written."
 
-    def __init__(self, file: str, problem: str) -> None:
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
         self.problem = problem
         self.finding = f"{safe(file)}: {problem}"
+        if remedy:
+            self.remedy = remedy
 
 
 class RankingError(OrganiserError):

@@ -8,6 +8,12 @@ from typing import Any
 
 import click
 
+from flare.cli.case_options import (
+    CASE_OPTIONS,
+    case_options,
+    case_pages_of,
+    check_case_options,
+)
 from flare.cli.command import Command, refuse
 from flare.cli.options import PATH, OneOf, PageOrFolder
 from flare.cli.ranking_options import RANKING_OPTIONS, given, ranking_options
@@ -17,7 +23,10 @@ from flare.reports.pages.sources import Kind, kind_of
 _log = logging.getLogger(__name__)
 
 
-_ONLY_FOR = dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,))
+_ONLY_FOR = {
+    **dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,)),
+    **dict.fromkeys(CASE_OPTIONS, (Kind.EVALUATION,)),
+}
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
 
@@ -36,6 +45,7 @@ class _Report(Command):
                     option = f"--{name.replace('_', '-')}"
                     words = " or ".join(kind.value for kind in kinds)
                     refuse(ctx, f"argument {option}: only for {words}")
+            check_case_options(ctx)
         return rest
 
 
@@ -65,6 +75,7 @@ class _Report(Command):
     " or ranks, from which nothing can be found out about the references (default:"
     " participant).",
 )
+@case_options
 @ranking_options
 def command(
     *, sources: tuple[Path, ...], output: Path, audience: str, **options: Any
@@ -77,5 +88,8 @@ def command(
     from flare.reports.pages.report import write_report
 
     is_organiser = audience == "organiser"
-    page = write_report(sources, output, is_organiser=is_organiser, **given(options))
+    cases = case_pages_of(options)
+    page = write_report(
+        sources, output, is_organiser=is_organiser, cases=cases, **given(options)
+    )
     _log.info("Wrote %s: open it in a browser", safe(page))

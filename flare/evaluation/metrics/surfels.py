@@ -41,7 +41,7 @@ CPU's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Window:
+class Window:
     """The part of the maps that decides about the surfels of a few corner slices."""
 
     box: tuple[slice, slice, slice]
@@ -74,7 +74,7 @@ class _Window:
         return slice(self.margin * self.plane, self.size - self.margin * self.plane)
 
 
-def _windows(occupancy: Occupancy, ball: Ball) -> Iterator[_Window]:
+def windows(occupancy: Occupancy, ball: Ball) -> Iterator[Window]:
     """Cut the box of a label along z; corner slice z is before voxel z."""
     reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
     reach_x = ball[0].half_width
@@ -87,7 +87,7 @@ def _windows(occupancy: Occupancy, ball: Ball) -> Iterator[_Window]:
         ys, xs = occupancy.span_yx(zs)
         if ys.start == ys.stop:
             continue
-        yield _Window(
+        yield Window(
             box=(zs, ys, xs),
             first_slice=zs.start - (start - reach_z - 1),
             shape=(
@@ -123,19 +123,19 @@ def tally(
     voxels = np.zeros(3, dtype=np.int64)
     surfels = np.zeros(256, dtype=np.int64)
     beyond = np.zeros(256, dtype=np.int64)
-    for window in _windows(occupancy, ball):
-        buffers = _Buffers(memory, window.size)
-        probes = tuple(_probes(ball, window))
+    for window in windows(occupancy, ball):
+        buffers = Buffers(memory, window.size)
+        probes = tuple(probes_of(ball, window))
         masks = [
-            _mask(labels, occupancy.label, window, buffers[name])
+            mask_of(labels, occupancy.label, window, buffers[name])
             for labels, name in ((reference, "first"), (prediction, "second"))
         ]
         inner = [mask[window.inner] for mask in masks]
         both = np.bitwise_and(inner[0], inner[1], out=buffers["scratch"][window.inner])
         voxels += [np.count_nonzero(m.view(np.bool_)) for m in (*inner, both)]
-        codes = [_codes(mask, window, buffers["scratch"]) for mask in masks]
+        codes = [codes_of(mask, window, buffers["scratch"]) for mask in masks]
         borders = [
-            _border(code, buffers[name])
+            border_of(code, buffers[name])
             for code, name in zip(codes, ("first border", "second border"), strict=True)
         ]
         for code, border, other in zip(codes, borders, reversed(borders), strict=True):
@@ -145,9 +145,9 @@ def tally(
                 _erase_covered(code, other, probes, window, buffers)
                 beyond += _count_all(code[window.inner])
             elif number:
-                where = _find_surfels(border, window)
+                where = find_surfels(border, window)
                 surfels += np.bincount(code[where], minlength=256)
-                where = _beyond(where, other, probes, window, buffers)
+                where = find_beyond(where, other, probes, window, buffers)
                 beyond += np.bincount(code[where], minlength=256)
     first_total, second_total, shared = (int(count) for count in voxels)
     return Tally(
@@ -159,7 +159,7 @@ def tally(
     )
 
 
-class _Buffers:
+class Buffers:
     """The flat buffers of a window, by name, all of one size and with any content."""
 
     def __init__(self, memory: ReusedMemory, size: int) -> None:
@@ -169,7 +169,7 @@ class _Buffers:
         return self._memory.take(name, self._size)
 
 
-def _mask(labels: Labels, label: int, window: _Window, buffer: _Bytes) -> _Bytes:
+def mask_of(labels: Labels, label: int, window: Window, buffer: _Bytes) -> _Bytes:
     """Voxels of one label as 0 and 1, zero-padded."""
     buffer[:] = 0
     box = labels[window.box]
@@ -181,7 +181,7 @@ def _mask(labels: Labels, label: int, window: _Window, buffer: _Bytes) -> _Bytes
     return buffer
 
 
-def _codes(mask: _Bytes, window: _Window, scratch: _Bytes) -> _Bytes:
+def codes_of(mask: _Bytes, window: Window, scratch: _Bytes) -> _Bytes:
     """Which of the eight voxels around each corner belong to the mask, as bits.
 
     Overwrites `mask`. Corner (z, y, x) is the one before voxel (z, y, x) on all axes.
@@ -192,14 +192,14 @@ def _codes(mask: _Bytes, window: _Window, scratch: _Bytes) -> _Bytes:
     return mask
 
 
-def _border(codes: _Bytes, buffer: _Bytes) -> _Bytes:
+def border_of(codes: _Bytes, buffer: _Bytes) -> _Bytes:
     """1 where a corner has voxels inside and outside of the mask: a surfel."""
     np.add(codes, 1, out=buffer)  # code 255 becomes 0
     np.greater(buffer, 1, out=buffer.view(np.bool_))
     return buffer
 
 
-def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
+def find_surfels(border: _Bytes, window: Window) -> _Indices:
     """Indices of the surfels that are counted in this window, if they are few.
 
     So eight corners at a time are looked at first.
@@ -211,7 +211,7 @@ def _find_surfels(border: _Bytes, window: _Window) -> _Indices:
     return found
 
 
-def _probes(ball: Ball, window: _Window) -> Iterator[tuple[int, int]]:
+def probes_of(ball: Ball, window: Window) -> Iterator[tuple[int, int]]:
     """All that has to be looked up to know what the ball around a corner holds.
 
     Yields pairs of a level, which is an index of what `_widened` returns, and a shift
@@ -225,12 +225,12 @@ def _probes(ball: Ball, window: _Window) -> Iterator[tuple[int, int]]:
             yield level, row.z * window.plane + row.y * window.row + x
 
 
-def _beyond(
+def find_beyond(
     where: _Indices,
     border: _Bytes,
     probes: Sequence[tuple[int, int]],
-    window: _Window,
-    buffers: _Buffers,
+    window: Window,
+    buffers: Buffers,
 ) -> _Indices:
     """Which of the few corners `where` have no surfel of `border` near enough."""
     widened = _widened(border, probes[0][0], buffers)
@@ -259,8 +259,8 @@ def _erase_covered(
     codes: _Bytes,
     border: _Bytes,
     probes: Sequence[tuple[int, int]],
-    window: _Window,
-    buffers: _Buffers,
+    window: Window,
+    buffers: Buffers,
 ) -> None:
     """Make 0 the codes of corners that have a surfel of `border` near enough."""
     widened = _widened(border, probes[0][0], buffers)
@@ -274,7 +274,7 @@ def _erase_covered(
     codes &= covered
 
 
-def _widened(border: _Bytes, levels: int, buffers: _Buffers) -> list[_Bytes]:
+def _widened(border: _Bytes, levels: int, buffers: Buffers) -> list[_Bytes]:
     """The border, widened along x by 0, 1, 2, 4, 8, ... corners to either side."""
     widened = [border]
     for level in range(1, levels + 1):

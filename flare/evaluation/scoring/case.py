@@ -62,7 +62,7 @@ def score_labels(
         return tuple(
             OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
         )
-    z_range = partial(_z_range, top_slice=challenge.z_range.top_slice)
+    z_range = partial(scored_slices, top_slice=challenge.z_range.top_slice)
     agreements = compare_labels(
         reference.labels,
         prediction.labels,
@@ -82,7 +82,7 @@ def score_labels(
     )
 
 
-def _z_range(slices: slice, top_slice: TopSlice) -> slice:
+def scored_slices(slices: slice, top_slice: TopSlice) -> slice:
     """Slices in which an organ is scored, given those that hold it in the reference.
 
     The official scripts drop the top slice by mistake, and crash when it is the only

@@ -28,6 +28,9 @@ from flare.results.values import SCORES
 WORST_CASES = 10
 """So many cases are named before all others."""
 
+NO_LINKS: Mapping[str, str] = {}
+"""No case has a page of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScores:
@@ -139,13 +142,20 @@ def distribution(scores: CaseScores, score: str) -> Figure:
 
 
 def case_table(
-    scores: CaseScores, score: str, order: Sequence[int], failed: Mapping[str, str]
+    scores: CaseScores,
+    score: str,
+    order: Sequence[int],
+    failed: Mapping[str, str],
+    links: Mapping[str, str] = NO_LINKS,
 ) -> Table:
-    """A row for each case, worst first, and a column for each organ, shaded."""
+    """A row for each case, worst first, and a column for each organ, shaded.
+
+    `links` are the pages of cases that have one.
+    """
     rows = []
     for number in order:
         case = scores.cases[number]
-        cells = [name_cell(case)]
+        cells = [name_cell(case, links.get(case, ""))]
         for end, _ in scores.rows:
             values = scores.values.get(score + end, ())
             value = values[number] if values else None
@@ -179,14 +189,17 @@ def worst_first(scores: CaseScores) -> list[int]:
 
 
 def worst_table(
-    scores: CaseScores, order: Sequence[int], reasons: Mapping[str, str]
+    scores: CaseScores,
+    order: Sequence[int],
+    reasons: Mapping[str, str],
+    links: Mapping[str, str] = NO_LINKS,
 ) -> Table:
-    """The worst cases with what they score, and why."""
+    """The worst cases with what they score, and why; `links` as in `case_table`."""
     rows = []
     for number in order[:WORST_CASES]:
         case = scores.cases[number]
         reason = reasons.get(case) or lowest_organ(scores, number)
-        cells = [name_cell(case)]
+        cells = [name_cell(case, links.get(case, ""))]
         for score in SCORES:
             value = scores.values[score][number]
             cells.append(score_cell(value, exact=scores.exact))

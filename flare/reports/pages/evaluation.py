@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flare.common.text import listing, printable
 from flare.reports.pages.case_scores import (
+    NO_LINKS,
     CaseScores,
     case_table,
     distribution,
@@ -84,8 +86,8 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     )
 
 
-def evaluation_html(page: EvaluationPage) -> str:
-    """The page as HTML."""
+def evaluation_html(page: EvaluationPage, links: Mapping[str, str] = NO_LINKS) -> str:
+    """The page as HTML; `links` are the pages of cases that have one."""
     scores = page.scores
     order = worst_first(scores)
     failed = dict(page.failed)
@@ -109,8 +111,9 @@ def evaluation_html(page: EvaluationPage) -> str:
         failed_cases=len(failed),
         figures=[distribution(scores, score) for score in SCORES],
         method=METHOD,
-        worst=worst_table(scores, order, reasons | failed),
-        tables=[case_table(scores, score, order, failed) for score in SCORES],
+        worst=worst_table(scores, order, reasons | failed, links),
+        tables=[case_table(scores, score, order, failed, links) for score in SCORES],
+        has_case_pages=bool(links),
         shades=SCORE_KEY,
         failed=_failed_table(page.failed),
         warnings=[printable(line) for line in page.warnings],

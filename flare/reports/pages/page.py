@@ -39,20 +39,24 @@ def check_pages(file: Path) -> None:
         raise OutputError(problem, remedy) from error
 
 
-def page_html(template: str, **content: Any) -> str:
+def page_html(
+    template: str, *, own_style: str = "", own_script: str = "", **content: Any
+) -> str:
     """A page as HTML.
 
     Parameters
     ----------
     template : str
         One of ``templates/``, which extends ``page.html``.
+    own_style, own_script : str
+        What is added to the style and the script that all pages have.
     **content
         What it names; whatever is no `markupsafe.Markup` is escaped.
     """
     from markupsafe import Markup
 
-    style = _style()
-    script = _text("sort.js")
+    style = _style() + own_style
+    script = template_text("sort.js") + own_script
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"
@@ -74,7 +78,7 @@ def _environment() -> jinja2.Environment:
 
     return jinja2.Environment(
         autoescape=True,
-        loader=jinja2.FunctionLoader(_text),
+        loader=jinja2.FunctionLoader(template_text),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -82,7 +86,7 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _text(name: str) -> str:
+def template_text(name: str) -> str:
     """A file of the templates."""
     folder = resources.files("flare.reports.pages") / "templates"
     return (folder / name).read_text(encoding="utf-8")
@@ -104,7 +108,7 @@ def _style() -> str:
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"{shades}\n{_text('page.css')}"
+        f"{shades}\n{template_text('page.css')}"
     )
 
 

@@ -40,6 +40,8 @@ class Cell:
     """The value in full precision, where a page may have it: tables sort by it."""
     full: str = ""
     """The whole name, where the text is shortened."""
+    href: str = ""
+    """The page that tells more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +133,10 @@ def row_height(rows: int) -> int:
     return 18 if rows > MANY_ROWS else 28
 
 
-def name_cell(name: str) -> Cell:
+def name_cell(name: str, href: str = "") -> Cell:
     """A name, made safe; where it is long, a shorter one, and the whole one behind."""
     short, full = safe(name), printable(name)
-    return Cell(text=short, full="" if short == full else full)
+    return Cell(text=short, full="" if short == full else full, href=href)
 
 
 def text_cell(text: str) -> Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flare.common.files import write_whole
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
@@ -13,6 +13,9 @@ from flare.reports.pages.sources import Kind, kind_of
 from flare.results.errors import RankingError
 from flare.results.evaluation_file import read_evaluation
 from flare.results.metrics_json import METRICS_JSON
+
+if TYPE_CHECKING:
+    from flare.reports.cases.write import CasePages
 
 INDEX = "index.html"
 """The page of a folder that leads to the others."""
@@ -24,7 +27,12 @@ def is_page(output: Path) -> bool:
 
 
 def write_report(
-    sources: Sequence[Path], output: Path, *, is_organiser: bool, **ranking: Any
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    is_organiser: bool,
+    cases: CasePages | None = None,
+    **ranking: Any,
 ) -> Path:
     """Write pages of results.
 
@@ -37,6 +45,9 @@ def write_report(
         leads to all other pages. Each is written whole or not at all.
     is_organiser : bool
         Whether the pages may hold what would tell of the references.
+    cases : CasePages, optional
+        For the organisers' report of one evaluation, in a folder: the pages of cases
+        that it gets as well.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
 
@@ -48,10 +59,12 @@ def write_report(
     Raises
     ------
     MetricsFileError, RankingError
-        If a source cannot be read.
+        If a source cannot be read, or label maps are not those that it was made from.
     OutputError
         If a page cannot be written.
     """
+    if cases:
+        return _write_with_cases(sources[0], output, cases)
     found = _pages(sources, is_organiser=is_organiser, **ranking)
     if is_page(output):
         write_whole(output, next(found)[1])
@@ -59,6 +72,19 @@ def write_report(
     for file, html in found:
         write_whole(output / file, html)
     return output / INDEX
+
+
+def _write_with_cases(source: Path, folder: Path, cases: CasePages) -> Path:
+    """Write the organisers' page of an evaluation, after all pages that it leads to."""
+    # Here, as other pages should not wait for SciPy.
+    from flare.reports.cases.write import case_links, case_pages
+
+    evaluation = read_evaluation(source)
+    for file, html in case_pages(source, evaluation, cases):
+        write_whole(folder / file, html)
+    page = evaluation_page(evaluation)
+    write_whole(folder / INDEX, evaluation_html(page, case_links(evaluation, cases)))
+    return folder / INDEX
 
 
 def _pages(

@@ -1,0 +1,137 @@
+"""Lists where the surfels of one label are, with those that NSD counts as beyond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
+from flare.evaluation.metrics.occupancy import Occupancy
+from flare.evaluation.metrics.surfel_areas import surfel_areas
+from flare.evaluation.metrics.surfels import (
+    Buffers,
+    Window,
+    border_of,
+    codes_of,
+    find_beyond,
+    find_surfels,
+    mask_of,
+    probes_of,
+    windows,
+)
+from flare.evaluation.metrics.tolerance_ball import ball_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """The surfels of one mask."""
+
+    corners: npt.NDArray[np.int32]
+    """Shape (n, 3): the corners of the grid where they are, along z, y, x. Corner
+    (z, y, x) is before voxel (z, y, x) on all axes."""
+    areas: npt.NDArray[np.float64]
+    """Shape (n,), in mm2."""
+    is_beyond: npt.NDArray[np.bool_]
+    """Shape (n,): farther than the tolerance from the other surface?"""
+
+    @property
+    def area(self) -> float:
+        """Of all surfels, in mm2."""
+        return math.fsum(self.areas)
+
+    @property
+    def area_beyond(self) -> float:
+        """Of the surfels that are beyond the tolerance, in mm2."""
+        return math.fsum(self.areas[self.is_beyond])
+
+
+def locate_surfels(
+    reference: Labels,
+    prediction: Labels,
+    spacing: Spacing,
+    tolerance: float,
+    occupancy: Occupancy,
+    memory: ReusedMemory,
+) -> tuple[Surface, Surface]:
+    """List the surfels that an NSD is made of.
+
+    Parameters
+    ----------
+    reference, prediction : ndarray of uint8, shape (Z, Y, X)
+        Label maps on the same grid. Never modified.
+    spacing : tuple of float
+        Voxel size in mm along z, y, x.
+    tolerance : float
+        In mm.
+    occupancy : Occupancy
+        Where either map has the label.
+    memory : ReusedMemory
+        To be used again.
+
+    Returns
+    -------
+    pair of Surface
+        Those of the reference, and of the prediction. One minus the share of the area
+        that is beyond is the NSD of `flare.evaluation.metrics.dsc_nsd.compare_labels`.
+    """
+    areas = surfel_areas(spacing)
+    ball = ball_rows(spacing, tolerance, occupancy.extent)
+    found: tuple[list[Surface], list[Surface]] = ([], [])
+    for window in windows(occupancy, ball):
+        buffers = Buffers(memory, window.size)
+        probes = tuple(probes_of(ball, window))
+        names = ("first", "second")
+        codes = [
+            codes_of(
+                mask_of(labels, occupancy.label, window, buffers[name]),
+                window,
+                buffers["scratch"],
+            )
+            for labels, name in zip((reference, prediction), names, strict=True)
+        ]
+        borders = [
+            border_of(code, buffers[f"{name} border"])
+            for code, name in zip(codes, names, strict=True)
+        ]
+        for number, code in enumerate(codes):
+            where = find_surfels(borders[number], window)
+            beyond = find_beyond(where, borders[1 - number], probes, window, buffers)
+            is_beyond = np.zeros(where.size, dtype=np.bool_)
+            is_beyond[np.searchsorted(where, beyond)] = True
+            surface = Surface(
+                corners=_corners(where, window),
+                areas=areas[code[where]],
+                is_beyond=is_beyond,
+            )
+            found[number].append(surface)
+    return _joined(found[0]), _joined(found[1])
+
+
+def _corners(where: npt.NDArray[np.intp], window: Window) -> npt.NDArray[np.int32]:
+    """Corners of the whole grid, from indices of a window's flat buffer."""
+    places = np.unravel_index(where, window.shape)
+    zs, ys, xs = window.box
+    before = (zs.start - window.first_slice, ys.start, xs.start)
+    corners = np.empty((where.size, 3), dtype=np.int32)
+    for axis in range(3):
+        np.add(places[axis], before[axis], out=corners[:, axis], casting="unsafe")
+    return corners
+
+
+def _joined(parts: Sequence[Surface]) -> Surface:
+    """One surface from its parts."""
+    if not parts:
+        return Surface(
+            corners=np.zeros((0, 3), dtype=np.int32),
+            areas=np.zeros(0),
+            is_beyond=np.zeros(0, dtype=np.bool_),
+        )
+    return Surface(
+        corners=np.concatenate([part.corners for part in parts]),
+        areas=np.concatenate([part.areas for part in parts]),
+        is_beyond=np.concatenate([part.is_beyond for part in parts]),
+    )

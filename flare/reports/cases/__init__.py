@@ -1,0 +1,1 @@
+"""Case pages, which show organisers why one case scores what it does."""

@@ -1,0 +1,218 @@
+"""Looks at the two label maps of a case: where they differ, how far, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.challenge.rules import Challenge, Organ
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import Mask, ReusedMemory
+from flare.evaluation.metrics.occupancy import Occupancy
+from flare.evaluation.metrics.surfel_places import locate_surfels
+from flare.evaluation.scoring.case import scored_slices
+from flare.reports.cases.errors_by_slice import Weights, no_errors
+from flare.reports.cases.findings import CaseFinding, OrganFinding, SliceCounts
+from flare.reports.cases.strays import find_strays
+from flare.reports.cases.surfaces import Nearest, measured
+from flare.reports.cases.turning import Turn, turn_of
+
+Box = tuple[slice, slice, slice]
+
+
+def look_at(
+    case: str,
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+    scores: Mapping[str, float],
+) -> CaseFinding:
+    """Find out all that the page of a case shows.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    reference, prediction : LabelMap
+        On the same grid.
+    challenge : Challenge
+        By whose rules it was scored.
+    scores : mapping
+        By metric, such as ``dsc_liver``; of the whole case ``dsc`` and ``nsd``.
+    """
+    grid = reference.grid
+    turn = turn_of(grid)
+    memory, weights = ReusedMemory(), no_errors(grid.shape)
+    organs, boxes = [], []
+    for organ in challenge.organs:
+        occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
+        box = _box(occupied)
+        found = _Pair(reference, prediction, organ.label, box)
+        finding = OrganFinding(
+            name=organ.name,
+            label=organ.label,
+            tolerance_mm=organ.tolerance_mm,
+            dsc=scores[f"dsc_{organ.name}"],
+            nsd=scores[f"nsd_{organ.name}"],
+            counts=found.counts(turn),
+            surfaces=None,
+        )
+        if box[0].stop:
+            boxes.append(box)
+            zs = _scored(organ, reference, challenge)
+            finding = _compared(finding, found, occupied, zs, weights, memory)
+            if zs != slice(None):
+                ends = turn.span(0, zs.start, zs.stop, grid.shape[0])
+                is_axial = turn.axes[0] == 0
+                finding = replace(finding, scored=ends if is_axial else None)
+        organs.append(finding)
+    box = _around(boxes)
+    return CaseFinding(
+        case=case,
+        dsc=scores["dsc"],
+        nsd=scores["nsd"],
+        turn=turn,
+        spacing=turn.lengths(grid.spacing),
+        reference=turn.volume(reference.labels),
+        prediction=turn.volume(prediction.labels),
+        box=_turned_box(box, turn, grid.shape),
+        worst=_worst(reference, prediction, weights, turn, box),
+        organs=tuple(organs),
+        file_shape=grid.shape,
+    )
+
+
+class _Pair:
+    """The two masks of an organ, cut to where either is."""
+
+    def __init__(
+        self, reference: LabelMap, prediction: LabelMap, label: int, box: Box
+    ) -> None:
+        self.maps = (reference, prediction)
+        self.label, self.box = label, box
+        self.masks: tuple[Mask, Mask] = (
+            reference.labels[box] == label,
+            prediction.labels[box] == label,
+        )
+
+    @property
+    def before(self) -> tuple[int, int, int]:
+        """How many voxels lie before the masks along z, y, x."""
+        z, y, x = (part.start for part in self.box)
+        return z, y, x
+
+    def counts(self, turn: Turn) -> SliceCounts:
+        """Voxels of each slice, from the feet to the head."""
+        axis = turn.axes[0]
+        size, start = self.maps[0].grid.shape[axis], self.before[axis]
+
+        def count(mask: Mask) -> npt.NDArray[np.int64]:
+            found = np.zeros(size, dtype=np.int64)
+            for number, plane in enumerate(np.moveaxis(mask, axis, 0)):
+                found[start + number] = np.count_nonzero(plane)
+            return found[::-1] if turn.flips[0] else found
+
+        reference, prediction = self.masks
+        return SliceCounts(
+            reference=count(reference),
+            prediction=count(prediction),
+            shared=count(reference & prediction),
+        )
+
+
+def _compared(
+    finding: OrganFinding,
+    pair: _Pair,
+    occupied: Occupancy,
+    zs: slice,
+    weights: Weights,
+    memory: ReusedMemory,
+) -> OrganFinding:
+    """What is known of an organ, with its surfaces and what lies far away."""
+    reference, prediction = pair.maps
+    spacing = reference.grid.spacing
+    found = locate_surfels(
+        reference.labels[zs],
+        prediction.labels[zs],
+        spacing,
+        finding.tolerance_mm,
+        occupied.within(zs),
+        memory,
+    )
+    for surface in found:
+        surface.corners[:, 0] += zs.start or 0
+    nearest = Nearest(found[0], spacing), Nearest(found[1], spacing)
+    surfaces = measured(found, nearest)
+    weights.add(pair.masks, pair.before, nearest, spacing)
+    if zs != slice(None):  # pieces may lie where there are no surfels
+        return replace(finding, surfaces=surfaces)
+    first, second = pair.masks
+    return replace(
+        finding,
+        surfaces=surfaces,
+        strays=find_strays(
+            second, first, pair.before, surfaces.prediction, surfaces.to_reference
+        ),
+        lost=find_strays(
+            first, second, pair.before, surfaces.reference, surfaces.to_prediction
+        ),
+    )
+
+
+def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
+    """The slices of the file in which an organ was scored."""
+    slices = reference.occupied[organ.label].span_z
+    if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
+        return slice(None)
+    return scored_slices(slices, challenge.z_range.top_slice)
+
+
+def _box(occupied: Occupancy) -> Box:
+    """The box around a label."""
+    ys, xs = occupied.span_yx(slice(None))
+    return occupied.span_z, ys, xs
+
+
+def _around(boxes: list[Box]) -> Box:
+    """The box around some boxes; empty if there are none."""
+    if not boxes:
+        return (slice(0, 0),) * 3
+    z, y, x = (
+        slice(min(part.start for part in parts), max(part.stop for part in parts))
+        for parts in zip(*boxes, strict=True)
+    )
+    return z, y, x
+
+
+def _turned_box(box: Box, turn: Turn, shape: tuple[int, int, int]) -> Box:
+    """A box on the turned axes."""
+    z, y, x = (
+        slice(*turn.span(way, box[axis].start, box[axis].stop, shape[axis]))
+        for way, axis in enumerate(turn.axes)
+    )
+    return z, y, x
+
+
+def _worst(
+    reference: LabelMap,
+    prediction: LabelMap,
+    weights: Weights,
+    turn: Turn,
+    box: Box,
+) -> tuple[int, int, int]:
+    """The slice of each plane in which errors weigh the most, or else the fullest."""
+    found = []
+    for way, axis in enumerate(turn.axes):
+        along = weights.along[axis]
+        if not along.any() and box[0].stop:
+            along = np.zeros(along.size)
+            for number in range(box[axis].start, box[axis].stop):
+                plane = (slice(None),) * axis + (number,)
+                along[number] = np.count_nonzero(reference.labels[plane])
+        place = int(along.argmax())
+        found.append(along.size - 1 - place if turn.flips[way] else place)
+    z, y, x = found
+    return z, y, x

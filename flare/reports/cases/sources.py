@@ -1,0 +1,197 @@
+"""Finds the label maps that a metrics.json was made from, and refuses any others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.challenge.recorded_rules import recorded_challenge
+from flare.challenge.rules import Challenge
+from flare.common.errors import InputError
+from flare.common.text import safe
+from flare.evaluation.check import find_images
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.preparing import find_submission
+from flare.evaluation.provenance import references_digest
+from flare.evaluation.rule_overrides import with_options
+from flare.evaluation.scoring.case import score_labels
+from flare.evaluation.scoring.reading import (
+    check_headers,
+    read_prediction,
+    read_reference,
+)
+from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.evaluation.submission.matching import CasePair, match_cases
+from flare.results.errors import MetricsFileError
+from flare.results.evaluation_file import EvaluationFile
+
+_REMEDY = "Give the label maps that the evaluation has scored."
+
+SLACK = 1e-9
+"""Scores that differ by less are equal: another program may have written them anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where the files of the cases are."""
+
+    ground_truth: Path
+    predictions: Path
+    images: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFiles:
+    """The files of all cases, as far as they were scored."""
+
+    metrics: Path
+    challenge: Challenge
+    pairs: Mapping[str, CasePair]
+    """By case; one that failed is not there."""
+    images: Mapping[str, LabelMapFile]
+    """CTs by case; none if no folder of them was given."""
+    decimals: int | None
+    """Of the scores in metrics.json."""
+
+
+def find_case_files(
+    metrics: Path, found: EvaluationFile, folders: Folders, cases: Sequence[str]
+) -> CaseFiles:
+    """Find the files of some cases, and see that they are what was evaluated.
+
+    Raises
+    ------
+    MetricsFileError
+        If the metrics.json does not tell its rules, a case has no file, or the
+        references are not those that it was made from.
+    OrganiserError, SubmissionError, HostError
+        If a folder cannot be read, or a file in it.
+    """
+    challenge, decimals = _rules(metrics, found)
+    if not folders.ground_truth.is_dir():
+        problem = f"{safe(folders.ground_truth)}: there is no such folder"
+        raise InputError(problem, "Give the folder of the reference labels.")
+    if not folders.predictions.is_dir():
+        problem = f"{safe(folders.predictions)}: there is no such folder"
+        raise InputError(problem, "Give the folder of the predictions.")
+    references = find_references(folders.ground_truth)
+    _check_references(metrics, found, references, folders.ground_truth)
+    submitted = find_submission(folders.predictions, references, challenge)
+    pairs = {
+        pair.case: pair
+        for pair in match_cases(submitted, references, challenge.labels_by_name).pairs
+    }
+    scored = [case for case in cases if case not in found.scores.failed]
+    for case in scored:
+        if case not in pairs:
+            problem = (
+                "there is no label map that can be scored of case"
+                f" {safe(case)}, which {safe(metrics.name)} has"
+            )
+            raise MetricsFileError(str(folders.predictions), problem, _REMEDY)
+    return CaseFiles(
+        metrics=metrics,
+        challenge=challenge,
+        pairs={case: pairs[case] for case in scored},
+        images=_images(folders.images, scored) if folders.images else {},
+        decimals=decimals,
+    )
+
+
+def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]:
+    """The rules that the scores were made by, and the decimals they have."""
+    evaluation = found.scores.evaluation
+    prefix = "dsc_"
+    organs = dict.fromkeys(
+        metric.removeprefix(prefix)
+        for _, metric in found.scores.values
+        if metric.startswith(prefix)
+    )
+    if not isinstance(evaluation.rules, Mapping):
+        problem = "it does not tell the rules that its scores were made by"
+        raise MetricsFileError(str(metrics), problem)
+    options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
+    try:
+        key = str(evaluation.challenge)
+        challenge = recorded_challenge(key, evaluation.rules, tuple(organs))
+        decimals = options.get("decimals")
+        return with_options(
+            challenge, options.get("grid"), options.get("unknown_labels")
+        ), (None if decimals is None else int(decimals))
+    except (ValueError, TypeError) as error:
+        problem = "it does not tell the rules that its scores were made by"
+        raise MetricsFileError(str(metrics), problem) from error
+
+
+def _check_references(
+    metrics: Path,
+    found: EvaluationFile,
+    references: Sequence[LabelMapFile],
+    folder: Path,
+) -> None:
+    """Refuse references of which others, or more or fewer, were scored."""
+    here = {file.case for file in references}
+    missing = [case for case in found.scores.cases if case not in here]
+    if missing:
+        problem = (
+            f"there is no reference of case {safe(missing[0])}, which"
+            f" {safe(metrics.name)} has"
+        )
+        raise MetricsFileError(str(folder), problem, _REMEDY)
+    told = found.scores.evaluation.references_sha256
+    if told is not None and told != references_digest(references):
+        problem = (
+            f"these are not the references that {safe(metrics.name)} was made with"
+        )
+        raise MetricsFileError(str(folder), problem, _REMEDY)
+
+
+def _images(folder: Path, cases: Sequence[str]) -> dict[str, LabelMapFile]:
+    """The CTs of some cases, of which each has to be there."""
+    images = {file.case: file for file in find_images(folder)}
+    missing = [case for case in cases if case not in images]
+    if missing:
+        problem = f"{safe(folder)}: there is no CT of case {safe(missing[0])}"
+        raise InputError(problem, "Give a folder with a CT for each case, or none.")
+    return {case: images[case] for case in cases}
+
+
+def read_case(
+    files: CaseFiles,
+    case: str,
+    scores: Mapping[str, float],
+    folders: Folders,
+    memory: ReusedMemory,
+) -> tuple[LabelMap, LabelMap]:
+    """Read the label maps of a case, and see that they score what metrics.json says.
+
+    Raises
+    ------
+    MetricsFileError
+        If they do not.
+    GroundTruthError, FileError, InputError
+        If one cannot be read.
+    """
+    pair, challenge = files.pairs[case], files.challenge
+    check_headers(pair, challenge)
+    reference = read_reference(pair.reference, challenge, memory)
+    prediction = read_prediction(pair.prediction, challenge, memory)
+    if reference.grid.shape != prediction.grid.shape:
+        problem = f"{safe(pair.reference.name)}: it changed while it was read"
+        raise GroundTruthError(problem)
+    for organ in score_labels(reference, prediction, challenge, memory):
+        for kind, value in (("DSC", organ.dsc), ("NSD", organ.nsd)):
+            told = scores[f"{kind.lower()}_{organ.organ}"]
+            own = value if files.decimals is None else round(value, files.decimals)
+            if not math.isclose(own, told, rel_tol=0, abs_tol=SLACK):
+                problem = (
+                    f"its {kind} of {organ.organ} is {own:.6g}, but"
+                    f" {safe(files.metrics.name)} says {told:.6g}"
+                )
+                file = folders.predictions / pair.prediction.name
+                raise MetricsFileError(str(file), problem, _REMEDY)
+    return reference, prediction

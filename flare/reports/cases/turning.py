@@ -1,0 +1,94 @@
+"""Turns what lies in a file to how doctors look at it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import nibabel as nib
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.metrics.arrays import Spacing
+
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+TILTED_DEGREES = 1.0
+"""Slices that are tilted by more are said to be."""
+
+_AXIS_OF_RAS = {0: 2, 1: 1, 2: 0}
+"""Which axis of a turned array runs along the patient's right, front and top."""
+
+_SIGN_OF_RAS = {0: -1, 1: -1, 2: 1}
+"""Whether it runs to there, or away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """How the axes of a file have to be turned.
+
+    A turned array runs from the feet to the head, from front to back, and from the
+    patient's right to the left: its slices are seen as doctors see them.
+    """
+
+    axes: tuple[int, int, int]
+    """For each turned axis, the axis of the file's array (z, y, x)."""
+    flips: tuple[bool, bool, bool]
+    """For each turned axis, whether it runs against that of the file."""
+    tilt: float
+    """By how many degrees the nearest directions of the patient differ from the axes
+    at most; pictures are along the axes."""
+
+    def volume(self, array: _Array) -> _Array:
+        """A turned view of an array (z, y, x)."""
+        steps = tuple(slice(None, None, -1 if flip else 1) for flip in self.flips)
+        return np.transpose(array, self.axes)[steps]  # type: ignore[return-value]
+
+    def lengths(self, spacing: Spacing) -> Spacing:
+        """Spacings, or numbers of voxels, in the order of the turned axes."""
+        z, y, x = (spacing[axis] for axis in self.axes)
+        return z, y, x
+
+    def corners(
+        self, corners: npt.NDArray[np.int32], shape: tuple[int, int, int]
+    ) -> npt.NDArray[np.int32]:
+        """Corners of a grid of this shape, on the turned axes."""
+        turned = corners[:, list(self.axes)]
+        for axis, flip in enumerate(self.flips):
+            if flip:
+                turned[:, axis] = shape[self.axes[axis]] - turned[:, axis]
+        return turned
+
+    def span(self, axis: int, start: int, stop: int, size: int) -> tuple[int, int]:
+        """Where slices `start` to `stop` of `size` are on a turned axis."""
+        return (size - stop, size - start) if self.flips[axis] else (start, stop)
+
+
+def turn_of(grid: Grid) -> Turn:
+    """How a grid has to be turned."""
+    affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
+    found = nib.orientations.io_orientation(affine)  # of x, y, z; may have NaN
+    left = [way for way in range(3) if way not in found[:, 0]]
+    axes, flips = [0, 0, 0], [False, False, False]
+    for number, (way, sign) in enumerate(found):
+        known = math.isfinite(way)
+        ras = int(way) if known else left.pop(0)
+        axis = _AXIS_OF_RAS[ras]
+        axes[axis] = 2 - number
+        flips[axis] = bool((sign if known else 1) * _SIGN_OF_RAS[ras] < 0)
+    return Turn(
+        axes=(axes[0], axes[1], axes[2]),
+        flips=(flips[0], flips[1], flips[2]),
+        tilt=_tilt(affine[:3, :3]),
+    )
+
+
+def _tilt(steps: npt.NDArray[np.float64]) -> float:
+    """The largest angle between an axis and the nearest direction of the patient."""
+    lengths = np.linalg.norm(steps, axis=0)
+    if not lengths.all():
+        return 0.0
+    nearest = (np.abs(steps) / lengths).max(axis=0)
+    return math.degrees(math.acos(min(1.0, float(nearest.min()))))

@@ -1,0 +1,190 @@
+"""Looks at the surfaces of a case from three sides.
+
+What is nearest to the eye is seen, be it the reference's surface or the prediction's.
+If the farthest part on each line of sight was shown instead, a few surfels deep inside
+would make a good case look like a bad one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+from scipy import ndimage
+
+from flare.reports.cases.colours import SURFACES
+from flare.reports.cases.findings import CaseFinding
+from flare.reports.cases.frames import PLANES, Frame, Plane
+from flare.reports.cases.planes import Picture, film
+from flare.reports.cases.png import data_uri, png
+from flare.reports.pages.svg import element
+
+BANDS_MM = (5.0, 10.0)
+"""What is beyond the tolerance has a colour up to the first distance, another up to the
+second, and a third beyond it."""
+
+LEVELS = 6
+"""Of light on a surface."""
+
+DARKEST = 0.55
+"""Share of the light that is left where a surface is seen from its edge."""
+
+SMOOTH_MM = 7.0
+"""Steps of voxels are smoothed over so many mm, to light a surface; its colours and its
+edge are not."""
+
+THUMBNAIL = 96
+"""Pixels that a thumbnail is wide and high at most."""
+
+Image = npt.NDArray[np.uint8]
+"""Numbers of colours, shape (rows, columns); 0 where nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """All surfels of a case."""
+
+    corners: npt.NDArray[np.int32]
+    """Shape (n, 3), turned, from the first corner of the box."""
+    bands: npt.NDArray[np.uint8]
+    """0 within the tolerance, then 1 to 3."""
+    shape: tuple[int, int, int]
+    """Corners of the box along each axis."""
+
+
+def all_surfels(found: CaseFinding) -> Seen:
+    """The surfels of all organs, of both label maps."""
+    corners: list[npt.NDArray[np.int32]] = [np.zeros((0, 3), dtype=np.int32)]
+    bands: list[npt.NDArray[np.uint8]] = [np.zeros(0, dtype=np.uint8)]
+    for organ in found.organs:
+        if organ.surfaces is None:
+            continue
+        own = organ.surfaces
+        for surface, distances in (
+            (own.reference, own.to_prediction),
+            (own.prediction, own.to_reference),
+        ):
+            band = np.zeros(surface.areas.size, dtype=np.uint8)
+            band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
+            corners.append(found.turn.corners(surface.corners, found.file_shape))
+            bands.append(band)
+    starts = np.array([part.start for part in found.box], dtype=np.int32)
+    z, y, x = (part.stop - part.start + 1 for part in found.box)
+    return Seen(
+        corners=np.concatenate(corners) - starts,
+        bands=np.concatenate(bands),
+        shape=(z, y, x),
+    )
+
+
+def view(seen: Seen, plane: Plane, spacing: tuple[float, float, float]) -> Image:
+    """What is nearest to the eye, by its band and its light."""
+    depth = seen.corners[:, plane.across]
+    if plane.is_far_end:
+        depth = seen.shape[plane.across] - 1 - depth
+    rows, columns = seen.shape[plane.down], seen.shape[plane.right]
+    pixel = seen.corners[:, plane.down] * columns + seen.corners[:, plane.right]
+    order = np.argsort(-depth.astype(np.int16), kind="stable")  # the nearest last
+    nearest = np.full(rows * columns, -1, dtype=np.int32)
+    nearest[pixel[order]] = depth[order]
+    band = np.zeros(rows * columns, dtype=np.uint8)
+    band[pixel[order]] = seen.bands[order]
+    is_there = (nearest >= 0).reshape(rows, columns)
+    light = _light(
+        nearest.reshape(rows, columns) * spacing[plane.across],
+        is_there,
+        (spacing[plane.down], spacing[plane.right]),
+    )
+    levels = np.rint((light - DARKEST) / (1 - DARKEST) * (LEVELS - 1))
+    image = 1 + band.reshape(rows, columns) * LEVELS + levels.astype(np.uint8)
+    image[~is_there] = 0
+    return image[::-1] if plane.is_upside_down else image
+
+
+def _light(
+    depth: npt.NDArray[np.floating],
+    is_there: npt.NDArray[np.bool_],
+    spacing: tuple[float, float],
+) -> npt.NDArray[np.float64]:
+    """How light a surface is: 1 where it faces the eye."""
+    sizes = [max(1, round(SMOOTH_MM / step)) for step in spacing]
+    weight = is_there.astype(np.float64)
+    for _ in range(2):
+        total = ndimage.uniform_filter(depth * weight, sizes, mode="constant")
+        parts = ndimage.uniform_filter(weight, sizes, mode="constant")
+        depth = np.where(is_there, total / np.maximum(parts, 1e-9), 0.0)
+    padded = np.pad(depth, 1, mode="edge")
+    down, right = np.gradient(padded, *spacing)
+    slope = np.asarray(down**2 + right**2)[1:-1, 1:-1]
+    return np.asarray(DARKEST + (1 - DARKEST) / np.sqrt(1 + slope))
+
+
+def picture_colours() -> list[tuple[int, int, int]]:
+    """The colours of an image, by their numbers."""
+    colours = [(0, 0, 0)]
+    for name in SURFACES:
+        parts = [int(name[n : n + 2], 16) for n in (1, 3, 5)]
+        for level in range(LEVELS):
+            light = DARKEST + (1 - DARKEST) * level / (LEVELS - 1)
+            red, green, blue = (round(part * light) for part in parts)
+            colours.append((red, green, blue))
+    return colours
+
+
+def surface_pictures(
+    found: CaseFinding, frame: Frame, images: list[Image]
+) -> list[Picture]:
+    """Both surfaces of all organs from three sides."""
+    pictures = []
+    for plane, image in zip(PLANES, images, strict=True):
+        rows, columns = image.shape
+        down, right = (
+            found.box[axis].start - frame.box[axis].start
+            for axis in (plane.down, plane.right)
+        )
+        if plane.is_upside_down:
+            down = frame.box[plane.down].stop - found.box[plane.down].stop
+        content = element(
+            "image",
+            href=data_uri(png(image, picture_colours()), "png"),
+            x=right - 0.5,
+            y=down - 0.5,
+            width=columns,
+            height=rows,
+            preserveAspectRatio="none",
+        )
+        pictures.append(
+            Picture(
+                title=f"From {plane.side}",
+                summary=_share(image),
+                drawing=film(plane, frame, content),
+            )
+        )
+    return pictures
+
+
+def _share(image: Image) -> str:
+    """How much of what is seen is beyond the tolerance, in words."""
+    seen = int(np.count_nonzero(image))
+    beyond = int(np.count_nonzero(image > LEVELS))
+    share = beyond / seen if seen else 0.0
+    return f"{share:.0%} of what is seen is beyond the tolerance"
+
+
+def thumbnail(image: Image, lengths: tuple[float, float]) -> Markup:
+    """A small picture of a view, which is so many mm high and wide."""
+    step = max(lengths) / THUMBNAIL
+    rows, columns = (
+        np.linspace(0, size - 1, max(1, round(length / step))).astype(np.intp)
+        for size, length in zip(image.shape, lengths, strict=True)
+    )
+    small = image[np.ix_(rows, columns)]
+    return element(
+        "img",
+        src=data_uri(png(small, picture_colours()), "png"),
+        width=small.shape[1],
+        height=small.shape[0],
+        alt="",
+    )

@@ -1,0 +1,134 @@
+"""Makes the pages of cases, one case at a time, so that memory stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.common.text import printable
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.reports.cases.case_page import Place, case_html, failed_html
+from flare.reports.cases.frames import FRONT, PLANES
+from flare.reports.cases.index_page import Card, card, cases_html
+from flare.reports.cases.looking import look_at
+from flare.reports.cases.names import FOLDER, page_files
+from flare.reports.cases.sources import (
+    CaseFiles,
+    Folders,
+    find_case_files,
+    read_case,
+)
+from flare.reports.cases.views import all_surfels, thumbnail, view
+from flare.reports.cases.words import remarks
+from flare.reports.pages.case_scores import lowest_organ, worst_first
+from flare.reports.pages.evaluation import scores_of
+from flare.results.evaluation_file import EvaluationFile
+
+WORST = 20
+"""So many cases get a page if nothing is said."""
+
+OnDrawn = Callable[[int, int, str], None]
+"""Called after each page with its number, from 1, the number of pages, and the case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePages:
+    """What is asked for."""
+
+    folders: Folders
+    worst: int = WORST
+    """How many cases, the hardest first; 0 for all."""
+    on_drawn: OnDrawn | None = None
+
+
+def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
+    """The files of the cases that get a page, the hardest first, below the report."""
+    scores = scores_of(found)
+    order = [scores.cases[number] for number in worst_first(scores)]
+    drawn = order[: pages.worst] if pages.worst else order
+    return {case: f"{FOLDER}/{file}" for case, file in page_files(drawn).items()}
+
+
+def case_pages(
+    metrics: Path, found: EvaluationFile, pages: CasePages
+) -> Iterator[tuple[str, str]]:
+    """The pages of the hardest cases, and their index, each with its file.
+
+    Raises
+    ------
+    MetricsFileError
+        If the label maps are not those that were scored.
+    OrganiserError, SubmissionError, HostError
+        If one cannot be read.
+    """
+    links = case_links(found, pages)
+    cases = tuple(links)
+    files = find_case_files(metrics, found, pages.folders, cases)
+    memory = ReusedMemory()
+    cards = []
+    for number, place in enumerate(_places(found, links)):
+        html, own = _page(place, found, files, pages.folders, memory)
+        yield f"{FOLDER}/{place.file}", html
+        cards.append(own)
+        if pages.on_drawn:
+            pages.on_drawn(number + 1, len(cases), place.case)
+    yield (
+        f"{FOLDER}/index.html",
+        cases_html(_challenge(found), cards, len(found.scores.cases)),
+    )
+
+
+def _challenge(found: EvaluationFile) -> str:
+    """What the challenge is called."""
+    return printable(str(found.scores.evaluation.challenge or ""))
+
+
+def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[Place]:
+    """Where each page stands."""
+    cases = tuple(links)
+    names = [file.removeprefix(f"{FOLDER}/") for file in links.values()]
+    for number, case in enumerate(cases):
+        yield Place(
+            challenge=_challenge(found),
+            case=case,
+            file=names[number],
+            dsc=found.scores.values[case, "dsc"],
+            nsd=found.scores.values[case, "nsd"],
+            before=names[number - 1] if number else "",
+            after=names[number + 1] if number + 1 < len(names) else "",
+        )
+
+
+def _page(
+    place: Place,
+    found: EvaluationFile,
+    files: CaseFiles,
+    folders: Folders,
+    memory: ReusedMemory,
+) -> tuple[str, Card]:
+    """The page of a case, and its card in the index."""
+    case = place.case
+    why = found.scores.failed.get(case)
+    if why is not None:
+        return failed_html(place, why), card(place, why)
+    values = {m: v for (c, m), v in found.scores.values.items() if c == case}
+    maps = read_case(files, case, values, folders, memory)
+    seen = look_at(case, *maps, files.challenge, values)
+    lines = remarks(seen)
+    words = lines[0] if lines else _lowest(found, case)
+    if seen.is_blank:
+        return case_html(place, seen, []), card(place, words)
+    surfels = all_surfels(seen)
+    images = [view(surfels, plane, seen.spacing) for plane in PLANES]
+    lengths = tuple(
+        surfels.shape[axis] * seen.spacing[axis] for axis in (FRONT.down, FRONT.right)
+    )
+    picture = thumbnail(images[PLANES.index(FRONT)], (lengths[0], lengths[1]))
+    return case_html(place, seen, images), card(place, words, picture)
+
+
+def _lowest(found: EvaluationFile, case: str) -> str:
+    """What the numbers tell of a case."""
+    scores = scores_of(found)
+    return lowest_organ(scores, scores.cases.index(case))
