@@ -132,6 +132,7 @@ def _inside(
                 width=columns,
                 height=rows,
                 preserveAspectRatio="none",
+                class_="ct",
             )
         )
     differs = reference != prediction

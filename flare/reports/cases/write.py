@@ -9,7 +9,8 @@ from pathlib import Path
 from flare.common.text import printable
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.reports.cases.case_page import Place, case_html, failed_html
-from flare.reports.cases.frames import FRONT, PLANES
+from flare.reports.cases.cts import ct_backgrounds
+from flare.reports.cases.frames import FRONT, PLANES, frame_of
 from flare.reports.cases.index_page import Card, card, cases_html
 from flare.reports.cases.looking import look_at
 from flare.reports.cases.names import FOLDER, page_files
@@ -125,7 +126,12 @@ def _page(
         surfels.shape[axis] * seen.spacing[axis] for axis in (FRONT.down, FRONT.right)
     )
     picture = thumbnail(images[PLANES.index(FRONT)], (lengths[0], lengths[1]))
-    return case_html(place, seen, images), card(place, words, picture)
+    backgrounds: tuple[str, ...] = ()
+    if files.images:
+        grid, frame = maps[0].grid, frame_of(seen)
+        ct = files.images[case]
+        backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, frame)
+    return case_html(place, seen, images, backgrounds), card(place, words, picture)
 
 
 def _lowest(found: EvaluationFile, case: str) -> str:
