@@ -13,6 +13,7 @@ from flare.reports.cases.organ_table import organ_key, organ_table, volume_table
 from flare.reports.cases.planes import plane_pictures
 from flare.reports.cases.slices import slices_figure
 from flare.reports.cases.views import BANDS_MM, Image, surface_pictures
+from flare.reports.cases.volume import volume
 from flare.reports.cases.words import remarks
 from flare.reports.pages.evaluation import ORGANISERS_NOTE
 from flare.reports.pages.page import page_html, template_text
@@ -99,6 +100,7 @@ def case_html(
         slices=slices_figure(found),
         organs=(organ_table(found), volume_table(found)),
         remarks=remarks(found),
+        volume=volume(found, frame),
     )
 
 
@@ -122,7 +124,7 @@ def _page(
     place: Place, *, sections: tuple[tuple[str, str], ...], **content: Any
 ) -> str:
     """A page with what there is to show."""
-    parts = ("failure", "planes", "slices", "organs", "remarks", "surfaces")
+    parts = ("failure", "planes", "slices", "organs", "remarks", "surfaces", "volume")
     shown: dict[str, Any] = dict.fromkeys(parts)
     tiles = [
         Tile(name=name, value=f"{score:.3f}", exact=repr(score), note="mean of organs")
@@ -136,4 +138,5 @@ def _page(
         audience_note=ORGANISERS_NOTE,
     )
     style = film_style() + template_text("case.css")
-    return page_html("case.html", own_style=style, **shown | content)
+    script = template_text("viewer.js") if content.get("volume") else ""
+    return page_html("case.html", own_style=style, own_script=script, **shown | content)

@@ -1,0 +1,181 @@
+// Scrolls through both label maps of a case. A byte of the volume is a voxel: the number
+// of its organ in the reference, and 16 times that of the prediction; it runs from the
+// feet to the head, from front to back, and from the patient's right to the left.
+(async () => {
+  const data = document.getElementById("volume");
+  if (!data || !("DecompressionStream" in window)) return;
+  const { shape, spacing, first, sizes, worst, colours, voxels } =
+    JSON.parse(data.textContent);
+  const packed = Uint8Array.from(atob(voxels), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const volume = new Uint8Array(await new Response(stream).arrayBuffer());
+  const steps = [shape[1] * shape[2], shape[2], 1];
+  const planes = [[0, 1, 2], [1, 0, 2], [2, 0, 1]]; // across, down, right
+  const letters = ["RLAP", "RLSI", "APSI"];
+  const viewer = document.getElementById("viewer");
+  const [canvas, slider, said] = ["canvas", "[type=range]", "output"].map((name) =>
+    viewer.querySelector(name));
+  const radios = [...viewer.querySelectorAll("[type=radio]")];
+  const layers = ["ref", "pred", "wrong"].map((name) =>
+    document.getElementById(`show-${name}`));
+  const paint = canvas.getContext("2d");
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+  const places = worst.map((place, axis) => place - first[axis]);
+  let plane = 0;
+
+  const pattern = (name, draw) => {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const own = tile.getContext("2d");
+    own.fillStyle = own.strokeStyle = colour(name);
+    own.globalAlpha = 0.35;
+    own.fillRect(0, 0, 6, 6);
+    own.globalAlpha = 1;
+    draw(own);
+    return paint.createPattern(tile, "repeat");
+  };
+  const missed = pattern("film-missed", (own) => {
+    own.lineWidth = 1.5;
+    for (const x of [-6, 0, 6]) {
+      own.moveTo(x - 1, 7);
+      own.lineTo(x + 7, -1);
+    }
+    own.stroke();
+  });
+  const added = pattern("film-added", (own) => own.fillRect(2, 2, 2.5, 2.5));
+
+  // The organ at a row and column of a label map; 0 outside, the head is on top.
+  const reader = (rows, columns, shift) => {
+    const [across, down, right] = planes[plane];
+    const base = places[across] * steps[across];
+    return (row, column) => {
+      if (row < 0 || column < 0 || row >= rows || column >= columns) return 0;
+      const up = down === 0 ? rows - 1 - row : row;
+      return volume[base + up * steps[down] + column * steps[right]] >> shift & 15;
+    };
+  };
+
+  // The edges of each organ, in runs as long as they go.
+  const edges = (organ, rows, columns, width, height) => {
+    const paths = new Map();
+    const walk = (lines, length, pair, put) => {
+      for (let line = 0; line <= lines; line++) {
+        let start = 0;
+        let own = 0;
+        for (let place = 0; place <= length; place++) {
+          const [a, b] = place < length ? pair(line, place) : [0, 0];
+          const next = a === b ? 0 : a || b;
+          if (next === own) continue;
+          if (own) {
+            if (!paths.has(own)) paths.set(own, new Path2D());
+            put(paths.get(own), line, start, place);
+          }
+          start = place;
+          own = next;
+        }
+      }
+    };
+    walk(rows, columns, (r, c) => [organ(r - 1, c), organ(r, c)], (path, line, a, b) => {
+      path.moveTo(a * width, line * height);
+      path.lineTo(b * width, line * height);
+    });
+    walk(columns, rows, (c, r) => [organ(r, c - 1), organ(r, c)], (path, line, a, b) => {
+      path.moveTo(line * width, a * height);
+      path.lineTo(line * width, b * height);
+    });
+    return paths;
+  };
+
+  const draw = () => {
+    const [across, down, right] = planes[plane];
+    const [rows, columns] = [shape[down], shape[right]];
+    const longest = Math.max(...shape.map((size, axis) => size * spacing[axis]));
+    const scale = Math.min(900 / longest, 8 / Math.min(...spacing));
+    const [width, height] = [spacing[right] * scale, spacing[down] * scale];
+    canvas.width = Math.ceil(columns * width);
+    canvas.height = Math.ceil(rows * height);
+    const reference = reader(rows, columns, 0);
+    const prediction = reader(rows, columns, 4);
+    const counts = [0, 0];
+    paint.fillStyle = colour("film");
+    paint.fillRect(0, 0, canvas.width, canvas.height);
+    [[reference, missed], [prediction, added]].forEach(([organ, fill], number) => {
+      const path = new Path2D();
+      for (let row = 0; row < rows; row++) {
+        for (let column = 0; column < columns; column++) {
+          if (organ(row, column) && reference(row, column) !== prediction(row, column)) {
+            path.rect(column * width, row * height, width, height);
+            counts[number]++;
+          }
+        }
+      }
+      paint.fillStyle = fill;
+      if (layers[2].checked) paint.fill(path);
+    });
+    paint.lineWidth = 2;
+    if (layers[1].checked) {
+      paint.setLineDash([6, 4]);
+      paint.strokeStyle = colour("outline");
+      for (const path of edges(prediction, rows, columns, width, height).values()) {
+        paint.stroke(path);
+      }
+      paint.setLineDash([]);
+    }
+    if (layers[0].checked) {
+      for (const [own, path] of edges(reference, rows, columns, width, height)) {
+        paint.strokeStyle = colours[own - 1];
+        paint.stroke(path);
+      }
+    }
+    paint.font = "600 18px sans-serif";
+    paint.textAlign = "center";
+    paint.textBaseline = "middle";
+    paint.lineWidth = 4;
+    const [middle, half] = [canvas.width / 2, canvas.height / 2];
+    [[14, half], [canvas.width - 14, half], [middle, 14], [middle, canvas.height - 14]]
+      .forEach(([x, y], number) => {
+        paint.strokeStyle = colour("film");
+        paint.strokeText(letters[plane][number], x, y);
+        paint.fillStyle = colour("letters");
+        paint.fillText(letters[plane][number], x, y);
+      });
+    const place = places[across];
+    slider.max = shape[across] - 1;
+    slider.value = place;
+    const text = `slice ${place + first[across] + 1} of ${sizes[across]}`;
+    slider.setAttribute("aria-valuetext", text);
+    said.textContent = `${text}: ${counts[0]} voxels missed, ${counts[1]} added`;
+    canvas.setAttribute("aria-label", `${radios[plane].value}, ${said.textContent}`);
+  };
+
+  const go = (place) => {
+    const across = planes[plane][0];
+    places[across] = Math.max(0, Math.min(shape[across] - 1, place));
+    draw();
+  };
+  const here = () => places[planes[plane][0]];
+  const keys = {
+    ArrowUp: () => here() + 1, ArrowRight: () => here() + 1, PageUp: () => here() + 10,
+    ArrowDown: () => here() - 1, ArrowLeft: () => here() - 1, PageDown: () => here() - 10,
+    Home: () => 0, End: () => Infinity,
+  };
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  canvas.addEventListener("keydown", (event) => {
+    if (!(event.key in keys)) return;
+    event.preventDefault();
+    go(keys[event.key]());
+  });
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    go(here() - Math.sign(event.deltaY));
+  }, { passive: false });
+  radios.forEach((radio, number) => radio.addEventListener("change", () => {
+    plane = number;
+    draw();
+  }));
+  layers.forEach((layer) => layer.addEventListener("change", draw));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  viewer.hidden = false;
+  draw();
+})();
