@@ -22,6 +22,9 @@ from flare.reports.cases.turning import Turn, turn_of
 
 Box = tuple[slice, slice, slice]
 
+SLACK = 1e-9
+"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
+
 
 def look_at(
     case: str,
@@ -212,7 +215,8 @@ def _worst(
             for number in range(box[axis].start, box[axis].stop):
                 plane = (slice(None),) * axis + (number,)
                 along[number] = np.count_nonzero(reference.labels[plane])
-        place = int(along.argmax())
-        found.append(along.size - 1 - place if turn.flips[way] else place)
+        along = along[::-1] if turn.flips[way] else along
+        heaviest = along >= along.max() * (1 - SLACK)
+        found.append(int(heaviest.argmax()))
     z, y, x = found
     return z, y, x

@@ -37,7 +37,9 @@ def organ_remarks(organ: OrganFinding) -> list[str]:
     lines = []
     if not reference and prediction:
         what = count(prediction, "voxel")
-        lines.append(f"{name}: {what} predicted, of an organ the reference has not")
+        lines.append(
+            f"{name}: {what} predicted, of an organ that the reference has not"
+        )
     if reference and not prediction:
         lines.append(f"{name}: all {count(reference, 'voxel')} missed")
     if reference and prediction and not shared:

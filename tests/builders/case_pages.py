@@ -1,0 +1,75 @@
+"""Label maps of a few cases with their metrics.json, and the pages of these cases."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import flare
+from flare.reports.cases.sources import Folders
+from flare.reports.cases.write import CasePages
+from flare.reports.pages.report import write_report
+from tests.builders import AFFINE, SPACING, write_nifti
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation, and what it was made from."""
+
+    metrics: Path
+    references: Path
+    predictions: Path
+    pages: Path
+
+    def write(self, *, images=None, worst=20, on_drawn=None):
+        """Write the report with its case pages; the folder that holds them."""
+        write_report(
+            [self.metrics],
+            self.pages,
+            is_organiser=True,
+            cases=CasePages(
+                folders=Folders(
+                    ground_truth=self.references,
+                    predictions=self.predictions,
+                    images=images,
+                ),
+                worst=worst,
+                on_drawn=on_drawn,
+            ),
+        )
+        return self.pages / "cases"
+
+
+def evaluated(folder, cases, *, affine=AFFINE, spacing=SPACING, **options):
+    """Evaluate cases, each a reference and a prediction, which may be None."""
+    references, predictions = folder / "references", folder / "predictions"
+    predictions.mkdir(parents=True, exist_ok=True)
+    for case, (reference, prediction) in cases.items():
+        header = {"affine": affine, "spacing": spacing}
+        write_nifti(references / f"{case}.nii.gz", reference, **header)
+        if prediction is not None:
+            write_nifti(predictions / f"{case}.nii.gz", prediction, **header)
+    results = flare.evaluate(predictions, references, **options)
+    metrics = flare.write_metrics(results, folder / "results")
+    return Evaluated(metrics, references, predictions, folder / "pages")
+
+
+SLOT_SPACING = (2.0, 1.0, 1.0)
+
+SLOT_AFFINE = np.diag([-1.0, -1.0, 2.0, 1.0])
+
+
+def slot_and_stray():
+    """A liver whose prediction has a slot in slice 4, and a stray of two voxels.
+
+    Seen from above, one row of slice 4, and one of slice 12::
+
+        reference   ..xxxxxx....      ............
+        prediction  ..xxx.......      ..........xx
+    """
+    reference = np.zeros((16, 12, 12), dtype=np.uint8)
+    reference[2:6, 2:8, 2:8] = 1
+    prediction = reference.copy()
+    prediction[4, 2:8, 5:8] = 0
+    prediction[12, 10, 10:12] = 1
+    return reference, prediction

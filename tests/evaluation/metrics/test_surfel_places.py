@@ -1,0 +1,81 @@
+"""Where surfels are, and which of them an NSD counts as beyond the tolerance."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.metrics.surfel_places import locate_surfels
+from tests.oracles import brute_force_nsd, distances
+from tests.oracles import surfels as all_surfels
+
+SPACINGS = ((1.0, 1.0, 1.0), (2.5, 0.8, 0.8), (5.0, 0.7, 0.9), (0.6, 1.0, 0.8))
+
+
+def located(reference, prediction, spacing, tolerance):
+    """The surfaces of two masks."""
+    maps = [np.ascontiguousarray(m).view(np.uint8) for m in (reference, prediction)]
+    occupied = [find_labels(labels, (1,))[1] for labels in maps]
+    return locate_surfels(
+        *(*maps, spacing, tolerance, occupied[0] | occupied[1], ReusedMemory())
+    )
+
+
+def test_a_voxel_has_a_surfel_at_each_of_its_corners():
+    """A single voxel at (1, 2, 3): eight corners, from (1, 2, 3) to (2, 3, 4)."""
+    mask = np.zeros((4, 4, 5), dtype=bool)
+    mask[1, 2, 3] = True
+
+    first, second = located(mask, np.zeros_like(mask), (1.0, 1.0, 1.0), 1.0)
+
+    assert sorted(map(tuple, first.corners.tolist())) == [
+        (z, y, x) for z in (1, 2) for y in (2, 3) for x in (3, 4)
+    ]
+    assert first.is_beyond.all()
+    assert second.areas.size == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    spacing=st.sampled_from(SPACINGS),
+    tolerance=st.sampled_from([0.5, 1.0, 2.0, 3.0]),
+    share=st.sampled_from([0.02, 0.3, 0.6]),
+)
+def test_places_areas_and_what_is_beyond_are_those_of_the_oracle(
+    seed, spacing, tolerance, share
+):
+    random = np.random.default_rng(seed)
+    masks = [random.random((4, 6, 5)) < share for _ in range(2)]
+    for mask in masks:
+        mask[tuple(random.integers(0, mask.shape))] = True
+
+    found = located(*masks, spacing, tolerance)
+
+    expected = [all_surfels(mask, spacing) for mask in masks]
+    apart = distances(*(list(own) for own in expected), spacing)
+    for surface, own, nearest in zip(
+        found, expected, (apart.min(axis=1), apart.min(axis=0)), strict=True
+    ):
+        corners = list(map(tuple, surface.corners.tolist()))
+        assert dict(zip(corners, surface.areas, strict=True)) == pytest.approx(own)
+        is_beyond = dict(zip(corners, surface.is_beyond.tolist(), strict=True))
+        assert is_beyond == dict(zip(own, (nearest > tolerance).tolist(), strict=True))
+    within = 1 - sum(s.area_beyond for s in found) / sum(s.area for s in found)
+    assert within == pytest.approx(brute_force_nsd(*masks, spacing, tolerance))
+
+
+def test_a_map_that_is_looked_at_in_many_pieces_has_the_same_surfels(monkeypatch):
+    random = np.random.default_rng(5)
+    masks = [random.random((40, 6, 5)) < 0.3 for _ in range(2)]
+    whole = located(*masks, (1.0, 1.0, 1.0), 1.0)
+
+    monkeypatch.setattr(surfels, "CHUNK_BYTES", 1)
+    pieces = located(*masks, (1.0, 1.0, 1.0), 1.0)
+
+    for first, second in zip(whole, pieces, strict=True):
+        assert np.array_equal(first.corners, second.corners)
+        assert np.array_equal(first.is_beyond, second.is_beyond)
