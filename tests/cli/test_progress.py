@@ -63,6 +63,19 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch):
     )
 
 
+def test_drawing_cases_is_a_line_per_case_or_the_same_bar(monkeypatch, caplog):
+    caplog.set_level("INFO", logger="flare")
+    progress.show_drawn(7, 50, "case\n7")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    progress.show_drawn(2, 2, "case_2")
+
+    assert caplog.messages == ["[07/50] case\\n7 drawn"]
+    assert terminal.getvalue() == f"\r[{'#' * progress.BAR_WIDTH}] 2/2 cases\n"
+
+
 @pytest.mark.parametrize("columns", [10, 12, 20, 30, 46])
 def test_progress_fits_a_narrow_terminal(monkeypatch, columns):
     """The last column stays free, where it can."""

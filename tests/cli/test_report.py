@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from flare.cli.case_options import CASE_OPTIONS
 from flare.cli.main import load, main
 from flare.cli.ranking_options import RANKING_OPTIONS
 from flare.common.text import safe
@@ -99,4 +100,6 @@ def test_rank_and_report_have_the_same_options_of_a_ranking():
     assert {name: rank[name] for name in shared} == {
         name: report[name] for name in shared
     }
-    assert set(report) - shared == {"sources", "--output", "--audience"}
+    of_cases = {f"--{name.replace('_', '-')}" for name in CASE_OPTIONS}
+    own = {"sources", "--output", "--audience"}
+    assert set(report) - shared - of_cases == own

@@ -18,7 +18,7 @@ from flare.reports.cases.surfaces import Nearest
 FARTHEST_MM = 10.0
 """A distance counts up to here."""
 
-MOST_VOXELS = 100_000
+MOST_VOXELS = 20_000
 """Of the wrong voxels of an organ, so many are weighed, evenly taken; more would change
 no choice of a slice, and take long where everything is wrong."""
 

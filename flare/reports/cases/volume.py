@@ -18,6 +18,9 @@ MOST_ORGANS = 15
 MOST_VOXELS = 2**26
 """What a browser gets to unpack; four CTs of usual size."""
 
+LEVEL = 8
+"""Of compression: the last one takes more than twice as long for 3 % less."""
+
 
 def volume(found: CaseFinding, frame: Frame) -> dict[str, object] | None:
     """What the viewer reads; None if a case has more than it can show.
@@ -36,7 +39,7 @@ def volume(found: CaseFinding, frame: Frame) -> dict[str, object] | None:
         return numbers[labels[frame.box]]
 
     both = numbered(found.reference) | numbered(found.prediction) << 4
-    packed = zlib.compress(both.tobytes(), 9)
+    packed = zlib.compress(both.tobytes(), LEVEL)
     return {
         "shape": both.shape,
         "spacing": [round(length, 4) for length in frame.spacing],

@@ -1,0 +1,86 @@
+"""CTs behind outlines: their window, and that they lie where the outlines are."""
+
+import base64
+import re
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+
+from flare.reports.cases.cts import jpeg
+from tests.builders import write_nifti
+from tests.builders.case_pages import (
+    SLOT_AFFINE,
+    SLOT_SPACING,
+    evaluated,
+    slot_and_stray,
+)
+
+
+def decoded(content, folder):
+    """The shades of a JPEG, as numbers that can be negative."""
+    file = folder / "slice.jpg"
+    file.write_bytes(content)
+    return sitk.GetArrayFromImage(sitk.ReadImage(file)).astype(int)
+
+
+def backgrounds(html, folder):
+    found = re.findall(r'href="data:image/jpeg;base64,([^"]+)"', html)
+    return [decoded(base64.b64decode(text), folder) for text in found]
+
+
+@pytest.mark.parametrize("flip", [False, True], ids=["LPS", "RAI"])
+def test_each_plane_has_its_slice_of_the_ct(tmp_path, flip):
+    """The CT rises along all axes; black is -160 HU, and white 240.
+
+    All 16 x 12 x 12 voxels are seen, and the worst slices are 4, 10 and 10.
+    """
+    z, y, x = np.ogrid[:16, :12, :12]
+    ct = (-160 + 12 * z + 9 * y + 6 * x).astype(np.int16)
+    maps, affine = slot_and_stray(), SLOT_AFFINE
+    if flip:  # the same patient, in a file that runs the other way
+        affine = SLOT_AFFINE.copy()
+        affine[:3, :3] *= -1
+        maps = [labels[::-1, ::-1, ::-1] for labels in maps]
+    header = {"affine": affine, "spacing": SLOT_SPACING}
+    images = tmp_path / "images"
+    own = ct[::-1, ::-1, ::-1] if flip else ct
+    write_nifti(images / "case_0000.nii.gz", own, dtype="<i2", **header)
+    made = evaluated(tmp_path, {"case": maps}, **header)
+
+    html = (made.write(images=images) / "case.html").read_text()
+
+    shades = (ct + 160.0) / 400 * 255
+    expected = [shades[4], shades[::-1, 10], shades[::-1, :, 10]]
+    for found, shown in zip(backgrounds(html, tmp_path), expected, strict=True):
+        assert np.abs(found - shown).max() < 6  # what a JPEG changes
+    assert 'id="show-ct"' in html
+
+
+def test_what_is_outside_of_the_window_is_black_or_white(tmp_path):
+    reference, prediction = slot_and_stray()
+    ct = np.where(reference, np.float32(3000), np.float32(-1000))
+    ct[0, 0, 0] = np.nan
+    header = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
+    images = tmp_path / "images"
+    write_nifti(images / "case.nii.gz", ct, dtype="<f4", **header)
+    made = evaluated(tmp_path, {"case": (reference, prediction)}, **header)
+
+    html = (made.write(images=images) / "case.html").read_text()
+
+    axial = backgrounds(html, tmp_path)[0]
+    assert (axial[4, 4], axial[11, 11]) == pytest.approx((255, 0), abs=25)
+
+
+def test_equal_slices_have_equal_bytes():
+    pixels = np.arange(144, dtype=np.uint8).reshape(12, 12)
+
+    assert jpeg(pixels) == jpeg(pixels.copy())
+
+
+def test_a_jpeg_is_what_browsers_read():
+    """It begins and ends as all do, and has no comment with a time or a path."""
+    content = jpeg(np.full((16, 24), 100, dtype=np.uint8))
+
+    assert (content[:3], content[-2:]) == (b"\xff\xd8\xff", b"\xff\xd9")
+    assert content[6:10] == b"JFIF"
