@@ -177,5 +177,6 @@
   layers.forEach((layer) => layer.addEventListener("change", draw));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   viewer.hidden = false;
+  document.getElementById("no-viewer").hidden = true;
   draw();
 })();
