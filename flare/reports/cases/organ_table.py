@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from flare.reports.cases.colours import organ_class
@@ -67,10 +68,16 @@ def _surface_cells(organ: OrganFinding) -> tuple[Cell, ...]:
     if found is None:
         return none, none, none
     farthest = found.farthest
+    if farthest is None:
+        distance = Cell(text="within", css="none")
+    elif farthest == math.inf:
+        distance = none
+    else:
+        distance = number_cell(farthest, decimals=1, exact=True)
     return (
         number_cell(found.area, decimals=0, exact=True),
         number_cell(found.area_beyond, decimals=0, exact=True),
-        none if farthest is None else number_cell(farthest, decimals=1, exact=True),
+        distance,
     )
 
 

@@ -41,11 +41,12 @@ class OrganSurfaces:
 
     @property
     def farthest(self) -> float | None:
-        """The largest distance in mm; None if one surface is not there."""
-        if not (self.reference.areas.size and self.prediction.areas.size):
-            return None
+        """The largest distance in mm; None if none is beyond the tolerance.
+
+        It is infinite if one surface is not there.
+        """
         both = np.concatenate([self.to_prediction, self.to_reference])
-        return float(both.max(initial=0.0))
+        return float(both.max()) if both.size else None
 
 
 class Nearest:

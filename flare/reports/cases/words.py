@@ -13,6 +13,9 @@ from flare.reports.pages.parts import count
 FEW = 3
 """So many pieces of an organ are told one by one."""
 
+ROUNDED = 0.006
+"""A challenge or a board that has two decimals changes a score by less."""
+
 
 def title(organ: str) -> str:
     """The name of an organ for people."""
@@ -46,10 +49,22 @@ def organ_remarks(organ: OrganFinding) -> list[str]:
         lines.append(f"{name}: reference and prediction have no voxel in common")
     for pieces, whose in ((organ.strays, ""), (organ.lost, " that was not found")):
         lines += _pieces(name, pieces, whose)
+    lines += _by_rule(organ)
     if organ.scored:
         first, last = organ.scored[0] + 1, organ.scored[1]
         lines.append(f"{name}: scored in slices {first} to {last} alone, by the rules")
     return lines
+
+
+def _by_rule(organ: OrganFinding) -> list[str]:
+    """That a rule of the challenge has replaced the NSD of the surfaces."""
+    own = organ.surfaces.nsd if organ.surfaces else None
+    if own is None or abs(own - organ.nsd) < ROUNDED:
+        return []
+    return [
+        f"{title(organ.name)}: its NSD is {organ.nsd:.3f} by a rule of the challenge;"
+        f" the surfaces alone give {own:.3f}"
+    ]
 
 
 def _pieces(name: str, pieces: Sequence[Stray], whose: str) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 
 import flare
 from flare.challenge.reading import read_challenge
+from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.reports.cases.looking import look_at
 from flare.reports.cases.words import remarks
@@ -14,7 +15,7 @@ from tests.oracles import distances, surfels
 
 
 def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
-    """What is found of two label maps, with made-up scores."""
+    """What is found of two label maps; only the scores of the case are made up."""
     rules = read_challenge(challenge)
     known = [organ.label for organ in rules.organs]
     read = []
@@ -24,12 +25,10 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
         )
         file = LabelMapFile(case="case", path=path, name=path.name)
         read.append(file.read_labels(known))
-    metrics = [f"{k}{o}" for k in ("dsc", "nsd") for o in ("", *_names(rules))]
-    return look_at("case", *read, rules, dict.fromkeys(metrics, 0.5))
-
-
-def _names(rules):
-    return [f"_{organ.name}" for organ in rules.organs]
+    scores = {"dsc": 0.5, "nsd": 0.5}
+    for organ in score_labels(*read, rules):
+        scores |= {f"dsc_{organ.organ}": organ.dsc, f"nsd_{organ.organ}": organ.nsd}
+    return look_at("case", *read, rules, scores)
 
 
 def slot_found(folder):
@@ -144,6 +143,8 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
         farthest = max(near.max(initial=0) for near in nearest)
         if farthest > organ.tolerance_mm:
             assert surfaces.farthest == pytest.approx(farthest)
+        else:
+            assert surfaces.farthest is None
 
 
 def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
@@ -186,7 +187,7 @@ def test_an_organ_that_one_map_lacks(tmp_path, labels, words):
     assert remarks(found) == words
     liver = found.organs[0].surfaces
     if any(labels):
-        assert (liver.nsd, liver.farthest) == (0.0, None)
+        assert (liver.nsd, liver.farthest) == (0.0, np.inf)
     else:
         assert (liver, found.is_blank) == (None, True)
 
@@ -198,3 +199,22 @@ def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):
         labels[height, 5 - reach : 5 + reach, 5 - reach : 5 + reach] = 1
 
     assert found_of(tmp_path, (labels, labels)).worst[0] == 2
+
+
+def test_an_nsd_that_a_rule_has_replaced_is_told(tmp_path):
+    """FLARE22 gives NSD 0 below DSC 0.2: of 6 columns each, one is shared, 1 / 6.
+
+    Tolerance is 2 mm, so what lies a voxel of 0.8 mm aside counts as within.
+    """
+    reference, prediction = (np.zeros((4, 6, 16), dtype=np.uint8) for _ in range(2))
+    reference[1:3, 1:5, 1:7] = prediction[1:3, 1:5, 6:12] = 9
+
+    found = found_of(tmp_path, (reference, prediction), challenge="flare22")
+
+    masks = reference == 9, prediction == 9
+    own = flare.normalized_surface_dice(*masks, SPACING, 2.0)
+    assert own > 0.1
+    assert remarks(found) == [
+        "gallbladder: its NSD is 0.000 by a rule of the challenge; the surfaces alone"
+        f" give {own:.3f}"
+    ]
