@@ -1,1 +1,1 @@
-"""All that a person reads about results; computes nothing."""
+"""All that a person reads about results; computes nothing but what cases draw."""

@@ -28,6 +28,7 @@ from flare.evaluation.submission.folder import LabelMapFile, find_references
 from flare.evaluation.submission.matching import CasePair, match_cases
 from flare.results.errors import MetricsFileError
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.values import SCORES
 
 _REMEDY = "Give the label maps that the evaluation has scored."
 
@@ -66,12 +67,13 @@ def find_case_files(
     Raises
     ------
     MetricsFileError
-        If the metrics.json does not tell its rules, a case has no file, or the
-        references are not those that it was made from.
+        If the metrics.json does not tell its rules or a score, a case has no file, or
+        the references are not those that it was made from.
     OrganiserError, SubmissionError, HostError
         If a folder cannot be read, or a file in it.
     """
     challenge, decimals = _rules(metrics, found)
+    _check_scores(metrics, found, challenge, cases)
     if not folders.ground_truth.is_dir():
         problem = f"{safe(folders.ground_truth)}: there is no such folder"
         raise InputError(problem, "Give the folder of the reference labels.")
@@ -125,6 +127,18 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
     except (ValueError, TypeError) as error:
         problem = "it does not tell the rules that its scores were made by"
         raise MetricsFileError(str(metrics), problem) from error
+
+
+def _check_scores(
+    metrics: Path, found: EvaluationFile, challenge: Challenge, cases: Sequence[str]
+) -> None:
+    """Refuse a metrics.json that has no score of an organ in a case."""
+    ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
+    for case in cases:
+        for metric in (f"{score}{end}" for score in SCORES for end in ends):
+            if (case, metric) not in found.scores.values:
+                problem = f"it has no {metric} of case {safe(case)}"
+                raise MetricsFileError(str(metrics), problem)
 
 
 def _check_references(

@@ -23,16 +23,10 @@ class OrganSurfaces:
     nothing was predicted."""
     to_reference: npt.NDArray[np.float64]
     """Likewise, of the prediction."""
-
-    @property
-    def area(self) -> float:
-        """Of both surfaces, in mm2."""
-        return self.reference.area + self.prediction.area
-
-    @property
-    def area_beyond(self) -> float:
-        """What of both is beyond the tolerance, in mm2."""
-        return self.reference.area_beyond + self.prediction.area_beyond
+    area: float
+    """Of both surfaces, in mm2."""
+    area_beyond: float
+    """What of both is beyond the tolerance, in mm2."""
 
     @property
     def nsd(self) -> float | None:
@@ -83,4 +77,6 @@ def measured(
         prediction=prediction,
         to_prediction=to_prediction.distances(reference.corners[reference.is_beyond]),
         to_reference=to_reference.distances(prediction.corners[prediction.is_beyond]),
+        area=reference.area + prediction.area,
+        area_beyond=reference.area_beyond + prediction.area_beyond,
     )

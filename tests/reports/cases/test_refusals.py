@@ -99,6 +99,19 @@ def test_a_prediction_on_another_grid(made):
     assert refusal(made).startswith("a.nii.gz: size is 20 x 16 x 9 voxels")
 
 
+@pytest.mark.parametrize("metric", ["dsc", "nsd_kidney"])
+def test_a_score_that_is_missing(made, metric):
+    def edit(content):
+        content["case"][metric]["1"] = None
+
+    change(made, edit)
+
+    assert refusal(made) == (
+        f"results/metrics.json: it has no {metric} of case b. Give the metrics.json"
+        " that an evaluation has written. [G05]"
+    )
+
+
 @pytest.mark.parametrize("rules", [None, {}, {"decimals": 3}])
 def test_rules_that_are_not_told(made, rules):
     change(made, lambda content: content["evaluation"].update(rules=rules))
