@@ -69,8 +69,6 @@ def locate_surfels(
         In mm.
     occupancy : Occupancy
         Where either map has the label.
-    memory : ReusedMemory
-        To be used again.
 
     Returns
     -------

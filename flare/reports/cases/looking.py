@@ -67,10 +67,9 @@ def look_at(
             boxes.append(box)
             zs = _scored(organ, reference, challenge)
             finding = _compared(finding, found, occupied, zs, weights, memory)
-            if zs != slice(None):
+            if zs != slice(None) and turn.axes[0] == 0:  # else they are not axial
                 ends = turn.span(0, zs.start, zs.stop, grid.shape[0])
-                is_axial = turn.axes[0] == 0
-                finding = replace(finding, scored=ends if is_axial else None)
+                finding = replace(finding, scored=ends)
         organs.append(finding)
     box = _around(boxes)
     return CaseFinding(
