@@ -39,20 +39,22 @@ def check_pages(file: Path) -> None:
         raise OutputError(problem, remedy) from error
 
 
-def page_html(template: str, **content: Any) -> str:
+def page_html(template: str, *more_scripts: str, **content: Any) -> str:
     """A page as HTML.
 
     Parameters
     ----------
     template : str
         One of ``templates/``, which extends ``page.html``.
+    *more_scripts : str
+        Others of ``templates/``, beside that which sorts tables.
     **content
         What it names; whatever is no `markupsafe.Markup` is escaped.
     """
     from markupsafe import Markup
 
     style = _style()
-    script = _text("sort.js")
+    script = "".join(map(_text, ("sort.js", *more_scripts)))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"
