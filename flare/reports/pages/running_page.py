@@ -123,8 +123,8 @@ def _tiles(run: Running, found: list[Alarm]) -> tuple[Tile, ...]:
         Tile(name="Teams done", value=f"{teams} of {len(run.teams)}"),
     ]
     if run.is_running:
-        words = "not known" if left is None else f"about {duration(left)}"
-        tiles.append(Tile(name="Time left", value=words, note="see below"))
+        words = "not known" if left is None else duration(left)
+        tiles.append(Tile(name="Time left, estimated", value=words, note="see below"))
     note = "see the first table" if found else ""
     tiles.append(Tile(name="To be looked at", value=str(len(found)), note=note))
     return tuple(tiles)

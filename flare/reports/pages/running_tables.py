@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
@@ -28,7 +29,7 @@ from flare.results.efficiency_csv import CaseRecord, RunStatus
 STATE_SHADES = {
     CaseState.DOUBTFUL: "s3",
     CaseState.ENGINE_ERROR: "s4",
-    CaseState.AGAIN: "s4",
+    CaseState.AGAIN: "s2",
     CaseState.FAILED: "s6",
 }
 """Of cells that somebody should look at."""
@@ -75,10 +76,10 @@ def alarms(run: Running) -> list[Alarm]:
 def _of_cases(run: Running, status: RunStatus) -> Iterator[Alarm]:
     """Cases of a status, a line for each team."""
     for team in run.teams:
-        own = [r for r in team.records.values() if r.status is status]
+        own = [r for r in sorted_records(team) if r.status is status]
         if own:
-            said = _said([r.message for r in own], own)
-            yield status.value, team.team, listing(r.case for r in own), said
+            cases = listing(r.case for r in own)
+            yield status.value, team.team, cases, own[0].message
 
 
 def _doubts(run: Running) -> Iterator[Alarm]:
@@ -86,15 +87,10 @@ def _doubts(run: Running) -> Iterator[Alarm]:
     for team in run.teams:
         for doubt in team.doubts:
             yield "archive doubtful", team.team, "", doubt
-        own = [r for r in team.records.values() if r.doubts]
+        own = [r for r in sorted_records(team) if r.doubts]
         if own:
-            said = _said([r.doubts for r in own], own)
-            yield "doubtful", team.team, listing(r.case for r in own), said
-
-
-def _said(texts: list[str], records: list[CaseRecord]) -> str:
-    """What is said of the first of some cases."""
-    return f"{texts[0]}" if len(texts) == 1 else f"{records[0].case}: {texts[0]}"
+            cases = listing(r.case for r in own)
+            yield "doubtful", team.team, cases, own[0].doubts
 
 
 def alarms_table(found: list[Alarm]) -> Table:
@@ -103,7 +99,7 @@ def alarms_table(found: list[Alarm]) -> Table:
         Row(
             cells=(
                 Cell(text=what),
-                name_cell(team),
+                replace(name_cell(team), css="left"),
                 text_cell(cases),
                 text_cell(said),
             )
@@ -133,7 +129,7 @@ def teams_table(run: Running) -> Table:
         times = times_of(team)
         cells = [
             name_cell(team.team),
-            Cell(text=_doing(run, team), css="wrap"),
+            Cell(text=_doing(run, team), css="left"),
             Cell(text=f"{team.done} of {len(run.cases)}", exact=str(team.done)),
             *(_number(sum(r.status is status for r in records)) for status in seen),
             _number(sum(bool(r.doubts) for r in records)),
@@ -159,13 +155,14 @@ def _number(count: int) -> Cell:
     return Cell(text=str(count) if count else "")
 
 
+def sorted_records(team: TeamRun) -> list[CaseRecord]:
+    """What came of a team's cases, in the order of their names."""
+    return [record for _, record in sorted(team.records.items())]
+
+
 def times_of(team: TeamRun) -> list[float]:
     """Running times of a team's cases, in the order of their names."""
-    return [
-        record.runtime_s
-        for _, record in sorted(team.records.items())
-        if record.runtime_s
-    ]
+    return [r.runtime_s for r in sorted_records(team) if r.runtime_s]
 
 
 def _doing(run: Running, team: TeamRun) -> str:
@@ -175,9 +172,11 @@ def _doing(run: Running, team: TeamRun) -> str:
     if run.now and run.now.team == team.team:
         return "running" if run.now.case else "being scored"
     if not team.left:
-        return "done" if team.done == len(run.cases) else "at its end, not done"
-    begun = "interrupted" if team.records else "not begun"
-    return ("waiting" if team.records else "not begun") if run.is_running else begun
+        is_done = team.done == len(run.cases)
+        return "done" if is_done else "done, but for engine errors"
+    if not team.records:
+        return "not begun"
+    return "waiting" if run.is_running else "interrupted"
 
 
 def cases_table(run: Running) -> Table:

@@ -4,10 +4,14 @@ import re
 
 import pytest
 
+from flare.common.files import write_whole
 from flare.reports.pages.report import write_report
+from flare.reports.pages.running import State
+from flare.reports.pages.running_page import running_html
 from tests.builders.browser import Opened
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.results import write_table
+from tests.builders.running import eventful
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +37,18 @@ def pages(tmp_path_factory):
         output = folder / f"{name}.html"
         write_report([source], output, is_organiser=name == "organiser")
     write_rankings(folder)
+    for name, state in (("running", State.RUNNING), ("stopped", State.STOPPED)):
+        write_whole(folder / f"{name}.html", running_html(hostile_run(state)))
     return folder
+
+
+def hostile_run(state):
+    """A measurement of teams with hostile names, each once in trouble."""
+    return eventful(
+        names=(*HOSTILE[1:], HOSTILE[0]),
+        state=state,
+        settings=tuple((name, name) for name in HOSTILE),
+    )
 
 
 def write_rankings(folder):
@@ -71,9 +86,9 @@ def open_page(page_browser, pages):
 
 EVALUATIONS = ("organiser", "participant")
 
-KINDS = pytest.mark.parametrize(
-    "kind", [*EVALUATIONS, "organiser-ranking", "participant-ranking"]
-)
+RANKINGS = ("organiser-ranking", "participant-ranking")
+
+KINDS = pytest.mark.parametrize("kind", [*EVALUATIONS, *RANKINGS, "running", "stopped"])
 
 
 @KINDS
@@ -84,7 +99,9 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
-    assert re.fullmatch("(Evaluation|Your scores|Ranking) (of|on) .*", title)
+    assert re.fullmatch(
+        "(Evaluation|Your scores|Ranking|Measuring .*) (of|on) .*", title
+    )
     for summary in opened.page.locator("summary").all():
         summary.click()
     assert opened.barriers() == []
@@ -169,3 +186,45 @@ def test_a_page_can_be_printed(open_page, kind):
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(26, 31, 36)"
+
+
+ENDED = "It has come to its end"
+
+
+def impatient(**settings):
+    """The page of a measurement, which a browser reads anew a little sooner."""
+    html = running_html(eventful(**settings))
+    html = html.replace('content="10"', 'content="1"')
+    return html.replace('data-refresh="10"', 'data-refresh="0.2"')
+
+
+@pytest.mark.parametrize("is_on", [True, False], ids=["scripts", "no scripts"])
+def test_a_page_of_what_runs_is_read_anew_by_itself(page_browser, tmp_path, is_on):
+    """It asks for nothing but itself, and ends that when the measurement has ended."""
+    file = tmp_path / "live.html"
+    write_whole(file, impatient())
+    opened = Opened(page_browser, file, java_script_enabled=is_on)
+    assert opened.page.get_by_text(ENDED).count() == 0
+
+    write_whole(file, impatient(state=State.FINISHED))
+
+    opened.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert opened.page.locator("[data-refresh], [http-equiv=refresh]").count() == 0
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_page_of_what_runs_can_be_held_still(page_browser, tmp_path):
+    file = tmp_path / "live.html"
+    write_whole(file, impatient().replace('="0.2"', '="1"'))
+    opened = Opened(page_browser, file)
+    opened.page.get_by_role("button", name="Hold it still").press("Enter")
+
+    write_whole(file, impatient(state=State.FINISHED))
+    opened.page.wait_for_timeout(1500)
+    assert opened.page.get_by_text(ENDED).count() == 0
+
+    opened.page.get_by_role("button", name="Let it go on").press("Enter")
+    opened.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert opened.complaints == []
+    opened.context.close()
