@@ -97,7 +97,6 @@ class LiveRun(Listener):
             challenge=challenge,
             cases=tuple(case.name for case in cases),
             teams=(),
-            longest_case_s=0.0,
             refused=tuple(_refusals(archives)),
         )
         for refusal in self._run.refused:

@@ -129,6 +129,7 @@ def test_before_anything_is_run_teams_and_refusals_are_known(live):
     assert found.refused[0].reason.startswith("c.tar.gz: it is no tar file. Ask.")
     assert found.disks == (Disk(name="the disk of the results", free_bytes=8),)
     assert (found.done, found.left, found.settings) == (0, 6, ())
+    assert found.longest_case_s is None
 
 
 def test_what_was_done_before_is_known_when_it_is_planned(live):

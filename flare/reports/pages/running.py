@@ -111,8 +111,9 @@ class Running:
     challenge: str
     cases: tuple[str, ...]
     teams: tuple[TeamRun, ...]
-    longest_case_s: float
-    """How long the containers of a case may take: the time limit of all repeats."""
+    longest_case_s: float | None = None
+    """How long the containers of a case may take: the time limit of all repeats; None
+    if it is not known yet."""
     refused: tuple[Refusal, ...] = ()
     disks: tuple[Disk, ...] = ()
     events: tuple[Event, ...] = ()

@@ -134,6 +134,8 @@ def _estimate(run: Running) -> str:
     """How the time left is estimated, and how long it can be at most."""
     if not run.left:
         return "Time left: no case is left."
+    if run.longest_case_s is None:
+        return "Time left: not known, as it is not planned yet what is to be run."
     most = (
         f" {duration(run.left * run.longest_case_s)} if each container ran into its"
         " time limit, and what is around the containers."

@@ -28,8 +28,8 @@ from flare.results.efficiency_csv import CaseRecord, RunStatus
 
 STATE_SHADES = {
     CaseState.DOUBTFUL: "s3",
-    CaseState.ENGINE_ERROR: "s4",
-    CaseState.AGAIN: "s2",
+    CaseState.AGAIN: "s4",
+    CaseState.ENGINE_ERROR: "s5",
     CaseState.FAILED: "s6",
 }
 """Of cells that somebody should look at."""

@@ -1,6 +1,6 @@
 """Whether colours can be told apart, by numbers: no program can do so in a drawing."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -12,6 +12,7 @@ from flare.reports.pages.palette import (
     contrast,
     luminance,
 )
+from flare.reports.pages.running_tables import STATE_SHADES
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -47,3 +48,12 @@ def test_shades_can_be_told_apart_in_grey(palette):
             abs(luminance(c) - luminance(palette.paper)) for c in (better, worse)
         ]
         assert distances[0] < distances[1]
+
+
+@PALETTES
+def test_states_of_cases_can_be_told_apart_in_grey(palette):
+    """On the page of a measurement: done, running, and four that are looked at."""
+    shades = [palette.variables[css] for css in STATE_SHADES.values()]
+
+    for one, other in combinations([palette.soft, palette.mark, *shades], 2):
+        assert contrast(one, other) >= 1.15, (one, other)

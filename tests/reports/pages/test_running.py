@@ -131,6 +131,9 @@ def test_how_time_is_estimated_is_said():
     nothing = texts_of(running_html(running(CASES, a, b)))
     some = texts_of(running_html(running(CASES, replace(a, whole_s=(90.0,)), b)))
 
+    early = texts_of(running_html(running(CASES, a, b, longest_case_s=None)))
+
+    assert "Time left: not known, as it is not planned yet what is to be run." in early
     most = "At most 5 h if each container ran into its time limit, and what is around"
     assert "Time left: not known, as no case has ended since the program was" in nothing
     assert "Time left: 5 cases, each as long as the mean of the last 10 of its" in some
