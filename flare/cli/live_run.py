@@ -99,8 +99,9 @@ class LiveRun(Listener):
             teams=(),
             refused=tuple(_refusals(archives)),
         )
-        for refusal in self._run.refused:
-            self._note(f"{safe(refusal.file)}: refused")
+        for archive in archives:
+            if archive.problems:
+                self._note(f"{safe(archive.path.name)}: refused")
 
     def seen(self) -> Running:
         """All that is known at this moment."""

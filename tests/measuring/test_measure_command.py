@@ -221,7 +221,7 @@ def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
     last = Page(file.read_text(encoding="utf-8"))
     assert file.read_text(encoding="utf-8") == pages[-1][0]
     assert [
-        (row["team"], row["is"], row["done"], row["ok"], row["failed"])
+        (row["team"], row["state"], row["done"], row["ok"], row["failed"])
         for row in last.table("Cases that are done")
     ] == [("crash", "done", "3 of 3", "", "3"), ("good", "done", "3 of 3", "3", "")]
     rows = last.table("What came of each case of each team")

@@ -141,10 +141,10 @@ def teams_table(run: Running) -> Table:
         caption="Cases that are done, by status, and running times of those that are"
         " ok, in seconds",
         heads=heads(
-            *("team", "is", "done"),
+            *("team", "state", "done"),
             *(status.value for status in seen),
             *("doubtful", "median", "longest", "all together"),
-            words=("team", "is"),
+            words=("team", "state"),
         ),
         rows=tuple(rows),
     )
@@ -166,7 +166,7 @@ def times_of(team: TeamRun) -> list[float]:
 
 
 def _doing(run: Running, team: TeamRun) -> str:
-    """What a team is."""
+    """Where a team stands."""
     if team.problem:
         return "ended by an error"
     if run.now and run.now.team == team.team:

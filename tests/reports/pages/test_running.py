@@ -52,10 +52,10 @@ def test_cases_are_counted():
     assert '<progress value="2" max="6" aria-label="Cases done">' in html
     page = Page(html)
     rows = {row["team"]: row for row in page.table("Cases that are done")}
-    assert [rows["a"][head] for head in ("is", "done", "ok", "engine error")] == [
+    assert [rows["a"][head] for head in ("state", "done", "ok", "engine error")] == [
         *("waiting", "1 of 3", "1", "1")
     ]
-    assert [rows["b"][head] for head in ("is", "done", "ok", "timed out")] == [
+    assert [rows["b"][head] for head in ("state", "done", "ok", "timed out")] == [
         *("waiting", "1 of 3", "", "1")
     ]
     assert (
@@ -91,7 +91,7 @@ def test_running_times_are_those_of_the_cases_that_worked():
     page = Page(running_html(running([*CASES, "case_4"], a)))
 
     (row,) = page.table("Cases that are done")
-    heads = ("is", "done", "median", "longest", "all together")
+    heads = ("state", "done", "median", "longest", "all together")
     assert [row[head] for head in heads] == ["done", "4 of 4", "3.0", "20.0", "24.0"]
 
 
