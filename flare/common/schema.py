@@ -74,7 +74,7 @@ def build(
             expected = f"expected {_nearest(key, fields)}"
             text = f"{where}{safe(key)} is an unknown key, {expected}"
             raise ValueError(text)
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
         if key in values:

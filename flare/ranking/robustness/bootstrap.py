@@ -104,7 +104,8 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 def _order(ranks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
-    return np.sign(ranks[:, np.newaxis] - ranks)
+    order: np.ndarray[Any, Any] = np.sign(ranks[:, np.newaxis] - ranks)
+    return order
 
 
 def _outside(count: int) -> int:
