@@ -192,6 +192,15 @@ def test_a_hostile_name_is_text(tmp_path, name, usual):
             "a: dsc is 90.0, above 1; is it percent? Divide it by 100",
         ),
         (
+            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": NaN}}, "evaluation": {}}',
+            "a: dsc is nan, which nothing that was measured is",
+        ),
+        (
+            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": 1}}, "evaluation": {},'
+            ' "aggregates": {"dsc_mean": 1' + "0" * 400 + "}}",
+            "it is no metrics.json that an evaluation has written",
+        ),
+        (
             '{"case": {"gt_fname": {"0": "a"}}, "evaluation": {}, "low_scores": [1]}',
             "it is no metrics.json that an evaluation has written",
         ),
