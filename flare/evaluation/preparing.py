@@ -11,10 +11,7 @@ from pathlib import Path
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError, SubmissionError
 from flare.common.text import listing, safe
-from flare.evaluation.errors import (
-    DemonstrationSetError,
-    GroundTruthError,
-)
+from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.folder import (
     Folder,

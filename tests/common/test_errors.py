@@ -19,24 +19,28 @@ from flare.common.errors import (
     WorkerError,
 )
 from flare.evaluation.errors import (
-    DamagedFileError,
-    DemonstrationSetError,
     DuplicateCasesError,
     EmptyError,
-    FileFormatError,
     FolderError,
-    FractionError,
-    GridPositionError,
-    GridSizeError,
-    GroundTruthError,
-    JobError,
     JobsFileError,
-    LabelError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
-    PhaseSettingsError,
     UnexpectedCasesError,
+)
+from flare.evaluation.file_errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
+    JobError,
+    LabelError,
+)
+from flare.evaluation.organiser_errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+    PhaseSettingsError,
     UploadError,
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from flare.ranking.ranks import comparable, failed_values
 from flare.ranking.rules import Rules
@@ -112,6 +111,9 @@ def compare_pairs(
 
 def _wilcoxon(differences: Values) -> tuple[Values, Values]:
     """The p-value and the effect of each row; positive differences are an advantage."""
+    # Not at the top: it takes longer to load than all else, and only tests need it.
+    from scipy.stats import wilcoxon
+
     rows = (differences != 0).any(axis=1)
     p, effect = np.ones(len(differences)), np.zeros(len(differences))
     if rows.any():

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
 
 from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.robustness.pairs import compare_pairs, filled
@@ -41,6 +40,9 @@ def test_teams_that_differ_nowhere():
 @pytest.mark.parametrize("seed", range(5))
 def test_all_pairs_at_once_are_as_each_alone(seed):
     """Against SciPy's test of one pair, and Holm's method as it is defined."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import wilcoxon
+
     generator = np.random.default_rng(seed)
     values = {team: generator.integers(0, 8, size=25) for team in "abcd"}
 

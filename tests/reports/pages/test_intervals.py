@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 from flare.reports.pages.intervals import CONFIDENCE, mean_interval
 
@@ -49,6 +48,9 @@ def test_the_interval_of_the_mean_holds(misses, shape, count, record_property):
 @pytest.mark.parametrize(("hits", "count"), [(20, 20), (9, 10), (0, 12), (25, 50)])
 def test_for_hits_and_misses_it_is_that_of_clopper_and_pearson(hits, count):
     """Whose ends are quantiles of the beta distribution; known from another side."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import beta
+
     low, high = mean_interval([1.0] * hits + [0.0] * (count - hits))
 
     tail = (1 - CONFIDENCE) / 2
