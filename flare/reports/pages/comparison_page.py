@@ -138,7 +138,7 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
         is_exact = found.first.scores.exact and own.mean is not None
         tiles.append(
             Tile(
-                name=f"Mean {score.upper()}",
+                name=f"Change of mean {score.upper()}",
                 value=NO_RESULT if own.mean is None else signed(own.mean),
                 exact=repr(own.mean) if is_exact else "",
                 note=_means_text(own),

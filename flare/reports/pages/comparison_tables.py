@@ -115,7 +115,7 @@ def tests_table(
         caption=f"{title}: means, counts of cases, and tests",
         heads=heads(
             *("organ", f"mean: {first.name}", f"mean: {other.name}"),
-            *("difference", "95 % interval", "better", "equal", "worse", "effect"),
+            *("change", "95 % interval", "better", "equal", "worse", "effect"),
             *("p", "p (Holm)"),
             words=("organ",),
         ),

@@ -100,13 +100,12 @@ def provenance_table(found: Comparison) -> Table:
     for key, texts in found.provenance:
         is_alike = len({*texts}) == 1
         cells = [name_cell(key), *map(text_cell, texts)]
-        cells.insert(1, Cell(text="" if is_alike else "differs", css="wrap alarm"))
+        cells.insert(1, Cell(text="" if is_alike else "differs", css="alarm"))
         rows.append(Row(cells=tuple(cells)))
     names = [each.name for each in found.evaluations]
-    columns = ("what", "alike?", *names)
     return Table(
         caption="How the evaluations were made, as each metrics.json has it",
-        heads=heads(*columns, words=columns),
+        heads=heads("what", "alike?", *names, words=("what", *names)),
         rows=tuple(rows),
         sortable=False,
     )

@@ -33,7 +33,29 @@ def pages(tmp_path_factory):
         output = folder / f"{name}.html"
         write_report([source], output, is_organiser=name == "organiser")
     write_rankings(folder)
+    write_comparisons(folder, content)
     return folder
+
+
+def write_comparisons(folder, content):
+    """The pages of two and of three evaluations, in folders with hostile names."""
+    sources = []
+    for number, name in enumerate(("old", HOSTILE[0], HOSTILE[10])):
+        own = {**content, "case": {**content["case"]}}
+        own["evaluation"] = {**content["evaluation"], "references_sha256": number}
+        for organ in ("", *(f"_{organ}" for organ in ORGANS)):
+            for score in ("dsc", "nsd"):
+                values = content["case"][score + organ]
+                own["case"][score + organ] = {
+                    case: (value + 0.01 * number * (int(case) % 7 - 3)) % 1
+                    for case, value in values.items()
+                }
+        file = folder / name.replace("/", "") / "metrics.json"
+        sources.append(write_json(file, own))
+    for name in COMPARISONS:
+        count, is_organiser = int(name[-1]), name.startswith("organiser")
+        output = folder / f"{name}.html"
+        write_report(sources[:count], output, is_organiser=is_organiser)
 
 
 def write_rankings(folder):
@@ -71,8 +93,13 @@ def open_page(page_browser, pages):
 
 EVALUATIONS = ("organiser", "participant")
 
+COMPARISONS = (
+    *("organiser-comparison-2", "participant-comparison-2"),
+    "organiser-comparison-3",
+)
+
 KINDS = pytest.mark.parametrize(
-    "kind", [*EVALUATIONS, "organiser-ranking", "participant-ranking"]
+    "kind", [*EVALUATIONS, "organiser-ranking", "participant-ranking", *COMPARISONS]
 )
 
 
@@ -84,7 +111,7 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
-    assert re.fullmatch("(Evaluation|Your scores|Ranking) (of|on) .*", title)
+    assert re.fullmatch("(Evaluation|Your scores|Ranking|Comparison) (of|on) .*", title)
     for summary in opened.page.locator("summary").all():
         summary.click()
     assert opened.barriers() == []
@@ -123,6 +150,44 @@ def test_tables_sort_by_keyboard(open_page):
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert page.get_by_role("status").filter(has_text="Sorted by kidney").count() == 1
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_differences_sort_by_keyboard(open_page, kind):
+    """Though they have signs, and a participant's page has no more than their text."""
+    page = open_page(kind).page
+    table = page.get_by_role("table", name="differences of each case").last
+    head = table.get_by_role("columnheader", name="pancreas")
+
+    def values():
+        cells = table.locator("tbody tr > :nth-child(6)").all()
+        return [
+            float(cell.get_attribute("data-v") or cell.inner_text()) for cell in cells
+        ]
+
+    before = values()
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert min(before) < 0 < max(before)
+    assert values() == sorted(before) != before
+    page.keyboard.press("Enter")
+    assert values() == sorted(before, reverse=True)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_a_screen_reader_is_told_what_has_changed(open_page, kind):
+    page = open_page(kind).page
+
+    name = "difference of each case: mean of organs mean"
+    figures = page.get_by_role("img", name=name)
+    assert figures.count() == 2 * (int(kind[-1]) - 1)
+    page.get_by_text("The numbers of this figure").first.click()
+    table = page.get_by_role("table", name="how the differences are spread").first
+    assert table.get_by_role("rowheader").all_inner_texts() == [
+        "mean of organs",
+        *ORGANS,
+    ]
 
 
 @KINDS

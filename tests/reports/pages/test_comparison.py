@@ -60,7 +60,7 @@ def test_five_cases_by_hand(tmp_path):
         "organ": "liver",
         "mean: old": "0.700",
         "mean: new": "0.708",
-        "difference": "+0.008",
+        "change": "+0.008",
         "95 % interval": liver["95 % interval"],
         "better": "3",
         "equal": "1",
@@ -99,7 +99,7 @@ def test_every_difference_is_that_of_both_files(tmp_path):
             own = tests[organ]
             for head, content in zip(("mean: old", "mean: new"), contents, strict=True):
                 assert own[head].exact == content["aggregates"][f"{score}{end}_mean"]
-            assert own["difference"].exact == math.fsum(differences) / 30
+            assert own["change"].exact == math.fsum(differences) / 30
             expected = wilcoxon(differences, correction=True, method="asymptotic")
             assert own["p"].exact == pytest.approx(expected.pvalue)
             changed = np.array([value for value in differences if value])
@@ -134,7 +134,7 @@ def test_many_evaluations_are_compared_with_the_first(tmp_path):
     for name in ("new", "next"):
         tests = page.table(f"NSD, {name} against old: means")
         for row in tests:
-            assert overview[row["organ"]][name].exact == row["difference"].exact
+            assert overview[row["organ"]][name].exact == row["change"].exact
     assert "adjusts for all 12 tests" in page.text
 
 
@@ -163,7 +163,7 @@ def test_cases_that_not_all_have_are_named_and_left_out(tmp_path):
     assert sorted(cases) == [f"case_00{number}" for number in (2, 3, 4, 5)]
     liver = page.table("DSC, new against old: means")[1]
     # Without the first case: from (0.6 + 0.7 + 0.8 + 0.9) / 4.
-    assert (liver["mean: old"], liver["difference"]) == ("0.750", "-0.015")
+    assert (liver["mean: old"], liver["change"]) == ("0.750", "-0.015")
 
 
 def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
@@ -268,7 +268,7 @@ def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
     assert rows["case_002"]["liver"] == "no result"
     tests = {r["organ"]: r for r in page.table("DSC, new against old: means")}
     kidney = tests["left kidney"]
-    assert kidney["difference"] == kidney["mean: old"] == "no result"
+    assert kidney["change"] == kidney["mean: old"] == "no result"
     assert kidney["p"] == "no test"
     assert [tests["liver"][head] for head in ("better", "equal", "worse")] == [
         *("2", "1", "1"),
