@@ -1,6 +1,7 @@
 """The page of several evaluations: every number, every case, any name."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,28 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
     assert "were not made alike: other reference labels. What differs" in page.text
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "places"),
+    [
+        # From -0.2 to 0.2, on 1000 units: 0.1 is a quarter of the width.
+        ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), ["1000", "750", "0"]),
+        # From -1 to 1, by square roots: 0.25 and 0.04 are a half and a fifth of 500.
+        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.54), ["0", "750", "600"]),
+        ((0.5, 0.5), (0.5, 0.5), ["500", "500"]),
+    ],
+    ids=["linear", "stretched", "no difference"],
+)
+def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
+    contents = [metrics_content({"liver": own}) for own in (old, new)]
+
+    page = Page(comparison_page(tmp_path, *contents, organiser=False))
+
+    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
+    assert re.findall(r"M([\d.]+) ", dots[0]) == places
+    lines = [found for _, found in page.elements if found.get("class") == "zero"]
+    assert [(line["x1"], line["x2"]) for line in lines] == [("50%", "50%")] * 2
+
+
 @AUDIENCES
 def test_an_evaluation_equals_itself(tmp_path, audience):
     """Both have the same name, too; nothing can be tested, and nothing is claimed."""
@@ -311,32 +334,36 @@ def test_long_names_that_would_be_shortened_alike_are_numbered():
     assert [name[:3] for name in found] == ["1: ", "2: "]
 
 
+def named_page(folder, word, *, audience):
+    """A page with a word as a case, a reason, all of the provenance, and a folder."""
+    old, new = metrics_content(OLD, failed={word: word}), metrics_content(NEW)
+    for each in (old, new):
+        files = numbered([f"case_00{number}.nii.gz" for number in range(1, 6)])
+        each["case"]["gt_fname"] = each["case"]["alg_fname"] = files | {"1": word}
+        each["evaluation"] |= {"challenge": word, word: {word: word}}
+    new["low_scores"] = [{"reason": word, "cases": [word]}]
+    names = ("old", word.replace("/", "").replace("\0", "")[:60])
+    return Page(comparison_page(folder, old, new, names=names, organiser=audience))
+
+
+@pytest.fixture(scope="module")
+def usual_pages(tmp_path_factory):
+    """What these pages are with a harmless word, by audience."""
+    folder = tmp_path_factory.mktemp("usual")
+    return {
+        audience: named_page(folder, "x", audience=audience)
+        for audience in (True, False)
+    }
+
+
 @AUDIENCES
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_name_is_text(tmp_path, name, audience):
-    """As a case, a reason, a key and a value of the provenance, and a folder."""
-
-    def contents(word):
-        old, new = metrics_content(OLD, failed={word: word}), metrics_content(NEW)
-        for each in (old, new):
-            files = [f"case_00{number}.nii.gz" for number in range(1, 6)]
-            each["case"]["gt_fname"] = numbered([files[0], word, *files[2:]])
-            each["case"]["alg_fname"] = each["case"]["gt_fname"]
-            each["evaluation"] |= {"challenge": word, word: {word: word}}
-        new["low_scores"] = [{"reason": word, "cases": [word]}]
-        return old, new
-
-    folder = name.replace("/", "").replace("\0", "")[:60]
-    pages = [
-        Page(
-            comparison_page(tmp_path / n, *contents(w), names=names, organiser=audience)
-        )
-        for n, w, names in (("1", name, ("old", folder)), ("2", "x", ("old", "new")))
-    ]
+def test_a_hostile_name_is_text(tmp_path, usual_pages, name, audience):
+    page = named_page(tmp_path, name, audience=audience)
 
     hostile, usual = (
-        [(tag, sorted({*found} - {"title"})) for tag, found in page.elements]
-        for page in pages
+        [(tag, sorted({*found} - {"title"})) for tag, found in each.elements]
+        for each in (page, usual_pages[audience])
     )
     assert hostile == usual  # no element, and no attribute, has come or gone
-    assert not any(char in pages[0].text for char in "\0\u202e\u2028\udc80")
+    assert not any(char in page.text for char in "\0\u202e\u2028\udc80")
