@@ -3,18 +3,12 @@
 import random
 import re
 
-from flare.reports.pages.report import write_report
-from tests.builders.pages import Page, metrics_content, numbered, write_json
+from tests.builders.pages import Page, compare, metrics_content, numbered
 
 
 def own_page(folder, *contents):
     """The participant's page of evaluations with these contents, as HTML."""
-    sources = [
-        write_json(folder / name / "metrics.json", content)
-        for name, content in zip(("old", "new", "next"), contents, strict=False)
-    ]
-    write_report(sources, folder / "page.html", is_organiser=False)
-    return (folder / "page.html").read_text(encoding="utf-8")
+    return compare(folder, *contents, organiser=False)
 
 
 def content_of(evaluation, references):
