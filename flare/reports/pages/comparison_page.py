@@ -200,7 +200,7 @@ def _part(found: Comparison, other: Compared, pairs: Pairs, number: int) -> Part
         title=title,
         lines=_lines(pairs),
         figures=tuple(
-            differences_figure(pairs[score], first, other, title=titles[score])
+            differences_figure(pairs, score, first, other, title=titles[score])
             for score in SCORES
         ),
         tests=tuple(

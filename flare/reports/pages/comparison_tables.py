@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from flare.reports.pages.comparison import Compared
 from flare.reports.pages.distributions import difference_axis, spread_rows
-from flare.reports.pages.paired import Paired
+from flare.reports.pages.paired import Paired, Pairs
 from flare.reports.pages.parts import (
     NO_RESULT,
     Cell,
@@ -137,15 +138,19 @@ def _test_cells(own: Paired, *, exact: bool) -> list[Cell]:
 
 
 def differences_figure(
-    pairs: Sequence[Paired], first: Compared, other: Compared, *, title: str
+    pairs: Pairs, score: str, first: Compared, other: Compared, *, title: str
 ) -> Figure:
-    """A dot for each case and organ, and the line on which nothing has changed."""
-    rows = [own.present for own in pairs]
-    scale, ticks, is_stretched = difference_axis([v for row in rows for v in row])
+    """A dot for each case and organ, and the line on which nothing has changed.
+
+    The axis is the same for all scores.
+    """
+    every = [value for own in chain(*pairs.values()) for value in own.present]
+    scale, ticks, is_stretched = difference_axis(every)
+    rows = [own.present for own in pairs[score]]
     exact = other.scores.exact
     means = "; ".join(
         f"{own.title} mean {NO_RESULT if own.mean is None else signed(own.mean)}"
-        for own in pairs
+        for own in pairs[score]
     )
     note = f"Right of the line, {other.name} is better than {first.name}."
     if is_stretched:
@@ -155,10 +160,10 @@ def differences_figure(
         title=f"{title}: difference of each case",
         note=note,
         summary=means,
-        labels=tuple(own.title for own in pairs),
+        labels=tuple(own.title for own in pairs[score]),
         drawing=spread_rows(rows, scale, ticks, has_boxes=exact, middle_line=True),
         key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
-        table=_spread_table(pairs, title=title, exact=exact),
+        table=_spread_table(pairs[score], title=title, exact=exact),
         top=True,
     )
 

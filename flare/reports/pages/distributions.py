@@ -68,12 +68,12 @@ def difference_axis(
 ) -> tuple[Scale, tuple[tuple[float, str], ...], bool]:
     """An axis with 0 in its middle; its ticks; and whether it is stretched there.
 
-    Where a case has changed much, the others could not be told from 0 otherwise: then
-    places follow the square root.
+    Where a few have changed much, and most have hardly changed, these could not be told
+    from 0 otherwise: then places follow the square root.
     """
-    largest = max(map(abs, values), default=0.0)
-    end = next(e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if largest <= e)
-    is_stretched = end > 0.2
+    sizes = [abs(value) for value in values if value] or [0.0]
+    end = next(e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if max(sizes) <= e)
+    is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
     inner = end / 4 if is_stretched else end / 2
 
     def scale(value: float) -> float:

@@ -204,11 +204,13 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
     [
         # From -0.2 to 0.2, on 1000 units: 0.1 is a quarter of the width.
         ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), ["1000", "750", "0"]),
-        # From -1 to 1, by square roots: 0.25 and 0.04 are a half and a fifth of 500.
-        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.54), ["0", "750", "600"]),
+        # From -1 to 1, by square roots: 0.04 is a fifth of 500.
+        ((1.0, 0.5, 0.5), (0.0, 0.54, 0.54), ["0", "600", "600"]),
+        # Most have changed much: 0.25 and 0.1 are a quarter and a tenth of 500.
+        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.6), ["0", "625", "550"]),
         ((0.5, 0.5), (0.5, 0.5), ["500", "500"]),
     ],
-    ids=["linear", "stretched", "no difference"],
+    ids=["linear", "stretched", "all differ", "no difference"],
 )
 def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     contents = [metrics_content({"liver": own}) for own in (old, new)]
