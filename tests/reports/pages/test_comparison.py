@@ -223,6 +223,17 @@ def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     assert [(line["x1"], line["x2"]) for line in lines] == [("50%", "50%")] * 2
 
 
+def test_both_scores_are_drawn_on_the_same_axis(tmp_path):
+    """Differences of NSD are half of those of DSC, and so are half as far off."""
+    contents = [metrics_content({"liver": own}) for own in ([0.5, 0.5], [0.7, 0.3])]
+
+    page = Page(compare(tmp_path, *contents))
+
+    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
+    places = [re.findall(r"M([\d.]+) ", path) for path in dots]
+    assert places == [["1000", "0"], ["750", "250"]]
+
+
 @AUDIENCES
 def test_equal_input_gives_equal_bytes(tmp_path, audience):
     first, second = (
