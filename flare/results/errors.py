@@ -7,19 +7,23 @@ from flare.common.text import safe
 
 
 class MetricsFileError(OrganiserError):
-    """A file is not a metrics.json that can be read.
+    """A metrics.json cannot be read, or not be compared with another one.
 
-    For organisers: a file that was given to `leaderboard` or `report` is not what an
-    evaluation wrote.
+    A file that was given to `leaderboard` or `report` is not what an evaluation wrote.
+    Or several were given to `report`, to be compared case by case, and one is of
+    another challenge, was scored by other rules, or has none of the others' cases: the
+    message says what is different.
     """
 
     code = "G05"
     remedy = "Give the metrics.json that an evaluation has written."
 
-    def __init__(self, file: str, problem: str) -> None:
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
         self.problem = problem
         self.finding = f"{safe(file)}: {problem}"
+        if remedy:
+            self.remedy = remedy
 
 
 class RankingError(OrganiserError):

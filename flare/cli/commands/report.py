@@ -46,8 +46,9 @@ class _Report(Command):
     required=True,
     type=PATH,
     metavar="SOURCE...",
-    help="The metrics.json of an evaluation; or the results of all teams, as flare rank"
-    " takes them, which are ranked.",
+    help="The metrics.json of an evaluation; several of them, which are compared case"
+    " by case with the first; or the results of all teams, as flare rank takes them,"
+    " which are ranked.",
 )
 @click.option(
     "--output",

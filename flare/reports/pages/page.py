@@ -103,6 +103,10 @@ def _style() -> str:
         f"svg .s{n}{{fill:var(--s{n})}}"
         for n in range(len(LIGHT.shades))
     )
+    shades += "".join(
+        f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
+        for n in range(1, len(LIGHT.gains) + 1)
+    )
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"

@@ -69,9 +69,9 @@ def participant_page(found: EvaluationFile) -> ParticipantPage:
         organs=scores.organs,
         cases=tuple(
             OwnCase(
-                name=_own_name(found.prediction_files.get(case, ""), number),
+                name=own_name(found.prediction_files.get(case, ""), number),
                 thousandths={
-                    metric: _thousandths(values[number])
+                    metric: thousandths(values[number])
                     for metric, values in scores.values.items()
                 },
                 failure=found.scores.failed.get(case, ""),
@@ -81,12 +81,12 @@ def participant_page(found: EvaluationFile) -> ParticipantPage:
     )
 
 
-def _own_name(file: str, number: int) -> str:
+def own_name(file: str, number: int) -> str:
     """What a case is called, without the name of the reference."""
     return case_of(file) if file else f"case {number + 1}, without a file"
 
 
-def _thousandths(score: float | None) -> int | None:
+def thousandths(score: float | None) -> int | None:
     """A score without the digits that tell of voxels."""
     return None if score is None else round(score * 1000)
 
@@ -126,7 +126,7 @@ def _rounded(page: ParticipantPage) -> CaseScores:
         cases=tuple(case.name for case in page.cases),
         organs=page.organs,
         values={
-            metric: tuple(_score(case.thousandths[metric]) for case in page.cases)
+            metric: tuple(score_of(case.thousandths[metric]) for case in page.cases)
             for metric in metrics
         },
         means={},
@@ -134,6 +134,6 @@ def _rounded(page: ParticipantPage) -> CaseScores:
     )
 
 
-def _score(thousandths: int | None) -> float | None:
+def score_of(thousandths: int | None) -> float | None:
     """A score from 0 to 1."""
     return None if thousandths is None else thousandths / 1000

@@ -31,7 +31,8 @@ def write_report(
     Parameters
     ----------
     sources : sequence of Path
-        A metrics.json; or the results of all teams, which are ranked.
+        A metrics.json; several of them, which are compared with the first; or the
+        results of all teams, which are ranked.
     output : Path
         The page, where its name ends in ``.html``; else a folder, whose ``index.html``
         leads to all other pages. Each is written whole or not at all.
@@ -66,12 +67,23 @@ def _pages(
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
     source = sources[0]
-    if kind_of(sources) is not Kind.EVALUATION:
+    kind = kind_of(sources)
+    if kind is Kind.COMPARISON:
+        yield INDEX, _comparison_html(sources, is_organiser=is_organiser)
+    elif kind is not Kind.EVALUATION:
         yield INDEX, _ranking_html(source, is_organiser=is_organiser, **ranking)
     elif is_organiser:
         yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
     else:
         yield INDEX, participant_html(participant_page(read_evaluation(source)))
+
+
+def _comparison_html(sources: Sequence[Path], *, is_organiser: bool) -> str:
+    """The page of several evaluations."""
+    # Here, as the page of one evaluation should not wait for SciPy.
+    from flare.reports.pages.comparison_page import comparison_html
+
+    return comparison_html(sources, is_organiser=is_organiser)
 
 
 def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:

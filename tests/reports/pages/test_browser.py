@@ -40,6 +40,7 @@ def pages(tmp_path_factory):
     for name, state in (("running", State.RUNNING), ("stopped", State.STOPPED)):
         html = running_html(hostile_run(state)).replace('="10"', '="900"')
         write_whole(folder / f"{name}.html", html)  # not read anew while it is tested
+    write_comparisons(folder, content)
     return folder
 
 
@@ -50,6 +51,27 @@ def hostile_run(state):
         state=state,
         settings=tuple((name, name) for name in HOSTILE),
     )
+
+
+def write_comparisons(folder, content):
+    """The pages of two and of three evaluations, in folders with hostile names."""
+    sources = []
+    for number, name in enumerate(("old", HOSTILE[0], HOSTILE[10])):
+        own = {**content, "case": {**content["case"]}}
+        own["evaluation"] = {**content["evaluation"], "references_sha256": number}
+        for organ in ("", *(f"_{organ}" for organ in ORGANS)):
+            for score in ("dsc", "nsd"):
+                values = content["case"][score + organ]
+                own["case"][score + organ] = {
+                    case: (value + 0.01 * number * (int(case) % 7 - 3)) % 1
+                    for case, value in values.items()
+                }
+        file = folder / name.replace("/", "") / "metrics.json"
+        sources.append(write_json(file, own))
+    for name in COMPARISONS:
+        count, is_organiser = int(name[-1]), name.startswith("organiser")
+        output = folder / f"{name}.html"
+        write_report(sources[:count], output, is_organiser=is_organiser)
 
 
 def write_rankings(folder):
@@ -89,7 +111,14 @@ EVALUATIONS = ("organiser", "participant")
 
 RANKINGS = ("organiser-ranking", "participant-ranking")
 
-KINDS = pytest.mark.parametrize("kind", [*EVALUATIONS, *RANKINGS, "running", "stopped"])
+COMPARISONS = (
+    *("organiser-comparison-2", "participant-comparison-2"),
+    "organiser-comparison-3",
+)
+
+KINDS = pytest.mark.parametrize(
+    "kind", [*EVALUATIONS, *RANKINGS, *COMPARISONS, "running", "stopped"]
+)
 
 
 @KINDS
@@ -100,9 +129,8 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
-    assert re.fullmatch(
-        "(Evaluation|Your scores|Ranking|Measuring .*) (of|on) .*", title
-    )
+    words = "Evaluation|Your scores|Ranking|Comparison|Measuring .*"
+    assert re.fullmatch(f"({words}) (of|on) .*", title)
     for summary in opened.page.locator("summary").all():
         summary.click()
     assert opened.barriers() == []
@@ -141,6 +169,44 @@ def test_tables_sort_by_keyboard(open_page):
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert page.get_by_role("status").filter(has_text="Sorted by kidney").count() == 1
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_differences_sort_by_keyboard(open_page, kind):
+    """Though they have signs, and a participant's page has no more than their text."""
+    page = open_page(kind).page
+    table = page.get_by_role("table", name="differences of each case").last
+    head = table.get_by_role("columnheader", name="pancreas")
+
+    def values():
+        cells = table.locator("tbody tr > :nth-child(6)").all()
+        return [
+            float(cell.get_attribute("data-v") or cell.inner_text()) for cell in cells
+        ]
+
+    before = values()
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert min(before) < 0 < max(before)
+    assert values() == sorted(before) != before
+    page.keyboard.press("Enter")
+    assert values() == sorted(before, reverse=True)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_a_screen_reader_is_told_what_has_changed(open_page, kind):
+    page = open_page(kind).page
+
+    name = "difference of each case: mean of organs mean"
+    figures = page.get_by_role("img", name=name)
+    assert figures.count() == 2 * (int(kind[-1]) - 1)
+    page.get_by_text("The numbers of this figure").first.click()
+    table = page.get_by_role("table", name="how the differences are spread").first
+    assert table.get_by_role("rowheader").all_inner_texts() == [
+        "mean of organs",
+        *ORGANS,
+    ]
 
 
 @KINDS

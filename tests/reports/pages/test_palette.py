@@ -29,6 +29,8 @@ def test_texts_can_be_read(palette):
             assert contrast(text, behind) >= TEXT_CONTRAST
     for text, behind in zip(palette.on_shades, palette.shades, strict=True):
         assert contrast(text, behind) >= TEXT_CONTRAST
+    for text, behind in zip(palette.on_gains, palette.gains, strict=True):
+        assert contrast(text, behind) >= TEXT_CONTRAST
 
 
 @PALETTES
@@ -41,13 +43,14 @@ def test_dots_and_lines_can_be_seen(palette):
 @PALETTES
 def test_shades_can_be_told_apart_in_grey(palette):
     """Each is farther from the paper than the one before, by a step that is seen."""
-    for better, worse in pairwise(palette.shades):
-        step = contrast(better, worse)
-        assert step >= 1.15, (better, worse)
-        distances = [
-            abs(luminance(c) - luminance(palette.paper)) for c in (better, worse)
-        ]
-        assert distances[0] < distances[1]
+    for shades in (palette.shades, (palette.paper, *palette.gains)):
+        for nearer, farther in pairwise(shades):
+            step = contrast(nearer, farther)
+            assert step >= 1.15, (nearer, farther)
+            distances = [
+                abs(luminance(c) - luminance(palette.paper)) for c in (nearer, farther)
+            ]
+            assert distances[0] < distances[1]
 
 
 @PALETTES
