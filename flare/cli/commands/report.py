@@ -46,8 +46,8 @@ class _Report(Command):
     required=True,
     type=PATH,
     metavar="SOURCE...",
-    help="The metrics.json of an evaluation; or the results of all teams, as flare rank"
-    " takes them, which are ranked.",
+    help="The metrics.json of an evaluation; the folder of a measured team; or the"
+    " results of all teams, as flare rank takes them, which are ranked.",
 )
 @click.option(
     "--output",

@@ -10,9 +10,7 @@ from flare.common.files import write_whole
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import participant_html, participant_page
 from flare.reports.pages.sources import Kind, kind_of
-from flare.results.errors import RankingError
 from flare.results.evaluation_file import read_evaluation
-from flare.results.metrics_json import METRICS_JSON
 
 INDEX = "index.html"
 """The page of a folder that leads to the others."""
@@ -31,7 +29,8 @@ def write_report(
     Parameters
     ----------
     sources : sequence of Path
-        A metrics.json; or the results of all teams, which are ranked.
+        A metrics.json; the folder of a team; or the results of all teams, which are
+        ranked.
     output : Path
         The page, where its name ends in ``.html``; else a folder, whose ``index.html``
         leads to all other pages. Each is written whole or not at all.
@@ -65,8 +64,12 @@ def _pages(
     sources: Sequence[Path], *, is_organiser: bool, **ranking: Any
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
-    source = sources[0]
-    if kind_of(sources) is not Kind.EVALUATION:
+    source, kind = sources[0], kind_of(sources)
+    if kind is Kind.TEAM:
+        from flare.reports.pages.team import team_html
+
+        yield INDEX, team_html(source, is_organiser=is_organiser)
+    elif kind is not Kind.EVALUATION:
         yield INDEX, _ranking_html(source, is_organiser=is_organiser, **ranking)
     elif is_organiser:
         yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
@@ -81,13 +84,6 @@ def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:
     from flare.reports.pages.ranking_page import organiser_html, public_html
     from flare.reports.ranking.ranking import rank
 
-    if (source / METRICS_JSON).exists():
-        problem = "it is the folder of one team"
-        remedy = (
-            f"Give its {METRICS_JSON}, or the folder above it, which has one for each"
-            " team."
-        )
-        raise RankingError(str(source), problem, remedy)
     analysis = rank(source, **ranking).analysis
     if is_organiser:
         return organiser_html(organiser_ranking(analysis))

@@ -7,6 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from flare.results.evaluation_file import is_evaluation
+from flare.results.team_folder import is_team
 
 
 class Kind(Enum):
@@ -14,6 +15,7 @@ class Kind(Enum):
 
     EVALUATION = "one evaluation"
     COMPARISON = "two or more evaluations"
+    TEAM = "the folder of one team"
     RANKING = "the results of all teams"
 
 
@@ -24,4 +26,6 @@ def kind_of(sources: Sequence[Path]) -> Kind:
     """
     if len(sources) > 1:
         return Kind.COMPARISON
-    return Kind.EVALUATION if is_evaluation(sources[0]) else Kind.RANKING
+    if is_evaluation(sources[0]):
+        return Kind.EVALUATION
+    return Kind.TEAM if is_team(sources[0]) else Kind.RANKING
