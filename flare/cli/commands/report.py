@@ -46,8 +46,9 @@ class _Report(Command):
     required=True,
     type=PATH,
     metavar="SOURCE...",
-    help="The metrics.json of an evaluation; the folder of a measured team; or the"
-    " results of all teams, as flare rank takes them, which are ranked.",
+    help="The metrics.json of an evaluation; the folder of a measured team; the"
+    " results of all teams, as flare rank takes them, which are ranked; or the folder"
+    " that flare rank has written.",
 )
 @click.option(
     "--output",

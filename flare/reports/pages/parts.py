@@ -40,6 +40,8 @@ class Cell:
     """The value in full precision, where a page may have it: tables sort by it."""
     full: str = ""
     """The whole name, where the text is shortened."""
+    href: str = ""
+    """Where the text leads to, if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flare.common.text import printable, safe
 from flare.ranking.standings import PRIZE_RULE
-from flare.reports.pages.distributions import (
-    linear_axis,
-    log_axis,
-    score_axis,
-    spread_rows,
-)
+from flare.reports.pages.distributions import spread_rows
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import NO_RESULT, SCORE_KEY, Figure, Frame, Tile, count
 from flare.reports.pages.rank_figures import (
@@ -36,6 +32,7 @@ from flare.reports.pages.ranking import (
     PublicRanking,
     hardest_first,
 )
+from flare.reports.pages.values_figures import value_axis
 from flare.results.values import RUNTIME
 
 PUBLIC_NOTE = (
@@ -48,14 +45,16 @@ ORGANISERS_NOTE = (
 )
 
 
-def public_html(found: PublicRanking) -> str:
-    """The page of what everybody may know."""
+def public_html(found: PublicRanking, links: Mapping[str, str]) -> str:
+    """The page of what everybody may know; teams lead to their own pages by links."""
     sections = _sections(found)
     frame = _frame(found, (*sections, ("settings", "Settings")), PUBLIC_NOTE)
-    return page_html("ranking.html", page=frame, **_public_content(found))
+    return page_html("ranking.html", page=frame, **_public_content(found, links))
 
 
-def organiser_html(found: OrganiserRanking) -> str:
+def organiser_html(
+    found: OrganiserRanking, links: Mapping[str, str], curves: Sequence[Figure]
+) -> str:
     """The page of everything that organisers look at."""
     public = found.public
     teams = public.teams
@@ -65,13 +64,15 @@ def organiser_html(found: OrganiserRanking) -> str:
         ("look", "To be looked at"),
         *([("cases", "Cases")] if scored else []),
         ("values", "Values"),
+        *([("memory", "Memory over time")] if curves else []),
         *([("tests", "Tests"), ("schemes", "Other schemes")] if found.schemes else []),
         ("settings", "Settings"),
     )
     return page_html(
         "organiser_ranking.html",
         page=_frame(public, sections, ORGANISERS_NOTE),
-        **_public_content(public),
+        **_public_content(public, links),
+        curves=curves,
         recount=found.recount,
         flags=[printable(line) for line in found.flags],
         missing=found.missing,
@@ -102,12 +103,12 @@ def _frame(
     )
 
 
-def _public_content(found: PublicRanking) -> dict[str, Any]:
+def _public_content(found: PublicRanking, links: Mapping[str, str]) -> dict[str, Any]:
     """What the template of everybody's page names."""
     return {
         "interim": found.interim,
         "tiles": _tiles(found),
-        "ranking": ranking_table(found),
+        "ranking": ranking_table(found, links),
         "guests_note": found.guests_note,
         "prize_rule": PRIZE_RULE,
         "draws": _draws_figure(found) if found.draws else None,
@@ -150,7 +151,7 @@ def _draws_figure(found: PublicRanking) -> Figure:
         note=found.draws_note,
         summary=f"ranks in 95 % of the draws: {summary}",
         labels=_labels(tuple(own.team for own in found.draws)),
-        drawing=blobs(found.draws),
+        drawing=blobs(found.draws, len(found.draws)),
         key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
         table=draws_table(found),
         top=True,
@@ -177,15 +178,9 @@ def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
     """How the values of each team are spread."""
     rows = [[value for value in row if value is not None] for row in own.values]
     every = [value for row in rows for value in row]
-    note = ""
-    if is_score(own):
-        scale, ticks = score_axis(every)
-        note = "" if ticks[0][1] == "0.0" else "The axis begins at 0.5."
-    elif own.metric.startswith(RUNTIME) and every:
-        scale, ticks = log_axis(every)
-        note = "On a logarithmic axis."
-    else:
-        scale, ticks = linear_axis(every)
+    axis, note = value_axis(
+        every, is_score=is_score(own), is_time=own.metric.startswith(RUNTIME)
+    )
     absent = [
         len(row) - len(known) for row, known in zip(own.values, rows, strict=True)
     ]
@@ -197,7 +192,7 @@ def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
             f"{safe(team)} ({missing} missing)" if missing else safe(team)
             for team, missing in zip(teams, absent, strict=True)
         ),
-        drawing=spread_rows(rows, scale, ticks, has_boxes=True),
+        drawing=spread_rows(rows, *axis, has_boxes=True),
         key=(("dot", "a case"), ("boxed", "middle half"), ("line", "median")),
         table=values_table(own, teams),
         top=True,

@@ -9,6 +9,15 @@ from pathlib import Path
 from flare.results.evaluation_file import is_evaluation
 from flare.results.team_folder import is_team
 
+INDEX = "index.html"
+"""The page of a folder that leads to the others."""
+
+TEAMS = "teams"
+"""Folder of the pages of single teams."""
+
+RANKING_JSON = "ranking.json"
+"""What a ranking that was written is known by."""
+
 
 class Kind(Enum):
     """What a report is about, in words of an error."""
@@ -17,6 +26,7 @@ class Kind(Enum):
     COMPARISON = "two or more evaluations"
     TEAM = "the folder of one team"
     RANKING = "the results of all teams"
+    WRITTEN = "a ranking that was written"
 
 
 def kind_of(sources: Sequence[Path]) -> Kind:
@@ -28,4 +38,13 @@ def kind_of(sources: Sequence[Path]) -> Kind:
         return Kind.COMPARISON
     if is_evaluation(sources[0]):
         return Kind.EVALUATION
-    return Kind.TEAM if is_team(sources[0]) else Kind.RANKING
+    if is_team(sources[0]):
+        return Kind.TEAM
+    return Kind.WRITTEN if _is_written(sources[0]) else Kind.RANKING
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a folder has a ranking, and not the results as well."""
+    if not (folder / RANKING_JSON).is_file():
+        return False
+    return not any(is_team(own) for own in folder.iterdir() if own.is_dir())
