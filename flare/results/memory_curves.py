@@ -11,7 +11,7 @@ from flare.results.traces_csv import TRACES
 from flare.results.values import number
 
 BUCKETS = 60
-"""A curve is drawn from the lowest and highest sample of so many equal times."""
+"""A curve has the lowest and highest sample of so many equal times."""
 
 Point = tuple[int, int]
 """Hundredths of a second since the start, and MB (2^20 bytes)."""
@@ -34,8 +34,10 @@ def traced_cases(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in (folder / TRACES).glob("*.csv")))
 
 
-def read_curve(folder: Path, case: str) -> MemoryCurve:
+def read_curve(folder: Path, case: str, buckets: int = BUCKETS) -> MemoryCurve:
     """The memory of a team's run over time; of a trace as any program has written it.
+
+    Of so many equal times, the lowest and highest sample are kept.
 
     Raises
     ------
@@ -54,11 +56,11 @@ def read_curve(folder: Path, case: str) -> MemoryCurve:
             memory = number(cells.get(name, ""), file, where)
             if memory is not None:
                 points.append((round(seconds * 100), round(memory)))
-    gpu, host = (thinned(points) for points in found.values())
+    gpu, host = (thinned(points, buckets) for points in found.values())
     return MemoryCurve(case=case, samples=samples, gpu=gpu, host=host)
 
 
-def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
+def thinned(points: Sequence[Point], buckets: int = BUCKETS) -> tuple[Point, ...]:
     """The first and last point, and the lowest and highest of each time between.
 
     Examples
@@ -66,15 +68,15 @@ def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
     >>> thinned([(time, time % 7) for time in range(1000)])[:4]
     ((0, 0), (6, 6), (20, 6), (21, 0))
     """
-    if len(points) <= 2 * BUCKETS:
+    if len(points) <= 2 * buckets:
         return tuple(points)
     start, end = points[0][0], points[-1][0]
-    width = (end - start) / BUCKETS or 1
-    buckets: dict[int, list[Point]] = {}
+    width = (end - start) / buckets or 1
+    found: dict[int, list[Point]] = {}
     for point in points:
-        buckets.setdefault(int((point[0] - start) / width), []).append(point)
+        found.setdefault(int((point[0] - start) / width), []).append(point)
     kept = {points[0], points[-1]}
-    for own in buckets.values():
+    for own in found.values():
         kept |= {min(own, key=_memory), max(own, key=_memory)}
     return tuple(sorted(kept))
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from flare.common.text import safe
 from flare.reports.pages.distributions import TOP, drawing, linear_axis
 from flare.reports.pages.parts import (
+    MANY_ROWS,
     NO_RESULT,
     Cell,
     Figure,
@@ -33,6 +34,8 @@ def memory_figures(
 ) -> list[Figure]:
     """Figures of GPU memory and of the container's; of none that was not sampled.
 
+    Of many rows, one is enough.
+
     Parameters
     ----------
     curves : sequence of str and MemoryCurve
@@ -42,10 +45,10 @@ def memory_figures(
     title : str
         Behind the name of the memory.
     """
-    found = []
+    found: list[Figure] = []
     for kind, name in KINDS:
         rows: list[tuple[Point, ...]] = [getattr(own, kind) for _, own in curves]
-        if any(rows):
+        if any(rows) and (kind == "gpu" or len(rows) <= MANY_ROWS or not found):
             found.append(_figure(curves, rows, what, f"{name} {title}"))
     return found
 

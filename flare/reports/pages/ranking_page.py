@@ -7,6 +7,7 @@ from typing import Any
 
 from flare.common.text import printable, safe
 from flare.ranking.standings import PRIZE_RULE
+from flare.reports.pages.case_times import times_figure
 from flare.reports.pages.distributions import spread_rows
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import NO_RESULT, SCORE_KEY, Figure, Frame, Tile, count
@@ -32,6 +33,7 @@ from flare.reports.pages.ranking import (
     PublicRanking,
     hardest_first,
 )
+from flare.reports.pages.scheme_lines import schemes_figure
 from flare.reports.pages.values_figures import value_axis
 from flare.results.values import RUNTIME
 
@@ -73,6 +75,8 @@ def organiser_html(
         page=_frame(public, sections, ORGANISERS_NOTE),
         **_public_content(public, links),
         curves=curves,
+        times=_times_figures(found),
+        schemes_figure=schemes_figure(found.schemes, teams),
         recount=found.recount,
         flags=[printable(line) for line in found.flags],
         missing=found.missing,
@@ -172,6 +176,16 @@ def _case_figure(own: MetricValues, found: OrganiserRanking) -> Figure:
         key=(*SCORE_KEY, ("absent", NO_RESULT)),
         table=case_map_table(own, teams, found.cases, order),
     )
+
+
+def _times_figures(found: OrganiserRanking) -> list[Figure]:
+    """The running times of the cases, where they are ranked."""
+    figures = [
+        times_figure(own, found.public.teams, found.cases)
+        for own in found.metrics
+        if own.metric.startswith(RUNTIME)
+    ]
+    return [figure for figure in figures if figure]
 
 
 def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:

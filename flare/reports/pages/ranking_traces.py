@@ -9,13 +9,13 @@ import numpy as np
 
 from flare.ranking.rank import Analysis
 from flare.reports.pages.curves import memory_figures
-from flare.reports.pages.parts import Figure
+from flare.reports.pages.parts import MANY_ROWS, Figure
 from flare.reports.pages.team_in_field import TeamInField
-from flare.results.memory_curves import read_curve, traced_cases
+from flare.results.memory_curves import BUCKETS, read_curve, traced_cases
 
 MEMORY = "max_gpu_memory_mb"
 
-OWN_CURVES = 4
+OWN_CURVES = 3
 """So many cases of a team are drawn beside a ranking: reading all traces of all teams
 would take minutes. The page of a team's folder has all of them."""
 
@@ -51,8 +51,9 @@ def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Figure]:
     if not known:
         return []
     case = max(known, key=lambda own: _memory(analysis, own))
+    buckets = BUCKETS if len(traced) <= MANY_ROWS else BUCKETS // 2
     curves = [
-        (standing.team, read_curve(folders[standing.team], case))
+        (standing.team, read_curve(folders[standing.team], case, buckets))
         for standing in analysis.standings.standings
         if case in traced.get(standing.team, ())
     ]
