@@ -83,7 +83,13 @@ def own_html(page: OwnPage) -> str:
         if page.draws
         else None,
         values=[
-            values_figure(metric.title, [(own.team, column)], is_score=metric.is_score)
+            values_figure(
+                metric.title,
+                [(own.team, column)],
+                own.cases,
+                is_score=metric.is_score,
+                decimals=3,
+            )
             for metric, column in zip(own.metrics, _columns(own), strict=True)
             if metric.is_told
         ],

@@ -52,7 +52,7 @@ def page_html(template: str, **content: Any) -> str:
     from markupsafe import Markup
 
     style = _style()
-    script = _text("sort.js")
+    script = _text("sort.js") + _text("tips.js")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"

@@ -89,6 +89,10 @@ class Figure:
     table: Table | None = None
     top: bool = False
     """Whether an axis is above the first row."""
+    tips: Markup | None = None
+    """The values of its dots, as `flare.reports.pages.tips` makes them."""
+    is_map: bool = False
+    """Whether it has a field for each cell of its table, rows and columns exchanged."""
 
     @property
     def dense(self) -> bool:

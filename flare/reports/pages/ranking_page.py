@@ -10,7 +10,15 @@ from flare.ranking.standings import PRIZE_RULE
 from flare.reports.pages.case_times import times_figure
 from flare.reports.pages.distributions import spread_rows
 from flare.reports.pages.page import page_html
-from flare.reports.pages.parts import NO_RESULT, SCORE_KEY, Figure, Frame, Tile, count
+from flare.reports.pages.parts import (
+    MANY_ROWS,
+    NO_RESULT,
+    SCORE_KEY,
+    Figure,
+    Frame,
+    Tile,
+    count,
+)
 from flare.reports.pages.rank_figures import (
     EFFECT_KEY,
     blobs,
@@ -34,6 +42,7 @@ from flare.reports.pages.ranking import (
     hardest_first,
 )
 from flare.reports.pages.scheme_lines import schemes_figure
+from flare.reports.pages.tips import dot_tips
 from flare.reports.pages.values_figures import value_axis
 from flare.results.values import RUNTIME
 
@@ -81,7 +90,7 @@ def organiser_html(
         flags=[printable(line) for line in found.flags],
         missing=found.missing,
         cases_figure=_case_figure(scored[0], found) if scored else None,
-        values=[_values_figure(own, teams) for own in found.metrics],
+        values=[_values_figure(own, teams, found.cases) for own in found.metrics],
         tests=[_tests_figure(own, teams) for own in found.metrics]
         if found.schemes
         else [],
@@ -175,6 +184,7 @@ def _case_figure(own: MetricValues, found: OrganiserRanking) -> Figure:
         drawing=case_map(own.values, order),
         key=(*SCORE_KEY, ("absent", NO_RESULT)),
         table=case_map_table(own, teams, found.cases, order),
+        is_map=True,
     )
 
 
@@ -188,7 +198,9 @@ def _times_figures(found: OrganiserRanking) -> list[Figure]:
     return [figure for figure in figures if figure]
 
 
-def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
+def _values_figure(
+    own: MetricValues, teams: tuple[str, ...], cases: tuple[str, ...]
+) -> Figure:
     """How the values of each team are spread."""
     rows = [[value for value in row if value is not None] for row in own.values]
     every = [value for row in rows for value in row]
@@ -210,6 +222,10 @@ def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
         key=(("dot", "a case"), ("boxed", "middle half"), ("line", "median")),
         table=values_table(own, teams),
         top=True,
+        # Of more teams, the page would become too large.
+        tips=dot_tips(cases, own.values, 3 if is_score(own) else 1)
+        if len(teams) <= MANY_ROWS
+        else None,
     )
 
 

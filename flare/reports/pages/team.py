@@ -7,11 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from flare.common.text import printable, safe
 from flare.reports.pages.curves import memory_figures
-from flare.reports.pages.distributions import linear_axis, log_axis, spread_rows
 from flare.reports.pages.evaluation import (
     ORGANISERS_NOTE,
     evaluation_content,
@@ -44,6 +41,7 @@ from flare.reports.pages.team_runs import (
     read_notes,
     read_runs,
 )
+from flare.reports.pages.values_figures import values_figure
 from flare.results.evaluation_file import EvaluationFile, read_evaluation
 from flare.results.metrics_json import METRICS_JSON
 
@@ -183,39 +181,26 @@ def _time_cell(run: Run) -> Cell:
 
 def run_figures(runs: tuple[Run, ...]) -> list[Figure]:
     """A dot for each case: its running time, and its memory."""
-    times = [run.hundredths / 100 for run in runs if run.hundredths]
-    figures = []
-    if times:
-        axis = log_axis(times)
-        drawn = spread_rows([times], *axis, has_boxes=True)
-        note = "In seconds, on a logarithmic axis."
-        figures.append(_dots("Running time of each case", note, times, drawn, "s"))
-    for title, found in (
-        ("GPU memory of each case", [run.gpu_mb for run in runs]),
-        ("Memory of the container, of each case", [run.host_mb for run in runs]),
-    ):
-        known = [float(value) for value in found if value is not None]
-        if known:
-            drawn = spread_rows([known], *linear_axis(known), has_boxes=True)
-            figures.append(_dots(title, "In MB (2^20 bytes).", known, drawn, "MB"))
-    return figures
-
-
-def _dots(
-    title: str, note: str, values: list[float], drawn: Markup, unit: str
-) -> Figure:
-    """A row of dots; the table of the runs is behind it."""
-    decimals = 2 if unit == "s" else 0
-    low, high = (f"{value:.{decimals}f} {unit}" for value in (min(values), max(values)))
-    return Figure(
-        title=title,
-        note=note,
-        summary=f"{count(len(values), 'run')}, from {low} to {high}; as in the table",
-        labels=("runs",),
-        drawing=drawn,
-        key=(("dot", "a case"), ("boxed", "middle half"), ("line", "median")),
-        top=True,
-    )
+    times = [None if run.hundredths is None else run.hundredths / 100 for run in runs]
+    gpu = [None if run.gpu_mb is None else float(run.gpu_mb) for run in runs]
+    host = [None if run.host_mb is None else float(run.host_mb) for run in runs]
+    return [
+        values_figure(
+            title,
+            [("runs", values)],
+            [run.case for run in runs],
+            is_score=False,
+            is_time=values is times,
+            has_boxes=True,
+            decimals=2 if values is times else 0,
+        )
+        for title, values in (
+            ("Running time of each case, in s", times),
+            ("GPU memory of each case, in MB", gpu),
+            ("Memory of the container, in MB", host),
+        )
+        if any(value is not None for value in values)
+    ]
 
 
 def _failures_table(runs: tuple[Run, ...]) -> Table | None:

@@ -235,6 +235,7 @@ def field_html(page: TeamInField, curves: Sequence[Figure]) -> str:
             values_figure(
                 found.title,
                 [(own.team, found.values), (OTHERS, found.others)],
+                page.cases,
                 is_score=found.is_score,
                 is_time=found.metric.startswith(RUNTIME),
                 has_boxes=True,

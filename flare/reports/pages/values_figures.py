@@ -12,7 +12,8 @@ from flare.reports.pages.distributions import (
     score_axis,
     spread_rows,
 )
-from flare.reports.pages.parts import Figure, Table
+from flare.reports.pages.parts import Figure, Table, count
+from flare.reports.pages.tips import dot_tips
 
 Axis = tuple[Scale, tuple[tuple[float, str], ...]]
 
@@ -32,10 +33,12 @@ def value_axis(
 def values_figure(
     title: str,
     rows: Sequence[tuple[str, Sequence[float | None]]],
+    cases: Sequence[str],
     *,
     is_score: bool,
     is_time: bool = False,
     has_boxes: bool = False,
+    decimals: int = 1,
     table: Table | None = None,
 ) -> Figure:
     """A row of dots for each of some named sequences of values.
@@ -46,14 +49,14 @@ def values_figure(
     every = [value for row in known for value in row]
     axis, note = value_axis(every, is_score=is_score, is_time=is_time)
     boxed = (("boxed", "middle half"), ("line", "median"))
-    cases = len(rows[0][1])
     return Figure(
         title=title,
         note=note,
-        summary=f"{len(every)} values of {cases} cases; the tables have them",
+        summary=f"{len(every)} values of {count(len(cases), 'case')}, as in the tables",
         labels=tuple(safe(name) for name, _ in rows),
         drawing=spread_rows(known, *axis, has_boxes=has_boxes),
         key=(("dot", "a case"), *(boxed if has_boxes else ())),
         table=table,
         top=True,
+        tips=dot_tips(cases, [row for _, row in rows], 3 if is_score else decimals),
     )

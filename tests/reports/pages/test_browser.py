@@ -6,6 +6,7 @@ import pytest
 
 from flare.reports.pages.report import write_report
 from tests.builders.browser import Opened
+from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.results import write_table
 
@@ -33,6 +34,7 @@ def pages(tmp_path_factory):
         output = folder / f"{name}.html"
         write_report([source], output, is_organiser=name == "organiser")
     write_rankings(folder)
+    write_teams(folder)
     return folder
 
 
@@ -55,6 +57,40 @@ def write_rankings(folder):
         write_report([source], output, is_organiser=is_organiser, **options)
 
 
+def write_teams(folder):
+    """The pages of a measured team, and of teams of a ranking, with hostile names.
+
+    As a ranking has it, one page is in a folder, and named by its team.
+    """
+    seen = [name for name in HOSTILE if name.isprintable() and "/" not in name]
+    cases = [f"{n} {name[:60]}" for n, name in enumerate(seen)]
+    scores = {
+        organ: [(17 * n + 29 * k) % 101 / 100 for n in range(len(cases))]
+        for k, organ in enumerate(ORGANS)
+    }
+    failed = {cases[1]: ("failed", seen[0]), cases[2]: ("timed out", seen[1])}
+    results = folder / "results"
+    names = (seen[1], seen[2], "team")
+    for number, team in enumerate(names):
+        write_measured(
+            results / team,
+            cases,
+            failed=failed,
+            scores=scores,
+            doubts=seen[3],
+            off=number,
+        )
+    for is_organiser in (True, False):
+        audience = "organiser" if is_organiser else "participant"
+        page = folder / f"{audience}-team.html"
+        write_report([results / names[0]], page, is_organiser=is_organiser)
+        pages = folder / f"{audience}-pages"
+        write_report([results], pages, is_organiser=is_organiser, bootstrap=20)
+        (file,) = (pages / "teams").glob(f"{re.sub('[^A-Za-z0-9_-]', '_', names[0])}*")
+        file.replace(folder / f"{audience}-ranked-team.html")
+        (pages / "index.html").replace(folder / f"{audience}-index.html")
+
+
 @pytest.fixture
 def open_page(page_browser, pages):
     """Open one of the pages; afterwards, it must not have complained of anything."""
@@ -72,7 +108,14 @@ def open_page(page_browser, pages):
 EVALUATIONS = ("organiser", "participant")
 
 KINDS = pytest.mark.parametrize(
-    "kind", [*EVALUATIONS, "organiser-ranking", "participant-ranking"]
+    "kind",
+    [
+        *EVALUATIONS,
+        *("organiser-ranking", "participant-ranking"),
+        *("organiser-index", "participant-index"),
+        *("organiser-team", "participant-team"),
+        *("organiser-ranked-team", "participant-ranked-team"),
+    ],
 )
 
 
@@ -84,7 +127,9 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
-    assert re.fullmatch("(Evaluation|Your scores|Ranking) (of|on) .*", title)
+    assert re.fullmatch(
+        "(Evaluation|Your scores|Ranking|Results) (of|on) .*|.* in the ranking", title
+    )
     for summary in opened.page.locator("summary").all():
         summary.click()
     assert opened.barriers() == []
@@ -169,3 +214,48 @@ def test_a_page_can_be_printed(open_page, kind):
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(26, 31, 36)"
+
+
+@pytest.mark.parametrize("kind", ["participant", "participant-ranked-team"])
+def test_dots_tell_the_values_of_the_table_by_keyboard(open_page, kind):
+    """From the lowest to the highest: to three decimals on a participant's page."""
+    opened = open_page(kind)
+    page = opened.page
+    figure = page.locator("figure[data-tips=dots]").first
+    figure.locator(".chart").focus()
+    told = []
+    for key in ("ArrowDown", "Home", *["ArrowRight"] * 30):
+        page.keyboard.press(key)
+        text = figure.get_by_role("status").inner_text()
+        told.append(float(text.rpartition(" ")[2]))
+        assert re.search(r": [01]\.\d{3}$", text)
+
+    assert told == sorted(told)
+    table = page.get_by_role("table", name=re.compile("of each case"))
+    cells = table.first.locator("tbody tr > :nth-child(2)").all_inner_texts()
+    assert set(told) == {float(cell) for cell in cells if cell != "no result"}
+    assert opened.complaints == []
+
+
+def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
+    """The fifth column is the case of the fifth row, also once the table is sorted."""
+    opened = open_page("organiser-ranking")
+    page = opened.page
+    figure = page.locator("figure[data-tips=map]")
+    page.get_by_text("The numbers of this figure").nth(1).click()
+    table = figure.get_by_role("table")
+    case, *values = table.locator("tbody tr").nth(4).locator("th, td").all_inner_texts()
+    team = figure.locator(".label").nth(2).inner_text()
+    table.get_by_role("button", name="case").click()
+    plot = figure.locator(".plot")
+    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 18}
+
+    plot.hover(position=at)
+
+    status = figure.get_by_role("status").first
+    assert status.inner_text() == f"{team}, {case}: {values[2]}"
+    figure.locator(".chart").focus()
+    page.keyboard.press("ArrowUp")
+    assert status.inner_text().endswith(f", {case}: {values[1]}")
+    assert opened.complaints == []
+    assert opened.violations == []
