@@ -63,7 +63,9 @@ def _figure(
     highest = max((mb for row in rows for _, mb in row), default=0)
     return Figure(
         title=title,
-        note=f"In seconds; every row is as high as {highest} MB, the most of any.",
+        note=f"In seconds; every row is as high as {highest} MB, the most of any."
+        if highest
+        else "In seconds; none was used.",
         summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
         labels=tuple(safe(name) for name, _ in curves),
         drawing=curve_rows(rows),

@@ -1,4 +1,4 @@
-"""Makes all pages of a ranking: that of all teams, and one of each team."""
+"""Makes all pages of a ranking, from that of all teams to those of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.ranking.rank import Analysis
+from flare.reports.pages.field_page import field_html
 from flare.reports.pages.own_page import own_html, own_page
 from flare.reports.pages.ranking import (
     OrganiserRanking,
@@ -22,7 +23,7 @@ from flare.reports.pages.ranking_traces import (
     trace_folders,
 )
 from flare.reports.pages.sources import INDEX, TEAMS, Kind, kind_of
-from flare.reports.pages.team_in_field import field_html, field_of, team_in_field
+from flare.reports.pages.team_in_field import field_of, team_in_field
 from flare.reports.pages.written import WrittenRanking, read_written
 from flare.reports.ranking.ranking import rank
 from flare.reports.ranking.sheets import sheet_names

@@ -1,4 +1,4 @@
-"""Finds the traces of the teams that are ranked, and chooses what is drawn of them."""
+"""Chooses what is drawn of the traces of the teams that are ranked."""
 
 from __future__ import annotations
 

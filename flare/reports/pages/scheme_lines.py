@@ -26,6 +26,9 @@ MOST_LINES = 15
 FIRST = 10
 """Of many teams, so many are drawn whatever they do, and then those that move most."""
 
+MOST_TICKS = 10
+"""Of more columns, every other one has its number, so that a phone has room."""
+
 ITSELF = "the ranking itself"
 
 
@@ -94,7 +97,8 @@ def _drawing(
                 class_=css,
             )
         )
-    ticks = [(x, str(n)) for n, x in enumerate(xs)]
+    step = 1 if len(xs) <= MOST_TICKS else 2
+    ticks = [(x, "" if n % step else str(n)) for n, x in enumerate(xs)]
     total = height * len(teams)
     return drawing(total, ticks, stretched(*lines, height=TOP + total))
 

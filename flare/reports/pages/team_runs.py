@@ -1,4 +1,4 @@
-"""Says what the page of a measured team is made from: for the team, and for organisers.
+"""Says what the page of a measured team is made from.
 
 Times and memory are the team's own measurements, and tell nothing of a reference; more
 digits than these mean nothing.

@@ -34,7 +34,7 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
   const said = document.createElement("p");
   said.className = "tip";
   said.setAttribute("role", "status");
-  said.textContent = "Point at the figure, or use the arrow keys in it, to read values.";
+  said.textContent = "Point at it, or use the arrow keys, to read values.";
   chart.after(said);
   chart.tabIndex = 0;
   const here = document.createElementNS("http://www.w3.org/2000/svg", "circle");
