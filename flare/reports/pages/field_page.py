@@ -74,7 +74,7 @@ def field_html(page: TeamInField, curves: Sequence[Figure]) -> str:
             for found in page.metrics
         ],
         cases=_cases_table(page),
-        missing=missing_table(own),
+        missing=missing_table(page.missing),
         alone=_alone_table(page) if page.alone else None,
         curves=curves,
     )

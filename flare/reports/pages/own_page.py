@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flare.common.text import printable, safe
@@ -94,7 +95,7 @@ def own_html(page: OwnPage) -> str:
             if metric.is_told
         ],
         cases=_cases_table(own),
-        missing=missing_table(own),
+        missing=missing_table(own.missing),
         alone=None,
         curves=[],
     )
@@ -135,12 +136,12 @@ def ranks_table(own: OwnStanding) -> Table:
     )
 
 
-def missing_table(own: OwnStanding) -> Table | None:
+def missing_table(missing: Sequence[tuple[str, str, str]]) -> Table | None:
     """The results that are not there, and why: a row for each case and reason."""
-    if not own.missing:
+    if not missing:
         return None
     found: dict[tuple[str, str], list[str]] = {}
-    for case, title, reason in own.missing:
+    for case, title, reason in missing:
         found.setdefault((case, reason), []).append(title)
     return Table(
         caption="Results that are not there, and why",

@@ -35,7 +35,7 @@ def rank_shade(rank: float, teams: int) -> str:
     Examples
     --------
     >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
-    ('s0', 's6', 's0')
+    ('s1', 's6', 's1')
     """
     part = (rank - 1) / (teams - 1) if teams > 1 else 0.0
     return shade(-part, RANK_BOUNDS)

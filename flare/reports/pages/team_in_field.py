@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,8 @@ class Field:
     values: Values
     competing: tuple[bool, ...]
     """Whether each team is in competition."""
+    missing: Mapping[str, tuple[tuple[str, str, str], ...]]
+    """By team: case, title of the metric, and reason of what is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ class TeamInField:
     metrics: tuple[MetricInField, ...]
     alone: tuple[tuple[str, float | None, float], ...]
     """Cases where it fails, and no other: its score, and the lowest of the others."""
+    missing: tuple[tuple[str, str, str], ...]
+    """With the whole reasons, of which a team is told less."""
 
 
 def field_of(analysis: Analysis) -> Field:
@@ -73,10 +78,15 @@ def field_of(analysis: Analysis) -> Field:
     table = analysis.table
     metrics = [rule.metric for rule in analysis.rules.metrics]
     ranked = set(analysis.board.teams)
+    missing: dict[str, list[tuple[str, str, str]]] = {}
+    for found in table.missing:
+        own = (found.case, metric_title(found.metric), found.reason)
+        missing.setdefault(found.team, []).append(own)
     return Field(
         teams=table.teams,
         values=table.cube("value", table.teams, metrics),
         competing=tuple(team in ranked for team in table.teams),
+        missing={team: tuple(own) for team, own in missing.items()},
     )
 
 
@@ -105,6 +115,7 @@ def team_in_field(
             for n, rule in enumerate(analysis.rules.metrics)
         ),
         alone=_alone(analysis, values, others),
+        missing=field.missing.get(standing.team, ()),
     )
 
 

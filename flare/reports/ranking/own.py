@@ -13,7 +13,7 @@ from flare.common.text import printable
 from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
 from flare.reports.ranking.titles import metric_title
-from flare.results.efficiency_csv import VALUES
+from flare.results.efficiency_csv import VALUES, RunStatus
 from flare.results.values import is_score
 
 
@@ -106,7 +106,9 @@ def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
     table, team = analysis.table, standing.team
     metrics = [rule.metric for rule in analysis.rules.metrics]
     values = table.cube("value", [team], metrics)[0]
-    reasons = table.cube("reason", [team], metrics)[0]
+    reasons, kinds = (
+        table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
+    )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
     told = [_is_told(metric) for metric in metrics]
     return OwnStanding(
@@ -132,16 +134,20 @@ def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
                     if math.isnan(value) or not is_told
                     else round(value * 1000),
                     rank=rank,
-                    reason=printable(reason) if math.isnan(value) else None,
+                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
                 )
-                for value, rank, reason, is_told in zip(*row, told, strict=True)
+                for value, rank, reason, kind, is_told in zip(*row, told, strict=True)
             )
-            for row in zip(
-                values.tolist(), ranks.tolist(), reasons.tolist(), strict=True
-            )
+            for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
         ),
         gate_dsc=analysis.rules.gate_dsc,
     )
+
+
+def _own_reason(reason: str, kind: str) -> str:
+    """Why a result is missing; not what an engine says of the organisers' computer."""
+    is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
+    return printable(kind if is_theirs else reason)
 
 
 def _is_told(metric: str) -> bool:

@@ -129,6 +129,25 @@ def test_a_team_s_own_page_tells_why_its_results_are_missing(tmp_path):
     assert 'id="missing"' not in pages["teams/team_1.html"]
 
 
+def test_what_an_engine_says_of_the_organisers_computer_is_not_told(tmp_path):
+    """Neither on a team's own page nor on its sheet; organisers look at it."""
+    results = tmp_path / "results"
+    cases, scores = ["case_1", "case_2"], {"liver": [0.9, 0.8]}
+    failed = {"case_2": ("engine error", "the disk of host kuckuck is full")}
+    write_measured(results / "a", cases, scores=scores, failed=failed)
+    write_measured(results / "b", cases, scores=scores)
+
+    own = pages_of(results, tmp_path / "pages")["teams/a.html"]
+    rank(results, bootstrap=0).write(tmp_path / "ranking")
+
+    sheet = (tmp_path / "ranking" / "sheets" / "a.md").read_text()
+    for text in (own, sheet):
+        assert "status engine error" in text
+        assert "kuckuck" not in text
+    looked_at = pages_of(results, tmp_path / "full", is_organiser=True)
+    assert "kuckuck" in looked_at["teams/a.html"]
+
+
 def test_values_of_others_change_nothing_on_a_team_s_own_page(tmp_path):
     """Nor do digits of its own scores that it must not see."""
     pages = [
