@@ -47,8 +47,9 @@ class _Report(Command):
     type=PATH,
     metavar="SOURCE...",
     help="The metrics.json of an evaluation; several of them, which are compared case"
-    " by case with the first; or the results of all teams, as flare rank takes them,"
-    " which are ranked.",
+    " by case with the first; the folder of a measured team; the results of all teams,"
+    " as flare rank takes them, which are ranked; or the folder that flare rank has"
+    " written.",
 )
 @click.option(
     "--output",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from flare.common.text import listing, printable
 from flare.reports.pages.case_scores import (
@@ -86,13 +87,17 @@ def scores_of(found: EvaluationFile) -> CaseScores:
 
 def evaluation_html(page: EvaluationPage) -> str:
     """The page as HTML."""
+    return page_html("evaluation.html", **evaluation_content(page))
+
+
+def evaluation_content(page: EvaluationPage) -> dict[str, Any]:
+    """What the template of the page names."""
     scores = page.scores
     order = worst_first(scores)
     failed = dict(page.failed)
     reasons = {case: low.reason for low in page.low_scores for case in low.cases}
-    return page_html(
-        "evaluation.html",
-        page=Frame(
+    return {
+        "page": Frame(
             title=f"Evaluation of {count(len(scores.cases), 'case')}",
             kicker=page.challenge,
             sections=(
@@ -104,21 +109,21 @@ def evaluation_html(page: EvaluationPage) -> str:
             ),
             audience_note=ORGANISERS_NOTE,
         ),
-        tiles=mean_tiles(scores),
-        cases=len(scores.cases),
-        failed_cases=len(failed),
-        figures=[distribution(scores, score) for score in SCORES],
-        method=METHOD,
-        worst=worst_table(scores, order, reasons | failed),
-        tables=[case_table(scores, score, order, failed) for score in SCORES],
-        shades=SCORE_KEY,
-        failed=_failed_table(page.failed),
-        warnings=[printable(line) for line in page.warnings],
-        low_scores=[
+        "tiles": mean_tiles(scores),
+        "cases": len(scores.cases),
+        "failed_cases": len(failed),
+        "figures": [distribution(scores, score) for score in SCORES],
+        "method": METHOD,
+        "worst": worst_table(scores, order, reasons | failed),
+        "tables": [case_table(scores, score, order, failed) for score in SCORES],
+        "shades": SCORE_KEY,
+        "failed": _failed_table(page.failed),
+        "warnings": [printable(line) for line in page.warnings],
+        "low_scores": [
             f"{printable(low.reason)} [{listing(low.cases)}]" for low in page.low_scores
         ],
-        provenance=_pairs_table(page.provenance),
-    )
+        "provenance": _pairs_table(page.provenance),
+    }
 
 
 def _failed_table(failed: tuple[tuple[str, str], ...]) -> Table | None:

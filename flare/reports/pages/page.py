@@ -54,7 +54,7 @@ def page_html(template: str, *more_scripts: str, **content: Any) -> str:
     from markupsafe import Markup
 
     style = _style()
-    script = "".join(map(_text, ("sort.js", *more_scripts)))
+    script = "".join(map(_text, ("sort.js", "tips.js", *more_scripts)))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.text import printable
@@ -93,12 +94,16 @@ def thousandths(score: float | None) -> int | None:
 
 def participant_html(page: ParticipantPage) -> str:
     """The page as HTML."""
+    return page_html("participant.html", **participant_content(page))
+
+
+def participant_content(page: ParticipantPage) -> dict[str, Any]:
+    """What the template of the page names."""
     scores = _rounded(page)
     order = worst_first(scores)
     failed = {case.name: case.failure for case in page.cases if case.failure}
-    return page_html(
-        "participant.html",
-        page=Frame(
+    return {
+        "page": Frame(
             title=f"Your scores on {count(len(page.cases), 'case')}",
             kicker=page.challenge,
             sections=(
@@ -108,15 +113,15 @@ def participant_html(page: ParticipantPage) -> str:
             ),
             audience_note=NOTE,
         ),
-        tiles=mean_tiles(scores),
-        cases=len(page.cases),
-        failed_cases=len(failed),
-        figures=[distribution(scores, score) for score in SCORES],
-        method=METHOD,
-        worst=worst_table(scores, order, failed),
-        tables=[case_table(scores, score, order, failed) for score in SCORES],
-        shades=SCORE_KEY,
-    )
+        "tiles": mean_tiles(scores),
+        "cases": len(page.cases),
+        "failed_cases": len(failed),
+        "figures": [distribution(scores, score) for score in SCORES],
+        "method": METHOD,
+        "worst": worst_table(scores, order, failed),
+        "tables": [case_table(scores, score, order, failed) for score in SCORES],
+        "shades": SCORE_KEY,
+    }
 
 
 def _rounded(page: ParticipantPage) -> CaseScores:

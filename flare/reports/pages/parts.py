@@ -40,6 +40,8 @@ class Cell:
     """The value in full precision, where a page may have it: tables sort by it."""
     full: str = ""
     """The whole name, where the text is shortened."""
+    href: str = ""
+    """Where the text leads to, if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,10 @@ class Figure:
     table: Table | None = None
     top: bool = False
     """Whether an axis is above the first row."""
+    tips: Markup | None = None
+    """The values of its dots, as `flare.reports.pages.tips` makes them."""
+    is_map: bool = False
+    """Whether it has a field for each cell of its table, rows and columns exchanged."""
 
     @property
     def dense(self) -> bool:

@@ -9,7 +9,16 @@ from markupsafe import Markup
 
 from flare.reports.pages.distributions import TOP, drawing
 from flare.reports.pages.mosaic import ABSENT, mosaic
-from flare.reports.pages.parts import MANY_ROWS, row_height, shade
+from flare.reports.pages.parts import (
+    MANY_ROWS,
+    Cell,
+    Figure,
+    Row,
+    Table,
+    heads,
+    row_height,
+    shade,
+)
 from flare.reports.pages.ranking import Draws, MetricValues
 from flare.reports.pages.svg import element, percent, stretched
 
@@ -24,10 +33,33 @@ EFFECT_KEY = (
 )
 
 
-def blobs(draws: Sequence[Draws]) -> Markup:
+def own_draws_figure(own: Draws, teams: int, note: str) -> Figure:
+    """How sure the rank of a single team is."""
+    often = ", ".join(
+        f"{rank} in {part:.1%}" for rank, part in enumerate(own.frequencies, 1) if part
+    )
+    row = [f"{100 * part:.1f}" if part else "" for part in own.frequencies]
+    return Figure(
+        title="Ranks when other cases are drawn",
+        note=note,
+        summary=f"95 % of the draws from {own.lowest} to {own.highest}: {often}",
+        labels=("rank",),
+        drawing=blobs([own], teams),
+        key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
+        table=Table(
+            caption=f"Percent of the draws with each rank; 95 % of them from"
+            f" {own.lowest} to {own.highest}",
+            heads=heads("rank", *map(str, range(1, teams + 1)), words=("rank",)),
+            rows=(Row(cells=(Cell(text="percent"), *(Cell(text=t) for t in row))),),
+            sortable=False,
+        ),
+        top=True,
+    )
+
+
+def blobs(draws: Sequence[Draws], teams: int) -> Markup:
     """For each team, a blob at each rank, as large as the rank is frequent."""
-    teams = len(draws)
-    height = row_height(teams)
+    height = row_height(len(draws))
     inner: list[Markup] = []
     for number, own in enumerate(draws):
         y = TOP + height * (number + 0.5)
@@ -46,7 +78,7 @@ def blobs(draws: Sequence[Draws]) -> Markup:
                         class_="blob",
                     )
                 )
-    return drawing(height * teams, _numbers(teams), *inner)
+    return drawing(height * len(draws), _numbers(teams), *inner)
 
 
 def _place(number: int, count: int) -> float:

@@ -9,13 +9,8 @@ from typing import Any
 from flare.common.files import write_whole
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import participant_html, participant_page
-from flare.reports.pages.sources import Kind, kind_of
-from flare.results.errors import RankingError
+from flare.reports.pages.sources import INDEX, TEAMS, Kind, kind_of
 from flare.results.evaluation_file import read_evaluation
-from flare.results.metrics_json import METRICS_JSON
-
-INDEX = "index.html"
-"""The page of a folder that leads to the others."""
 
 
 def is_page(output: Path) -> bool:
@@ -31,8 +26,9 @@ def write_report(
     Parameters
     ----------
     sources : sequence of Path
-        A metrics.json; several of them, which are compared with the first; or the
-        results of all teams, which are ranked.
+        A metrics.json; several of them, which are compared with the first; the folder
+        of a team; the results of all teams, which are ranked; or a ranking that was
+        written.
     output : Path
         The page, where its name ends in ``.html``; else a folder, whose ``index.html``
         leads to all other pages. Each is written whole or not at all.
@@ -53,25 +49,40 @@ def write_report(
     OutputError
         If a page cannot be written.
     """
-    found = _pages(sources, is_organiser=is_organiser, **ranking)
-    if is_page(output):
+    is_folder = not is_page(output)
+    found = _pages(sources, is_organiser=is_organiser, has_teams=is_folder, **ranking)
+    if not is_folder:
         write_whole(output, next(found)[1])
         return output
+    written = set()
     for file, html in found:
         write_whole(output / file, html)
+        written.add(output / file)
+    if any(page.parent == output / TEAMS for page in written):
+        for page in (output / TEAMS).glob("*.html"):
+            if page not in written:
+                page.unlink()  # of a team that was disqualified since, perhaps
     return output / INDEX
 
 
 def _pages(
-    sources: Sequence[Path], *, is_organiser: bool, **ranking: Any
+    sources: Sequence[Path], *, is_organiser: bool, has_teams: bool, **ranking: Any
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
-    source = sources[0]
-    kind = kind_of(sources)
+    source, kind = sources[0], kind_of(sources)
     if kind is Kind.COMPARISON:
         yield INDEX, _comparison_html(sources, is_organiser=is_organiser)
+    elif kind is Kind.TEAM:
+        from flare.reports.pages.team import team_html
+
+        yield INDEX, team_html(source, is_organiser=is_organiser)
     elif kind is not Kind.EVALUATION:
-        yield INDEX, _ranking_html(source, is_organiser=is_organiser, **ranking)
+        # Here, as the page of an evaluation should not wait for pandas.
+        from flare.reports.pages.ranking_pages import ranking_pages
+
+        yield from ranking_pages(
+            source, is_organiser=is_organiser, has_teams=has_teams, **ranking
+        )
     elif is_organiser:
         yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
     else:
@@ -84,23 +95,3 @@ def _comparison_html(sources: Sequence[Path], *, is_organiser: bool) -> str:
     from flare.reports.pages.comparison_page import comparison_html
 
     return comparison_html(sources, is_organiser=is_organiser)
-
-
-def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:
-    """The page of a ranking."""
-    # Here, as the page of an evaluation should not wait for pandas.
-    from flare.reports.pages.ranking import organiser_ranking, public_ranking
-    from flare.reports.pages.ranking_page import organiser_html, public_html
-    from flare.reports.ranking.ranking import rank
-
-    if (source / METRICS_JSON).exists():
-        problem = "it is the folder of one team"
-        remedy = (
-            f"Give its {METRICS_JSON}, or the folder above it, which has one for each"
-            " team."
-        )
-        raise RankingError(str(source), problem, remedy)
-    analysis = rank(source, **ranking).analysis
-    if is_organiser:
-        return organiser_html(organiser_ranking(analysis))
-    return public_html(public_ranking(analysis))

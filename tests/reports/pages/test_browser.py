@@ -9,6 +9,7 @@ from flare.reports.pages.report import write_report
 from flare.reports.pages.running import State
 from flare.reports.pages.running_page import running_html
 from tests.builders.browser import Opened
+from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.results import write_table
 from tests.builders.running import eventful
@@ -41,6 +42,7 @@ def pages(tmp_path_factory):
         html = running_html(hostile_run(state)).replace('="10"', '="900"')
         write_whole(folder / f"{name}.html", html)  # not read anew while it is tested
     write_comparisons(folder, content)
+    write_teams(folder)
     return folder
 
 
@@ -93,6 +95,40 @@ def write_rankings(folder):
         write_report([source], output, is_organiser=is_organiser, **options)
 
 
+def write_teams(folder):
+    """The pages of a measured team, and of teams of a ranking, with hostile names.
+
+    As a ranking has it, one page is in a folder, and named by its team.
+    """
+    seen = [name for name in HOSTILE if name.isprintable() and "/" not in name]
+    cases = [f"{n} {name[:60]}" for n, name in enumerate(seen)]
+    scores = {
+        organ: [(17 * n + 29 * k) % 101 / 100 for n in range(len(cases))]
+        for k, organ in enumerate(ORGANS)
+    }
+    failed = {cases[1]: ("failed", seen[0]), cases[2]: ("timed out", seen[1])}
+    results = folder / "results"
+    names = (seen[1], seen[2], "team")
+    for number, team in enumerate(names):
+        write_measured(
+            results / team,
+            cases,
+            failed=failed,
+            scores=scores,
+            doubts=seen[3],
+            off=number,
+        )
+    for is_organiser in (True, False):
+        audience = "organiser" if is_organiser else "participant"
+        page = folder / f"{audience}-team.html"
+        write_report([results / names[0]], page, is_organiser=is_organiser)
+        pages = folder / f"{audience}-pages"
+        write_report([results], pages, is_organiser=is_organiser, bootstrap=20)
+        (file,) = (pages / "teams").glob(f"{re.sub('[^A-Za-z0-9_-]', '_', names[0])}*")
+        file.replace(folder / f"{audience}-ranked-team.html")
+        (pages / "index.html").replace(folder / f"{audience}-index.html")
+
+
 @pytest.fixture
 def open_page(page_browser, pages):
     """Open one of the pages; afterwards, it must not have complained of anything."""
@@ -117,7 +153,13 @@ COMPARISONS = (
 )
 
 KINDS = pytest.mark.parametrize(
-    "kind", [*EVALUATIONS, *RANKINGS, *COMPARISONS, "running", "stopped"]
+    "kind",
+    [
+        *(*EVALUATIONS, *RANKINGS, *COMPARISONS, "running", "stopped"),
+        *("organiser-index", "participant-index"),
+        *("organiser-team", "participant-team"),
+        *("organiser-ranked-team", "participant-ranked-team"),
+    ],
 )
 
 
@@ -129,8 +171,8 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
-    words = "Evaluation|Your scores|Ranking|Comparison|Measuring .*"
-    assert re.fullmatch(f"({words}) (of|on) .*", title)
+    words = "Evaluation|Your scores|Ranking|Results|Comparison|Measuring .*"
+    assert re.fullmatch(f"({words}) (of|on) .*|.* in the ranking", title)
     for summary in opened.page.locator("summary").all():
         summary.click()
     assert opened.barriers() == []
@@ -295,3 +337,48 @@ def test_a_page_of_what_runs_can_be_held_still(page_browser, tmp_path):
     opened.page.get_by_text(ENDED).wait_for(timeout=20_000)
     assert opened.complaints == []
     opened.context.close()
+
+
+@pytest.mark.parametrize("kind", ["participant", "participant-ranked-team"])
+def test_dots_tell_the_values_of_the_table_by_keyboard(open_page, kind):
+    """From the lowest to the highest: to three decimals on a participant's page."""
+    opened = open_page(kind)
+    page = opened.page
+    figure = page.locator("figure[data-tips=dots]").first
+    figure.locator(".chart").focus()
+    told = []
+    for key in ("ArrowDown", "Home", *["ArrowRight"] * 30):
+        page.keyboard.press(key)
+        text = figure.get_by_role("status").inner_text()
+        told.append(float(text.rpartition(" ")[2]))
+        assert re.search(r": [01]\.\d{3}$", text)
+
+    assert told == sorted(told)
+    table = page.get_by_role("table", name=re.compile("of each case"))
+    cells = table.first.locator("tbody tr > :nth-child(2)").all_inner_texts()
+    assert set(told) == {float(cell) for cell in cells if cell != "no result"}
+    assert opened.complaints == []
+
+
+def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
+    """The fifth column is the case of the fifth row, also once the table is sorted."""
+    opened = open_page("organiser-ranking")
+    page = opened.page
+    figure = page.locator("figure[data-tips=map]")
+    page.get_by_text("The numbers of this figure").nth(1).click()
+    table = figure.get_by_role("table")
+    case, *values = table.locator("tbody tr").nth(4).locator("th, td").all_inner_texts()
+    team = figure.locator(".label").nth(2).inner_text()
+    table.get_by_role("button", name="case").click()
+    plot = figure.locator(".plot")
+    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 18}
+
+    plot.hover(position=at)
+
+    status = figure.get_by_role("status").first
+    assert status.inner_text() == f"{team}, {case}: {values[2]}"
+    figure.locator(".chart").focus()
+    page.keyboard.press("ArrowUp")
+    assert status.inner_text().endswith(f", {case}: {values[1]}")
+    assert opened.complaints == []
+    assert opened.violations == []

@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from flare.common.text import safe
 from flare.reports.pages.ranking import hardest_first
 from flare.reports.pages.report import write_report
 from flare.reports.ranking.ranking import rank
-from flare.results.errors import RankingError
 from tests.builders.pages import HOSTILE, Page
 from tests.builders.results import write_table, write_team
 
@@ -278,14 +276,4 @@ def test_a_hostile_team_is_text(tmp_path, name, usual):
         key.startswith("on") or key == "style"
         for _, attributes in page.elements
         for key in attributes
-    )
-
-
-def test_the_folder_of_one_team_is_refused(results, tmp_path):
-    with pytest.raises(RankingError) as caught:
-        page_of(results / "team_1", tmp_path)
-
-    assert str(caught.value) == (
-        f"{safe(results / 'team_1')}: it is the folder of one team. Give its"
-        " metrics.json, or the folder above it, which has one for each team. [G06]"
     )
