@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Literal
@@ -9,10 +10,13 @@ from typing import Literal
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.machine import default_workers
+from flare.evaluation.preparing import log_folder
 from flare.evaluation.rule_overrides import check_count
 from flare.evaluation.scoring.pool import Attempt, score_cases
 from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
 from flare.results.scores import Results
+
+_log = logging.getLogger(__name__)
 
 OnCase = Callable[[int, int, Attempt], None]
 """Called after each case with its number, from 1, the number of cases, and the rest."""
@@ -95,7 +99,11 @@ def evaluate(
         options,
         is_measured=is_measured,
     )
-    return results_of(plan, _attempts(plan, workers, on_case), absent=absent)
+    log_folder(plan.submitted)
+    results = results_of(plan, _attempts(plan, workers, on_case), absent=absent)
+    for note in results.warnings[len(plan.prepared.warnings) :]:
+        _log.info("%s", note)
+    return results
 
 
 def _attempts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from flare.evaluation.notes import (
     reasons_by_case,
     unusable_cases,
 )
-from flare.evaluation.preparing import Prepared, find_files, log_folder, prepare
+from flare.evaluation.preparing import Prepared, find_files, prepare
 from flare.evaluation.provenance import (
     file_checksum,
     make_provenance,
@@ -35,8 +34,6 @@ from flare.evaluation.several_problems import raise_problems
 from flare.evaluation.submission.folder import Folder, LabelMapFile
 from flare.evaluation.submission.matching import match_cases
 from flare.results.scores import Results
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +111,6 @@ def plan_evaluation(
     references, submitted = find_files(
         predictions, ground_truth, rules, is_measured=is_measured
     )
-    log_folder(submitted)
     matching = match_cases(submitted, references, rules.labels_by_name)
     return Plan(
         challenge=challenge,
@@ -173,8 +169,6 @@ def results_of(
         *foreign_files(problems),
         *(low.reason for low in ignored),
     ]
-    for note in notes:
-        _log.info("%s", note)
     return Results(
         cases=tuple(
             scores.get(file.case)
