@@ -62,8 +62,9 @@ def voxels_read():
 
 @contextmanager
 def dask_processes(folder, workers=2, preload=""):
-    """A scheduler and its workers, started by hand: its address, the workers, what
-    starts another one, and the process of the scheduler.
+    """Start a scheduler and workers by hand.
+
+    What comes back: its address, the workers, what starts another one, and its process.
 
     Parameters
     ----------

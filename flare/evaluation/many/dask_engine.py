@@ -23,7 +23,10 @@ DEATHS = 3
 """So many workers of this computer may die of a batch before it is given up."""
 
 WAIT_S = 60
-"""So long the workers of a cluster are waited for."""
+"""So long a scheduler and its first worker are waited for,"""
+
+QUEUE_WAIT_S = 24 * 3600
+"""and so long the first job of a queue."""
 
 BATCHES_PER_WORKER = 3
 """As many are on their way at a time: one is scored, others wait for their turn."""
@@ -75,8 +78,8 @@ class DaskEngine:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Say what to do where the scheduler is lost."""
-        from distributed import CommClosedError
         from distributed.client import FutureCancelledError
+        from distributed.comm.core import CommClosedError
 
         try:
             yield
@@ -107,7 +110,7 @@ class DaskEngine:
             address = stack.enter_context(self._scheduler())
             try:
                 client = stack.enter_context(Client(address, timeout=WAIT_S))
-                client.wait_for_workers(1, timeout=WAIT_S)
+                client.wait_for_workers(1, timeout=self._wait_s)
             except (OSError, TimeoutError, ValueError) as error:
                 problem = f"{safe(str(self._cluster))}: no worker answers there"
                 remedy = "Start the scheduler and its workers, or leave --cluster out."
@@ -116,6 +119,12 @@ class DaskEngine:
             if self._on_start:
                 self._on_start(client.dashboard_link)
             yield client
+
+    @property
+    def _wait_s(self) -> float:
+        """How long the first worker may take."""
+        is_queued = self._cluster and not self._cluster.startswith(_SCHEMES)
+        return QUEUE_WAIT_S if is_queued else WAIT_S
 
     @contextmanager
     def _scheduler(self) -> Iterator[Any]:
