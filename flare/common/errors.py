@@ -39,13 +39,15 @@
     │   ├── UploadError            H06
     │   ├── MeasurementError       H07
     │   ├── DeviceError            H08
-    │   └── PlatformError          H09
+    │   ├── PlatformError          H09
+    │   └── ClusterError           H10
     └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them: F in ``flare/evaluation/errors.py`` (F15
 in ``flare/measuring/``), G01 in ``flare/challenge/``, G04 and H06 in
 ``flare/evaluation/``, G05, G06 and H07 in ``flare/results/``, H08 in
-``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``, each in ``errors.py``.
+``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``, H10 in
+``flare/evaluation/many/``, each in ``errors.py``.
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

@@ -41,6 +41,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
+from flare.evaluation.many.errors import ClusterError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import MeasurementError, MetricsFileError, RankingError
 from tests.builders.errors import all_classes
@@ -56,6 +57,7 @@ EXAMPLES = (
     ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
     MeasurementError("results/team_a", "another measurement is running"),
     DeviceError("there is no GPU 1, but 1, counted from 0"),
+    ClusterError("tcp://10.0.0.1:8786: no worker answers there"),
     PlatformError("https://a.org/api/v1/: it does not accept the token"),
     NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
