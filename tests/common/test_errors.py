@@ -39,9 +39,9 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
     UploadError,
 )
+from flare.evaluation.many.errors import ClusterError
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
-from flare.evaluation.many.errors import ClusterError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import MeasurementError, MetricsFileError, RankingError
 from tests.builders.errors import all_classes
