@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import flare.challenge.errors
 import flare.evaluation.errors
 import flare.evaluation.file_errors
+import flare.evaluation.many.errors
 import flare.evaluation.organiser_errors
 import flare.measuring.errors
 import flare.platforms.grandchallenge.errors

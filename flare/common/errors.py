@@ -39,15 +39,16 @@
     │   ├── UploadError            H06
     │   ├── MeasurementError       H07
     │   ├── DeviceError            H08
-    │   └── PlatformError          H09
+    │   ├── PlatformError          H09
+    │   └── ClusterError           H10
     └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them, each in ``errors.py``: F15 in
 ``flare/measuring/``, G01 in ``flare/challenge/``, G05, G06 and H07 in
 ``flare/results/``, H08 in ``flare/measuring/``, H09 in
-``flare/platforms/grandchallenge/``. ``flare/evaluation/`` has most, in three files:
+``flare/platforms/grandchallenge/``. ``flare/evaluation/`` has most, in four files:
 ``file_errors.py`` (F06 to F11, and F13), ``organiser_errors.py`` (G02 to G04, and H06),
-and ``errors.py`` (all others of F).
+``many/errors.py`` (H10), and ``errors.py`` (all others of F).
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

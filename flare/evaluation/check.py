@@ -220,7 +220,7 @@ def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
     submitted = find_submission(predictions, (), challenge)
     matching = match_alone(submitted, challenge.labels_by_name)
     problems = list(matching.problems)
-    pairs, voxels = [], [0]
+    pairs, voxels = [], []
     for pair in matching.pairs:
         try:
             grid = read_grid(pair.prediction.path, pair.prediction.name)
@@ -233,7 +233,7 @@ def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
         pairs=tuple(pairs),
         problems=tuple(problems),
         warnings=(),
-        largest_voxels=max(voxels),
+        voxels=tuple(voxels),
     )
 
 

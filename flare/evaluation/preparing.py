@@ -35,8 +35,13 @@ class Prepared:
     """Those whose voxels can be read."""
     problems: tuple[SubmissionError, ...]
     warnings: tuple[str, ...]
-    largest_voxels: int
-    """Number of voxels of the largest label map."""
+    voxels: tuple[int, ...]
+    """Of the label maps of each pair."""
+
+    @property
+    def largest_voxels(self) -> int:
+        """Number of voxels of the largest label map."""
+        return max(self.voxels, default=0)
 
 
 def prepare(matching: Matching, challenge: Challenge) -> Prepared:
@@ -53,7 +58,7 @@ def prepare(matching: Matching, challenge: Challenge) -> Prepared:
         pairs=tuple(pairs),
         problems=tuple(problems),
         warnings=tuple(header.warning for header in headers if header.warning),
-        largest_voxels=max((header.voxels for header in headers), default=0),
+        voxels=tuple(header.voxels for header in headers),
     )
 
 

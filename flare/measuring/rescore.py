@@ -16,11 +16,11 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.lock import FolderLock
 from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import unsaid_zeros
 from flare.measuring.team_failures import Failures
 from flare.results.errors import RankingError
+from flare.results.lock import FolderLock
 from flare.results.metrics_json import (
     MEANS,
     METRICS_JSON,

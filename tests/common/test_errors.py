@@ -37,6 +37,7 @@ from flare.evaluation.file_errors import (
     JobError,
     LabelError,
 )
+from flare.evaluation.many.errors import ClusterError
 from flare.evaluation.organiser_errors import (
     DemonstrationSetError,
     GroundTruthError,
@@ -60,6 +61,7 @@ EXAMPLES = (
     ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
     MeasurementError("results/team_a", "another measurement is running"),
     DeviceError("there is no GPU 1, but 1, counted from 0"),
+    ClusterError("tcp://10.0.0.1:8786: no worker answers there"),
     PlatformError("https://a.org/api/v1/: it does not accept the token"),
     NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
