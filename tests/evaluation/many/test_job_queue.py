@@ -25,11 +25,6 @@ REMEDY = "See the page More than one machine for an example. [H10]"
         ("queue: slurm", "jobs is None, not a number of jobs"),
         ("queue: slurm\njobs: 0", "jobs is 0, not a number of jobs"),
         ("queue: slurm\njobs: true", "jobs is True, not a number of jobs"),
-        ("queue: slurm\njobs: 1", "dask-jobqueue does not take it ("),
-        (
-            "queue: slurm\njobs: 1\ncores: 1\nmemory: 1GB\ncolour: red",
-            "dask-jobqueue does not take it (",
-        ),
     ],
 )
 def test_what_the_file_says_wrong_is_named(tmp_path, content, problem):
@@ -41,6 +36,26 @@ def test_what_the_file_says_wrong_is_named(tmp_path, content, problem):
 
     assert str(caught.value).startswith(f"{safe(file)}: {problem}")
     assert str(caught.value).endswith(REMEDY)
+
+
+def test_what_dask_jobqueue_does_not_take_is_told(tmp_path, monkeypatch):
+    """By a stand-in: the real one leaves something unclosed behind when it raises."""
+
+    class Queue:
+        def SLURMCluster(self, *, cores, memory):  # noqa: N802  its name there
+            text = "colour is no setting"
+            raise ValueError(text)
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", Queue())
+    file = tmp_path / "slurm.yaml"
+    file.write_text("queue: slurm\njobs: 1\ncores: 1\nmemory: 1GB")
+
+    with pytest.raises(ClusterError) as caught, started_jobs(file):
+        pass
+
+    assert str(caught.value) == (
+        f"{safe(file)}: dask-jobqueue does not take it (colour is no setting). {REMEDY}"
+    )
 
 
 def test_a_file_that_is_not_there_may_have_been_meant_for_an_address(tmp_path):
