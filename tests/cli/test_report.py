@@ -99,4 +99,6 @@ def test_rank_and_report_have_the_same_options_of_a_ranking():
     assert {name: rank[name] for name in shared} == {
         name: report[name] for name in shared
     }
-    assert set(report) - shared == {"sources", "--output", "--audience"}
+    assert set(report) - shared == {
+        *("sources", "--output", "--audience", "--figures"),
+    }

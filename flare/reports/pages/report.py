@@ -24,7 +24,12 @@ def is_page(output: Path) -> bool:
 
 
 def write_report(
-    sources: Sequence[Path], output: Path, *, is_organiser: bool, **ranking: Any
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    is_organiser: bool,
+    figures: Path | None = None,
+    **ranking: Any,
 ) -> Path:
     """Write pages of results.
 
@@ -37,6 +42,8 @@ def write_report(
         leads to all other pages. Each is written whole or not at all.
     is_organiser : bool
         Whether the pages may hold what would tell of the references.
+    figures : Path, optional
+        A folder for figures for a paper, which only organisers get.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
 
@@ -52,7 +59,7 @@ def write_report(
     OutputError
         If a page cannot be written.
     """
-    found = _pages(sources, is_organiser=is_organiser, **ranking)
+    found = _pages(sources, is_organiser=is_organiser, figures=figures, **ranking)
     if is_page(output):
         write_whole(output, next(found)[1])
         return output
@@ -62,19 +69,35 @@ def write_report(
 
 
 def _pages(
-    sources: Sequence[Path], *, is_organiser: bool, **ranking: Any
+    sources: Sequence[Path],
+    *,
+    is_organiser: bool,
+    figures: Path | None = None,
+    **ranking: Any,
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
     source = sources[0]
     if kind_of(sources) is not Kind.EVALUATION:
-        yield INDEX, _ranking_html(source, is_organiser=is_organiser, **ranking)
+        yield (
+            INDEX,
+            _ranking_html(
+                source, is_organiser=is_organiser, figures=figures, **ranking
+            ),
+        )
     elif is_organiser:
-        yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
+        found = read_evaluation(source)
+        if figures:
+            from flare.reports.figures.folder import write_evaluation_figures
+
+            write_evaluation_figures(found, figures)
+        yield INDEX, evaluation_html(evaluation_page(found))
     else:
         yield INDEX, participant_html(participant_page(read_evaluation(source)))
 
 
-def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:
+def _ranking_html(
+    source: Path, *, is_organiser: bool, figures: Path | None, **ranking: Any
+) -> str:
     """The page of a ranking."""
     # Here, as the page of an evaluation should not wait for pandas.
     from flare.reports.pages.ranking import organiser_ranking, public_ranking
@@ -90,5 +113,10 @@ def _ranking_html(source: Path, *, is_organiser: bool, **ranking: Any) -> str:
         raise RankingError(str(source), problem, remedy)
     analysis = rank(source, **ranking).analysis
     if is_organiser:
-        return organiser_html(organiser_ranking(analysis))
+        found = organiser_ranking(analysis)
+        if figures:
+            from flare.reports.figures.folder import write_ranking_figures
+
+            write_ranking_figures(analysis, found, figures)
+        return organiser_html(found)
     return public_html(public_ranking(analysis))
