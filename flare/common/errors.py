@@ -29,7 +29,8 @@
     │   ├── DemonstrationSetError  G03
     │   ├── PhaseSettingsError     G04
     │   ├── MetricsFileError       G05
-    │   └── RankingError           G06
+    │   ├── RankingError           G06
+    │   └── GroupsFileError        G07
     ├── HostError                      whoever runs the program
     │   ├── InputError             H01
     │   ├── OutputError            H02
@@ -44,7 +45,7 @@
 
 Codes are written in the room that raises them: F in ``flare/evaluation/errors.py`` (F15
 in ``flare/measuring/``), G01 in ``flare/challenge/``, G04 and H06 in
-``flare/evaluation/``, G05, G06 and H07 in ``flare/results/``, H08 in
+``flare/evaluation/``, G05 to G07 and H07 in ``flare/results/``, H08 in
 ``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``, each in ``errors.py``.
 
 The grand-challenge platform shows a participant a single line, which may be public. So

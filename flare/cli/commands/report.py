@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _ONLY_FOR = {
     **dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,)),
-    "figures": (Kind.EVALUATION, Kind.RANKING),
+    **dict.fromkeys(("figures", "groups"), (Kind.EVALUATION, Kind.RANKING)),
 }
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
@@ -78,6 +78,13 @@ class _Report(Command):
     " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
     " matplotlib.",
 )
+@click.option(
+    "--groups",
+    type=PATH,
+    metavar="FILE.csv",
+    help="Also show each group of cases: this file has a column case, and others such"
+    " as centre, scanner or phase, by each of which the cases are grouped.",
+)
 @ranking_options
 def command(
     *,
@@ -85,6 +92,7 @@ def command(
     output: Path,
     audience: str,
     figures: Path | None,
+    groups: Path | None,
     **options: Any,
 ) -> None:
     """Make pages of results."""
@@ -99,8 +107,9 @@ def command(
     from flare.reports.pages.report import write_report
 
     is_organiser = audience == "organiser"
+    extras = {"figures": figures, "groups": groups}
     page = write_report(
-        sources, output, is_organiser=is_organiser, figures=figures, **given(options)
+        sources, output, is_organiser=is_organiser, **extras, **given(options)
     )
     if figures:
         _log.info("Wrote figures into %s", safe(figures))

@@ -7,9 +7,10 @@ from functools import partial
 from flare.common.text import printable
 from flare.reports.figures.mosaics import draw_mosaic, score_shade
 from flare.reports.figures.plates import Plate
-from flare.reports.figures.spreads import KEY, draw_spreads
+from flare.reports.figures.spreads import INTERVALS, KEY, draw_spreads
 from flare.reports.pages.case_scores import CaseScores, worst_first
 from flare.reports.pages.distributions import score_axis
+from flare.reports.pages.intervals import mean_interval
 from flare.reports.pages.parts import count
 from flare.results.values import SCORES
 
@@ -29,7 +30,7 @@ def _spread_plate(scores: CaseScores, score: str) -> Plate:
     return Plate(
         name=f"organs_{score}",
         caption=f"{score.upper()} of each organ on {count(len(scores.cases), 'case')}."
-        f" {KEY}",
+        f" {KEY}{INTERVALS}",
         columns=("organ", "case", score),
         rows=tuple(
             (title, printable(case), value)
@@ -44,6 +45,7 @@ def _spread_plate(scores: CaseScores, score: str) -> Plate:
             values=rows,
             axis=score_axis([value for values in rows for value in values]),
             title=score.upper(),
+            intervals=[mean_interval(own) for own in rows],
         ),
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from flare.common.files import write_whole
 from flare.ranking.rank import Analysis
 from flare.reports.figures.evaluation_plates import evaluation_plates
+from flare.reports.figures.group_plates import rank_group_plates, score_group_plates
+from flare.reports.figures.group_tables import rank_group_tables, score_group_tables
 from flare.reports.figures.plates import write_plates
 from flare.reports.figures.ranking_plates import ranking_plates
 from flare.reports.figures.scoring_text import evaluation_methods, organs_latex
@@ -15,12 +18,15 @@ from flare.reports.pages.ranking import OrganiserRanking
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.publication_tables import latex_text
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.groups_csv import Grouping
 
 METHODS = "methods.txt"
 
 
-def write_evaluation_figures(found: EvaluationFile, folder: Path) -> None:
-    """Write the figures of one evaluation, organs.tex and methods.txt.
+def write_evaluation_figures(
+    found: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
+) -> None:
+    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
 
     Raises
     ------
@@ -28,7 +34,10 @@ def write_evaluation_figures(found: EvaluationFile, folder: Path) -> None:
         If a file cannot be written.
     """
     scores = scores_of(found)
-    write_plates(evaluation_plates(scores), folder)
+    plates = (*evaluation_plates(scores), *score_group_plates(scores, groupings))
+    write_plates(plates, folder)
+    for name, text in score_group_tables(scores, groupings):
+        write_whole(folder / name, text)
     write_whole(folder / "organs.tex", f"{organs_latex(scores)}\n")
     write_whole(folder / METHODS, f"{evaluation_methods(found)}\n")
 
@@ -36,7 +45,7 @@ def write_evaluation_figures(found: EvaluationFile, folder: Path) -> None:
 def write_ranking_figures(
     analysis: Analysis, found: OrganiserRanking, folder: Path
 ) -> None:
-    """Write the figures of a ranking, ranking.tex and methods.txt.
+    """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
 
     Parameters
     ----------
@@ -52,6 +61,8 @@ def write_ranking_figures(
     OutputError
         If a file cannot be written.
     """
-    write_plates(ranking_plates(found), folder)
+    write_plates((*ranking_plates(found), *rank_group_plates(found)), folder)
+    for name, text in rank_group_tables(found):
+        write_whole(folder / name, text)
     write_whole(folder / "ranking.tex", f"{latex_text(analysis)}\n")
     write_whole(folder / METHODS, f"{methods_text(analysis)}\n")

@@ -22,8 +22,7 @@ from flare.reports.pages.distributions import (
     log_axis,
     score_axis,
 )
-from flare.reports.pages.parts import count, shade
-from flare.reports.pages.rank_tables import RANK_BOUNDS
+from flare.reports.pages.parts import RANK_BOUNDS, count, shade
 from flare.reports.pages.ranking import (
     MetricValues,
     OrganiserRanking,

@@ -30,8 +30,10 @@ KEY = (
     " diamonds their means."
 )
 
-_BOX = (-0.40, -0.08)
-_DOTS = (0.04, 0.40)
+INTERVALS = " Thin lines between them are 95 % intervals of the means (Gaffke's)."
+
+_BOX = (-0.42, -0.10)
+_DOTS = (0.06, 0.42)
 """Top and bottom of boxes and of dots, as parts of a row, from its middle."""
 
 _FEWEST_FOR_BOX = 3
@@ -43,10 +45,11 @@ def draw_spreads(
     width: str,
     *,
     names: Sequence[str],
-    values: Sequence[Sequence[float]],
+    values: Sequence[Sequence[float] | None],
     axis: tuple[Scale, Ticks],
     title: str,
     missing: Sequence[int] = (),
+    intervals: Sequence[tuple[float, float] | None] = (),
 ) -> Figure:
     """A row for each name; one without any value says so.
 
@@ -55,13 +58,15 @@ def draw_spreads(
     width : str
         ``column`` or ``page``.
     names, values : sequence
-        Of the rows, the first at the top.
+        Of the rows, the first at the top; None for a row that is a heading.
     axis : tuple
         A scale from 0 to 1, and its ticks, of `flare.reports.pages.distributions`.
     title : str
         Of the axis.
     missing : sequence of int
         How many values of each row are not there, if some may be.
+    intervals : sequence
+        Of the mean of each row; None where there is none.
     """
     figure, axes, size = new_axes(WIDTHS_MM[width], len(names), around_mm=12)
     scale, ticks = axis
@@ -73,7 +78,9 @@ def draw_spreads(
     shown = figure_names(names, width)
     name_rows(axes, shown, size, row_mm(len(names), around_mm=12))
     for row, own in enumerate(values):
-        if own:
+        if own is None:
+            axes.get_yticklabels()[row].set_fontweight("bold")
+        elif own:
             _draw_box(axes, row, [scale(value) for value in own])
         else:
             axes.text(0, row, NO_RESULT, va="center", fontsize=size)
@@ -81,9 +88,20 @@ def draw_spreads(
         if number and values[row]:
             text = f" {number} missing"
             axes.text(1.02, row, text, va="center", fontsize=size)
-    _draw_dots(axes, values, scale)
-    _draw_means(axes, values, scale)
+    for row, interval in enumerate(intervals):
+        if interval:
+            _draw_interval(axes, row, [scale(end) for end in interval])
+    known = [own or () for own in values]
+    _draw_dots(axes, known, scale)
+    _draw_means(axes, known, scale)
     return figure
+
+
+def _draw_interval(axes: Axes, row: int, ends: Sequence[float]) -> None:
+    """The interval of a mean, between the box and the dots."""
+    axes.plot(ends, [row - 0.02] * 2, color=INK, linewidth=0.7)
+    for end in ends:
+        axes.plot([end] * 2, [row - 0.06, row + 0.02], color=INK, linewidth=0.7)
 
 
 def _apart(ticks: Ticks, width: str) -> list[str]:

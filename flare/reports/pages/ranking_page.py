@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flare.common.text import printable, safe
@@ -12,6 +13,7 @@ from flare.reports.pages.distributions import (
     score_axis,
     spread_rows,
 )
+from flare.reports.pages.groups import GroupPanel
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import NO_RESULT, SCORE_KEY, Figure, Frame, Tile, count
 from flare.reports.pages.rank_figures import (
@@ -20,6 +22,7 @@ from flare.reports.pages.rank_figures import (
     case_map,
     significance_map,
 )
+from flare.reports.pages.rank_groups import means_panels, rank_panel
 from flare.reports.pages.rank_tables import (
     case_map_table,
     draws_table,
@@ -71,7 +74,7 @@ def organiser_html(found: OrganiserRanking) -> str:
     return page_html(
         "organiser_ranking.html",
         page=_frame(public, sections, ORGANISERS_NOTE),
-        **_public_content(public),
+        **_public_content(public, _means_panels(found)),
         recount=found.recount,
         flags=[printable(line) for line in found.flags],
         missing=found.missing,
@@ -87,7 +90,8 @@ def organiser_html(found: OrganiserRanking) -> str:
 def _sections(found: PublicRanking) -> tuple[tuple[str, str], ...]:
     """What every page of a ranking begins with."""
     draws = [("draws", "How sure it is")] if found.draws else []
-    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"))
+    groups = [("groups", "Groups")] if found.groups else []
+    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"), *groups)
 
 
 def _frame(
@@ -102,7 +106,9 @@ def _frame(
     )
 
 
-def _public_content(found: PublicRanking) -> dict[str, Any]:
+def _public_content(
+    found: PublicRanking, means: Sequence[GroupPanel] = ()
+) -> dict[str, Any]:
     """What the template of everybody's page names."""
     return {
         "interim": found.interim,
@@ -113,7 +119,20 @@ def _public_content(found: PublicRanking) -> dict[str, Any]:
         "draws": _draws_figure(found) if found.draws else None,
         "decisions": found.decisions,
         "settings": settings_table(found.settings),
+        "panels": [*_rank_panels(found), *means],
     }
+
+
+def _rank_panels(found: PublicRanking) -> list[GroupPanel]:
+    """The ranks within groups."""
+    ranks = [place.rank for place in found.places if place.rank is not None]
+    return [rank_panel(own, found.teams, ranks) for own in found.groups]
+
+
+def _means_panels(found: OrganiserRanking) -> tuple[GroupPanel, ...]:
+    """The means within groups."""
+    metrics = [(own.metric, own.title, own.values) for own in found.metrics]
+    return means_panels(found.groupings, found.public.teams, metrics)
 
 
 def _tiles(found: PublicRanking) -> tuple[Tile, ...]:

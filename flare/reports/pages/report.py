@@ -12,6 +12,7 @@ from flare.reports.pages.participant import participant_html, participant_page
 from flare.reports.pages.sources import Kind, kind_of
 from flare.results.errors import RankingError
 from flare.results.evaluation_file import read_evaluation
+from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
 
 INDEX = "index.html"
@@ -29,6 +30,7 @@ def write_report(
     *,
     is_organiser: bool,
     figures: Path | None = None,
+    groups: Path | None = None,
     **ranking: Any,
 ) -> Path:
     """Write pages of results.
@@ -44,6 +46,8 @@ def write_report(
         Whether the pages may hold what would tell of the references.
     figures : Path, optional
         A folder for figures for a paper, which only organisers get.
+    groups : Path, optional
+        A CSV file of groups of cases, as `flare.results.groups_csv` reads it.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
 
@@ -54,12 +58,14 @@ def write_report(
 
     Raises
     ------
-    MetricsFileError, RankingError
-        If a source cannot be read.
+    MetricsFileError, RankingError, GroupsFileError
+        If a source, or the file of groups, cannot be read.
     OutputError
         If a page cannot be written.
     """
-    found = _pages(sources, is_organiser=is_organiser, figures=figures, **ranking)
+    found = _pages(
+        sources, is_organiser=is_organiser, figures=figures, groups=groups, **ranking
+    )
     if is_page(output):
         write_whole(output, next(found)[1])
         return output
@@ -72,7 +78,8 @@ def _pages(
     sources: Sequence[Path],
     *,
     is_organiser: bool,
-    figures: Path | None = None,
+    figures: Path | None,
+    groups: Path | None,
     **ranking: Any,
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
@@ -81,22 +88,33 @@ def _pages(
         yield (
             INDEX,
             _ranking_html(
-                source, is_organiser=is_organiser, figures=figures, **ranking
+                source,
+                is_organiser=is_organiser,
+                figures=figures,
+                groups=groups,
+                **ranking,
             ),
         )
-    elif is_organiser:
-        found = read_evaluation(source)
-        if figures:
-            from flare.reports.figures.folder import write_evaluation_figures
+        return
+    found = read_evaluation(source)
+    groupings = read_groups(groups, found.scores.cases) if groups else ()
+    if not is_organiser:
+        yield INDEX, participant_html(participant_page(found, groupings))
+        return
+    if figures:
+        from flare.reports.figures.folder import write_evaluation_figures
 
-            write_evaluation_figures(found, figures)
-        yield INDEX, evaluation_html(evaluation_page(found))
-    else:
-        yield INDEX, participant_html(participant_page(read_evaluation(source)))
+        write_evaluation_figures(found, figures, groupings)
+    yield INDEX, evaluation_html(evaluation_page(found, groupings))
 
 
 def _ranking_html(
-    source: Path, *, is_organiser: bool, figures: Path | None, **ranking: Any
+    source: Path,
+    *,
+    is_organiser: bool,
+    figures: Path | None,
+    groups: Path | None,
+    **ranking: Any,
 ) -> str:
     """The page of a ranking."""
     # Here, as the page of an evaluation should not wait for pandas.
@@ -112,11 +130,13 @@ def _ranking_html(
         )
         raise RankingError(str(source), problem, remedy)
     analysis = rank(source, **ranking).analysis
+    withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
+    groupings = read_groups(groups, analysis.board.cases, withdrawn) if groups else ()
     if is_organiser:
-        found = organiser_ranking(analysis)
+        found = organiser_ranking(analysis, groupings)
         if figures:
             from flare.reports.figures.folder import write_ranking_figures
 
             write_ranking_figures(analysis, found, figures)
         return organiser_html(found)
-    return public_html(public_ranking(analysis))
+    return public_html(public_ranking(analysis, groupings))
