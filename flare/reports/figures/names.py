@@ -22,11 +22,13 @@ def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
     width : str
         ``column`` or ``page``.
     """
-    found: list[str] = []
+    found: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
-        short = figure_text(name, _LETTERS[width])
-        found.append(f"{short} ({number})" if short in found else short)
-    return tuple(found)
+        if name not in found:
+            short = figure_text(name, _LETTERS[width])
+            is_taken = short in found.values()
+            found[name] = f"{short} ({number})" if is_taken else short
+    return tuple(found[name] for name in names)
 
 
 def figure_text(text: str, letters: int) -> str:

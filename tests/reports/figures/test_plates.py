@@ -206,6 +206,11 @@ def test_names_that_differ_look_different():
     assert found[0] == "aaaaaaa...bbbbbbb"
 
 
+def test_equal_names_look_equal():
+    """As those of groups, which come again with each organ."""
+    assert figure_names(["A (3)", "B", "A (3)"], "page") == ("A (3)", "B", "A (3)")
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_shown_name_has_only_letters_of_the_font(name):
     from matplotlib.font_manager import FontProperties, findfont, get_font

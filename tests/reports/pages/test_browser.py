@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from flare.common.files import csv_text
 from flare.reports.pages.report import write_report
 from tests.builders.browser import Opened
 from tests.builders.pages import HOSTILE, metrics_content, write_json
@@ -29,11 +30,23 @@ def pages(tmp_path_factory):
         content["case"]["alg_fname"][str(number)] = f"{number} {name}"
     content["failed"] = {f"{n} {name}": name for n, name in enumerate(HOSTILE)}
     source = write_json(folder / "metrics.json", content)
+    cases = [f"{number} {name}" for number, name in enumerate(HOSTILE)]
+    groups = write_groups(folder / "groups.csv", [c for c in cases if c.isprintable()])
     for name in ("organiser", "participant"):
         output = folder / f"{name}.html"
-        write_report([source], output, is_organiser=name == "organiser")
+        is_organiser = name == "organiser"
+        write_report([source], output, is_organiser=is_organiser, groups=groups)
     write_rankings(folder)
     return folder
+
+
+def write_groups(file, cases):
+    """A column of two large groups, and one of small ones with hostile names."""
+    rows = [
+        (case, "AB"[n % 2], HOSTILE[n % len(HOSTILE)]) for n, case in enumerate(cases)
+    ]
+    file.write_text(csv_text(("case", "centre", HOSTILE[0]), rows), encoding="utf-8")
+    return file
 
 
 def write_rankings(folder):
@@ -48,7 +61,10 @@ def write_rankings(folder):
         if (n, case) != (2, 2)
     ]
     source = write_table(folder / "table.csv", rows)
-    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20}
+    groups = write_groups(
+        folder / "groups.csv", [f"{n} {case}" for n, case in enumerate(seen[:5])]
+    )
+    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20, "groups": groups}
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
