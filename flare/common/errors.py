@@ -29,7 +29,8 @@
     │   ├── DemonstrationSetError  G03
     │   ├── PhaseSettingsError     G04
     │   ├── MetricsFileError       G05
-    │   └── RankingError           G06
+    │   ├── RankingError           G06
+    │   └── GroupsFileError        G07
     ├── HostError                      whoever runs the program
     │   ├── InputError             H01
     │   ├── OutputError            H02
@@ -44,7 +45,7 @@
     └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them, each in ``errors.py``: F15 in
-``flare/measuring/``, G01 in ``flare/challenge/``, G05, G06 and H07 in
+``flare/measuring/``, G01 in ``flare/challenge/``, G05 to G07 and H07 in
 ``flare/results/``, H08 in ``flare/measuring/``, H09 in
 ``flare/platforms/grandchallenge/``. ``flare/evaluation/`` has most, in four files:
 ``file_errors.py`` (F06 to F11, and F13), ``organiser_errors.py`` (G02 to G04, and H06),

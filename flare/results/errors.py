@@ -46,6 +46,24 @@ class RankingError(OrganiserError):
             self.remedy = remedy
 
 
+class GroupsFileError(OrganiserError):
+    """A table of groups of cases cannot be read.
+
+    For organisers: the file that was given with `--groups` is not a CSV file in UTF-8
+    with a column `case` and at least one other, or a row is about a case that was not
+    scored, or about one that another row is about. The message names the line. A column
+    of numbers, such as an age, is no group: write ranges, or leave it out.
+    """
+
+    code = "G07"
+    remedy = 'docs/organisers/reports.md, "Groups of cases", says what it holds.'
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
+
 class MeasurementError(HostError):
     """A measurement cannot begin, or cannot go on as it was.
 

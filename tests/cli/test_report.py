@@ -124,4 +124,56 @@ def test_rank_and_report_have_the_same_options_of_a_ranking():
     assert {name: rank[name] for name in shared} == {
         name: report[name] for name in shared
     }
-    assert set(report) - shared == {"sources", "--output", "--audience"}
+    assert set(report) - shared == {
+        *("sources", "--output", "--audience", "--figures", "--groups"),
+    }
+
+
+def test_figures_are_refused_to_participants(metrics, tmp_path, capfd):
+    words = ["--output", "page.html", "--figures", str(tmp_path / "figures")]
+
+    assert main(["report", str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --figures: only with --audience organiser;"
+        " see flare report --help\n"
+    )
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("option", ["--figures", "--groups"])
+def test_what_compares_evaluations_has_neither_figures_nor_groups(
+    metrics, capfd, option
+):
+    words = ["--output", "page.html", option, "x"]
+
+    assert main(["report", str(metrics), str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        f"flare report: argument {option}: only for one evaluation or the results of"
+        " all teams; see flare report --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_checkout", "remedy"),
+    [
+        (True, "Install it: .venv/bin/pip install '.[report]'."),
+        (False, "Install it: pip install matplotlib."),
+    ],
+)
+def test_figures_need_matplotlib_before_anything_is_written(
+    metrics, tmp_path, monkeypatch, capfd, is_checkout, remedy
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
+    page = tmp_path / "page.html"
+
+    words = ["--figures", "figures", "--audience", "organiser"]
+    assert main(["report", str(metrics), "--output", str(page), *words]) == 1
+
+    assert capfd.readouterr().err == (
+        f"figures: matplotlib, which draws figures, is not installed. {remedy} [H02]\n"
+    )
+    assert not page.exists()

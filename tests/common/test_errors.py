@@ -47,7 +47,12 @@ from flare.evaluation.organiser_errors import (
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
 from flare.platforms.grandchallenge.errors import PlatformError
-from flare.results.errors import MeasurementError, MetricsFileError, RankingError
+from flare.results.errors import (
+    GroupsFileError,
+    MeasurementError,
+    MetricsFileError,
+    RankingError,
+)
 from tests.builders.errors import all_classes
 
 EXAMPLES = (
@@ -57,6 +62,7 @@ EXAMPLES = (
     MetricsFileError("a/metrics.json", "it is not JSON"),
     UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
     RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
+    GroupsFileError("cases.csv", "line 3: there is no case case_9"),
     EngineError("flare-eval: there is no such image"),
     ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
     MeasurementError("results/team_a", "another measurement is running"),

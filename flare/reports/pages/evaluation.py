@@ -14,6 +14,7 @@ from flare.reports.pages.case_scores import (
     worst_first,
     worst_table,
 )
+from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import (
@@ -27,6 +28,7 @@ from flare.reports.pages.parts import (
     text_cell,
 )
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.groups_csv import Grouping
 from flare.results.scores import LowScores
 from flare.results.values import SCORES
 
@@ -47,9 +49,12 @@ class EvaluationPage:
     low_scores: tuple[LowScores, ...]
     warnings: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
+    groupings: tuple[Grouping, ...] = ()
 
 
-def evaluation_page(found: EvaluationFile) -> EvaluationPage:
+def evaluation_page(
+    found: EvaluationFile, groupings: tuple[Grouping, ...] = ()
+) -> EvaluationPage:
     """What a metrics.json tells organisers."""
     told = {low.reason for low in found.low_scores}
     return EvaluationPage(
@@ -59,6 +64,7 @@ def evaluation_page(found: EvaluationFile) -> EvaluationPage:
         low_scores=found.low_scores,
         warnings=tuple(line for line in found.warnings if line not in told),
         provenance=found.provenance,
+        groupings=groupings,
     )
 
 
@@ -104,6 +110,7 @@ def evaluation_content(page: EvaluationPage) -> dict[str, Any]:
                 ("means", "Means"),
                 ("worst", "Worst cases"),
                 ("cases", "All cases"),
+                *([("groups", "Groups")] if page.groupings else []),
                 ("remarks", "Remarks"),
                 ("provenance", "Provenance"),
             ),
@@ -117,6 +124,7 @@ def evaluation_content(page: EvaluationPage) -> dict[str, Any]:
         "worst": worst_table(scores, order, reasons | failed),
         "tables": [case_table(scores, score, order, failed) for score in SCORES],
         "shades": SCORE_KEY,
+        "panels": score_panels(scores, page.groupings),
         "failed": _failed_table(page.failed),
         "warnings": [printable(line) for line in page.warnings],
         "low_scores": [

@@ -22,10 +22,12 @@ from flare.reports.pages.case_scores import (
     worst_table,
 )
 from flare.reports.pages.evaluation import scores_of
+from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import SCORE_KEY, Frame, count
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.groups_csv import Grouping
 from flare.results.values import SCORES
 
 NOTE = (
@@ -60,9 +62,13 @@ class ParticipantPage:
     challenge: str
     organs: tuple[str, ...]
     cases: tuple[OwnCase, ...]
+    groupings: tuple[Grouping, ...] = ()
+    """Numbers of cases by group; means of these are those of rounded scores."""
 
 
-def participant_page(found: EvaluationFile) -> ParticipantPage:
+def participant_page(
+    found: EvaluationFile, groupings: tuple[Grouping, ...] = ()
+) -> ParticipantPage:
     """What a participant may know of an evaluation; nothing else goes on from here."""
     scores = scores_of(found)
     return ParticipantPage(
@@ -79,6 +85,7 @@ def participant_page(found: EvaluationFile) -> ParticipantPage:
             )
             for number, case in enumerate(scores.cases)
         ),
+        groupings=groupings,
     )
 
 
@@ -110,6 +117,7 @@ def participant_content(page: ParticipantPage) -> dict[str, Any]:
                 ("means", "Means"),
                 ("worst", "Worst cases"),
                 ("cases", "All cases"),
+                *([("groups", "Groups")] if page.groupings else []),
             ),
             audience_note=NOTE,
         ),
@@ -121,6 +129,7 @@ def participant_content(page: ParticipantPage) -> dict[str, Any]:
         "worst": worst_table(scores, order, failed),
         "tables": [case_table(scores, score, order, failed) for score in SCORES],
         "shades": SCORE_KEY,
+        "panels": score_panels(scores, page.groupings),
     }
 
 

@@ -11,6 +11,7 @@ from flare.common.text import listing, printable, safe
 from flare.ranking.robustness.schemes import Scheme
 from flare.reports.pages.parts import (
     NO_RESULT,
+    RANK_BOUNDS,
     Cell,
     Head,
     Row,
@@ -24,9 +25,6 @@ from flare.reports.pages.parts import (
     text_cell,
 )
 from flare.reports.pages.ranking import MetricValues, PublicRanking
-
-RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
-"""Of a rank among the teams, from 0 for the first to -1 for the last."""
 
 
 def rank_shade(rank: float, teams: int) -> str:

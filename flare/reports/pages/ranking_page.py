@@ -9,6 +9,7 @@ from flare.common.text import printable, safe
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.pages.case_times import times_figure
 from flare.reports.pages.distributions import spread_rows
+from flare.reports.pages.groups import GroupPanel
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import (
     MANY_ROWS,
@@ -25,6 +26,7 @@ from flare.reports.pages.rank_figures import (
     case_map,
     significance_map,
 )
+from flare.reports.pages.rank_groups import means_panels, rank_panel
 from flare.reports.pages.rank_tables import (
     case_map_table,
     draws_table,
@@ -82,7 +84,7 @@ def organiser_html(
     return page_html(
         "organiser_ranking.html",
         page=_frame(public, sections, ORGANISERS_NOTE),
-        **_public_content(public, links),
+        **_public_content(public, links, _means_panels(found)),
         curves=curves,
         times=_times_figures(found),
         schemes_figure=schemes_figure(found.schemes, teams),
@@ -101,7 +103,8 @@ def organiser_html(
 def _sections(found: PublicRanking) -> tuple[tuple[str, str], ...]:
     """What every page of a ranking begins with."""
     draws = [("draws", "How sure it is")] if found.draws else []
-    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"))
+    groups = [("groups", "Groups")] if found.groups else []
+    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"), *groups)
 
 
 def _frame(
@@ -116,7 +119,9 @@ def _frame(
     )
 
 
-def _public_content(found: PublicRanking, links: Mapping[str, str]) -> dict[str, Any]:
+def _public_content(
+    found: PublicRanking, links: Mapping[str, str], means: Sequence[GroupPanel] = ()
+) -> dict[str, Any]:
     """What the template of everybody's page names."""
     return {
         "interim": found.interim,
@@ -127,7 +132,20 @@ def _public_content(found: PublicRanking, links: Mapping[str, str]) -> dict[str,
         "draws": _draws_figure(found) if found.draws else None,
         "decisions": found.decisions,
         "settings": settings_table(found.settings),
+        "panels": [*_rank_panels(found), *means],
     }
+
+
+def _rank_panels(found: PublicRanking) -> list[GroupPanel]:
+    """The ranks within groups."""
+    ranks = [place.rank for place in found.places if place.rank is not None]
+    return [rank_panel(own, found.teams, ranks) for own in found.groups]
+
+
+def _means_panels(found: OrganiserRanking) -> tuple[GroupPanel, ...]:
+    """The means within groups."""
+    metrics = [(own.metric, own.title, own.values) for own in found.metrics]
+    return means_panels(found.groupings, found.public.teams, metrics)
 
 
 def _tiles(found: PublicRanking) -> tuple[Tile, ...]:

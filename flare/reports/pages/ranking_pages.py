@@ -27,10 +27,17 @@ from flare.reports.pages.team_in_field import field_of, team_in_field
 from flare.reports.pages.written import WrittenRanking, read_written
 from flare.reports.ranking.ranking import rank
 from flare.reports.ranking.sheets import sheet_names
+from flare.results.groups_csv import Grouping, read_groups
 
 
 def ranking_pages(
-    source: Path, *, is_organiser: bool, has_teams: bool, **ranking: Any
+    source: Path,
+    *,
+    is_organiser: bool,
+    has_teams: bool,
+    figures: Path | None = None,
+    groups: Path | None = None,
+    **ranking: Any,
 ) -> Iterator[tuple[str, str]]:
     """The pages of a ranking and their files, that of all teams first.
 
@@ -42,6 +49,10 @@ def ranking_pages(
         Whether the pages may hold all teams' values.
     has_teams : bool
         Whether there is a page of each team, to which the first one leads.
+    figures : Path, optional
+        For organisers: gets figures for a paper.
+    groups : Path, optional
+        A table of which case is in which group.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
 
@@ -56,7 +67,8 @@ def ranking_pages(
         analysis = written.analysis
     else:
         analysis = rank(source, **ranking).analysis
-    public = _public(analysis, written)
+    groupings = _groupings(groups, analysis)
+    public = _public(analysis, written, groupings)
     files = {
         standing.team: f"{TEAMS}/{name}.html"
         for name, standing in sheet_names(analysis.standings.standings)
@@ -64,7 +76,12 @@ def ranking_pages(
     links = files if has_teams else {}
     folders = trace_folders(source, analysis) if is_organiser else {}
     if is_organiser:
-        found = _organiser(analysis, written, public)
+        found = _organiser(analysis, written, groupings)
+        if figures:
+            # Here, as pages should not wait for matplotlib.
+            from flare.reports.figures.folder import write_ranking_figures
+
+            write_ranking_figures(analysis, found, figures)
         curves = one_case(analysis, folders)
         yield INDEX, organiser_html(found, links, curves)
     else:
@@ -91,17 +108,34 @@ def _full_pages(
         yield files[standing.team], field_html(page, curves)
 
 
-def _public(analysis: Analysis, written: WrittenRanking | None) -> PublicRanking:
+def _groupings(file: Path | None, analysis: Analysis) -> tuple[Grouping, ...]:
+    """How the cases are grouped."""
+    if file is None:
+        return ()
+    withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
+    return read_groups(file, analysis.board.cases, withdrawn)
+
+
+def _public(
+    analysis: Analysis,
+    written: WrittenRanking | None,
+    groupings: tuple[Grouping, ...],
+) -> PublicRanking:
     """What everybody may know; what was written before is told as it was."""
-    found = public_ranking(analysis)
+    found = public_ranking(analysis, groupings)
     if written is None:
         return found
     return replace(found, interim=written.interim, decisions=written.decisions)
 
 
 def _organiser(
-    analysis: Analysis, written: WrittenRanking | None, public: PublicRanking
+    analysis: Analysis,
+    written: WrittenRanking | None,
+    groupings: tuple[Grouping, ...],
 ) -> OrganiserRanking:
     """What organisers look at; what was written before is told as it was."""
-    found = replace(organiser_ranking(analysis), public=public)
-    return found if written is None else replace(found, flags=written.flags)
+    found = organiser_ranking(analysis, groupings)
+    if written is None:
+        return found
+    public = replace(found.public, interim=written.interim, decisions=written.decisions)
+    return replace(found, public=public, flags=written.flags)

@@ -11,6 +11,7 @@ from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import participant_html, participant_page
 from flare.reports.pages.sources import INDEX, TEAMS, Kind, kind_of
 from flare.results.evaluation_file import read_evaluation
+from flare.results.groups_csv import read_groups
 
 
 def is_page(output: Path) -> bool:
@@ -19,7 +20,13 @@ def is_page(output: Path) -> bool:
 
 
 def write_report(
-    sources: Sequence[Path], output: Path, *, is_organiser: bool, **ranking: Any
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    is_organiser: bool,
+    figures: Path | None = None,
+    groups: Path | None = None,
+    **ranking: Any,
 ) -> Path:
     """Write pages of results.
 
@@ -34,6 +41,10 @@ def write_report(
         leads to all other pages. Each is written whole or not at all.
     is_organiser : bool
         Whether the pages may hold what would tell of the references.
+    figures : Path, optional
+        A folder for figures for a paper, which only organisers get.
+    groups : Path, optional
+        A CSV file of groups of cases, as `flare.results.groups_csv` reads it.
     **ranking
         As `flare.reports.ranking.ranking.rank` takes them.
 
@@ -44,13 +55,20 @@ def write_report(
 
     Raises
     ------
-    MetricsFileError, RankingError
-        If a source cannot be read.
+    MetricsFileError, RankingError, GroupsFileError
+        If a source, or the file of groups, cannot be read.
     OutputError
         If a page cannot be written.
     """
     is_folder = not is_page(output)
-    found = _pages(sources, is_organiser=is_organiser, has_teams=is_folder, **ranking)
+    found = _pages(
+        sources,
+        is_organiser=is_organiser,
+        has_teams=is_folder,
+        figures=figures,
+        groups=groups,
+        **ranking,
+    )
     if not is_folder:
         write_whole(output, next(found)[1])
         return output
@@ -66,12 +84,21 @@ def write_report(
 
 
 def _pages(
-    sources: Sequence[Path], *, is_organiser: bool, has_teams: bool, **ranking: Any
+    sources: Sequence[Path],
+    *,
+    is_organiser: bool,
+    has_teams: bool,
+    figures: Path | None,
+    groups: Path | None,
+    **ranking: Any,
 ) -> Iterator[tuple[str, str]]:
     """The pages and their files, each made when it is asked for; the index first."""
     source, kind = sources[0], kind_of(sources)
     if kind is Kind.COMPARISON:
-        yield INDEX, _comparison_html(sources, is_organiser=is_organiser)
+        # Here, as the page of one evaluation should not wait for SciPy.
+        from flare.reports.pages.comparison_page import comparison_html
+
+        yield INDEX, comparison_html(sources, is_organiser=is_organiser)
     elif kind is Kind.TEAM:
         from flare.reports.pages.team import team_html
 
@@ -81,17 +108,30 @@ def _pages(
         from flare.reports.pages.ranking_pages import ranking_pages
 
         yield from ranking_pages(
-            source, is_organiser=is_organiser, has_teams=has_teams, **ranking
+            source,
+            is_organiser=is_organiser,
+            has_teams=has_teams,
+            figures=figures,
+            groups=groups,
+            **ranking,
         )
-    elif is_organiser:
-        yield INDEX, evaluation_html(evaluation_page(read_evaluation(source)))
     else:
-        yield INDEX, participant_html(participant_page(read_evaluation(source)))
+        html = _evaluation_html(
+            source, is_organiser=is_organiser, figures=figures, groups=groups
+        )
+        yield INDEX, html
 
 
-def _comparison_html(sources: Sequence[Path], *, is_organiser: bool) -> str:
-    """The page of several evaluations."""
-    # Here, as the page of one evaluation should not wait for SciPy.
-    from flare.reports.pages.comparison_page import comparison_html
+def _evaluation_html(
+    source: Path, *, is_organiser: bool, figures: Path | None, groups: Path | None
+) -> str:
+    """The page of an evaluation."""
+    found = read_evaluation(source)
+    groupings = read_groups(groups, found.scores.cases) if groups else ()
+    if not is_organiser:
+        return participant_html(participant_page(found, groupings))
+    if figures:
+        from flare.reports.figures.folder import write_evaluation_figures
 
-    return comparison_html(sources, is_organiser=is_organiser)
+        write_evaluation_figures(found, figures, groupings)
+    return evaluation_html(evaluation_page(found, groupings))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from flare.common.files import write_whole
+from flare.common.files import csv_text, write_whole
 from flare.reports.pages.report import write_report
 from flare.reports.pages.running import State
 from flare.reports.pages.running_page import running_html
@@ -34,9 +34,12 @@ def pages(tmp_path_factory):
         content["case"]["alg_fname"][str(number)] = f"{number} {name}"
     content["failed"] = {f"{n} {name}": name for n, name in enumerate(HOSTILE)}
     source = write_json(folder / "metrics.json", content)
+    cases = [f"{number} {name}" for number, name in enumerate(HOSTILE)]
+    groups = write_groups(folder / "groups.csv", [c for c in cases if c.isprintable()])
     for name in ("organiser", "participant"):
         output = folder / f"{name}.html"
-        write_report([source], output, is_organiser=name == "organiser")
+        is_organiser = name == "organiser"
+        write_report([source], output, is_organiser=is_organiser, groups=groups)
     write_rankings(folder)
     for name, state in (("running", State.RUNNING), ("stopped", State.STOPPED)):
         html = running_html(hostile_run(state)).replace('="10"', '="900"')
@@ -76,6 +79,15 @@ def write_comparisons(folder, content):
         write_report(sources[:count], output, is_organiser=is_organiser)
 
 
+def write_groups(file, cases):
+    """A column of two large groups, and one of small ones with hostile names."""
+    rows = [
+        (case, "AB"[n % 2], HOSTILE[n % len(HOSTILE)]) for n, case in enumerate(cases)
+    ]
+    file.write_text(csv_text(("case", "centre", HOSTILE[0]), rows), encoding="utf-8")
+    return file
+
+
 def write_rankings(folder):
     """The pages of a ranking, some of whose teams and cases have hostile names."""
     seen = [name for name in HOSTILE if name.isprintable()]
@@ -88,7 +100,10 @@ def write_rankings(folder):
         if (n, case) != (2, 2)
     ]
     source = write_table(folder / "table.csv", rows)
-    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20}
+    groups = write_groups(
+        folder / "groups.csv", [f"{n} {case}" for n, case in enumerate(seen[:5])]
+    )
+    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20, "groups": groups}
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
