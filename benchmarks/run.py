@@ -15,6 +15,7 @@ that starts another one counts as the other's.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
@@ -333,6 +334,45 @@ def measure_ranking(bench: Benchmark) -> None:
     bench.add(what, (cost.wall_s for cost in costs), "s", "at most 10")
 
 
+PAGES = (
+    *(("ranking", 1), ("ranking", 11), ("ranking", 50)),
+    *(("evaluation", 1), ("running", 50)),
+)
+"""Kinds of ``pages.py``, and teams."""
+
+PAGE_GOALS = {
+    "evaluation of 100 cases, for organisers: size": "at most 200",
+    "measurement of 50 teams: CPU of drawing": "at most 300",
+    "ranking of 50 teams, for organisers: size": "at most 1000",
+    "ranking of 50 teams, for organisers: drawing / ranking": "at most 0.5",
+}
+"""By row; others have none."""
+
+
+def measure_pages(bench: Benchmark) -> None:
+    """Pages about 100 cases: their sizes, and what drawing them costs."""
+    rounds: dict[str, list[dict[str, float]]] = {}
+    for number in range(bench.rounds):
+        for kind, teams in PAGES if number % 2 else reversed(PAGES):
+            command = (sys.executable, HERE / "pages.py", kind, teams, bench.folder)
+            run = subprocess.run(
+                [str(word) for word in command], check=True, stdout=subprocess.PIPE
+            )
+            for page in json.loads(run.stdout):
+                rounds.setdefault(page.pop("page"), []).append(page)
+    for page, found in sorted(rounds.items()):
+        rows = {
+            "size": ((each["bytes"] / 1000 for each in found), "kB"),
+            "CPU of drawing": ((1000 * each["draw_s"] for each in found), "ms"),
+        }
+        if found[0]["ranking_s"]:
+            ratios = (each["draw_s"] / each["ranking_s"] for each in found)
+            rows["drawing / ranking"] = (ratios, "x")
+        for what, (values, unit) in rows.items():
+            name = f"{page}: {what}"
+            bench.add(f"page of the {name}", values, unit, PAGE_GOALS.get(name, ""))
+
+
 def measure_shared(bench: Benchmark) -> None:
     """Label maps that are not the project's, real ones among them."""
     source = SHARED / "flare21"
@@ -357,7 +397,11 @@ def main() -> None:
     parser.add_argument(
         "--only", metavar="PART", help="such as ranking; the table is not written"
     )
+    parser.add_argument(
+        "--add", action="store_true", help="add the table of --only below the others"
+    )
     arguments = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as folder:
         bench = Benchmark(Path(folder), arguments.rounds)
         print("\n".join(bench.table))
@@ -368,11 +412,12 @@ def main() -> None:
             measure_organs,
             measure_memory,
             measure_ranking,
+            measure_pages,
             measure_shared,
         ):
             if arguments.only in (None, measure.__name__.removeprefix("measure_")):
                 measure(bench)
-    if arguments.only:
+    if arguments.only and not arguments.add:
         return
     libraries = (
         "numpy",
@@ -385,14 +430,18 @@ def main() -> None:
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in libraries if _is_there(name)
     )
-    arguments.output.write_text(
-        f"Measured {date.today()} by `benchmarks/run.py` in {arguments.rounds} rounds,"
-        f" on {os.cpu_count()} CPUs ({platform.system()} {platform.machine()}), with"
+    part = f" --only {arguments.only}" if arguments.only else ""
+    text = (
+        f"Measured {date.today()} by `benchmarks/run.py{part}` in {arguments.rounds}"
+        f" rounds, on {os.cpu_count()} CPUs ({platform.system()} {platform.machine()},"
+        f" whose load was {load:.1f} at the start), with"
         f" Python {platform.python_version()}, {versions}."
         " A case is a reference and a prediction, 512 x 512 x 100 unless it says"
-        " otherwise.\n\n" + "\n".join(bench.table) + "\n",
-        encoding="utf-8",
+        " otherwise.\n\n" + "\n".join(bench.table) + "\n"
     )
+    if arguments.add:
+        text = f"{arguments.output.read_text(encoding='utf-8')}\n{text}"
+    arguments.output.write_text(text, encoding="utf-8")
 
 
 def _files(folder: Path) -> list[str]:

@@ -6,6 +6,11 @@ A folder of predictions, scored against a folder of reference labels:
     results.metrics["dsc"]                   # a number for each of results.cases
     flare.write_metrics(results, "results")  # metrics.json
 
+Those of all teams, on as many processes as there are; each case is scored only once:
+
+    scored = flare.evaluate_many("teams", "labels", "results")
+    scored.to_frame()                        # a row for each team and case
+
 One prediction and its reference, as images of SimpleITK or nibabel, or as files:
 
     score = flare.score_pair(reference, prediction, challenge="flare21")
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     )
     from flare.common.version import __version__
     from flare.evaluation.evaluate import evaluate
+    from flare.evaluation.many.evaluate_many import evaluate_many
     from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
     from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
@@ -69,6 +75,7 @@ __all__ = [
     "__version__",
     "dice",
     "evaluate",
+    "evaluate_many",
     "normalized_surface_dice",
     "rank",
     "read_challenge",
@@ -88,6 +95,7 @@ _MODULES = {
     "__version__": "flare.common.version",
     "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",
+    "evaluate_many": "flare.evaluation.many.evaluate_many",
     "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
     "rank": "flare.reports.ranking.ranking",
     "read_challenge": "flare.challenge.reading",

@@ -15,7 +15,7 @@ Schema = Mapping[str, Any]
 
 INTRODUCTION = """# Files
 
-What the commands write, and where:
+What the commands write, and where; and one table that they read:
 
 ```text
 RESULTS                    a folder with a folder for each team
@@ -44,6 +44,16 @@ RANKING                    what `flare rank --output` writes
 ├── report.txt             all that is printed
 └── sheets/TEAM.md         a team's own values and ranks
 
+FIGURES                    what `flare report --figures` writes
+├── NAME_column.svg, .pdf  a figure for one column of a paper
+├── NAME_page.svg, .pdf    the same for a whole page
+├── NAME.csv               the numbers behind it
+├── captions.txt           what each figure shows
+├── organs.tex             the table of an evaluation; of a ranking it is ranking.tex
+├── groups.tex             tables of groups, with --groups
+└── methods.txt            the paragraph of the Methods
+
+CASES.csv                  what `flare report --groups` reads
 phase-settings.json        what `flare phase-settings` prints
 LEADERBOARD.csv            what `flare leaderboard --output` writes
 ```

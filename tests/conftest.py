@@ -41,6 +41,15 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Look for examples only in files that have some: to look takes a while."""
+    found = yield
+    if b">>>" in file_path.read_bytes():
+        return found
+    return [each for each in found if type(each) is pytest.Module]  # has tests
+
+
 def pytest_collection_finish():
     """Look no more for rubbish in what was collected: it stays to the end."""
     gc.collect()

@@ -24,13 +24,16 @@ def surfels(mask, spacing):
     """Position in voxels, and area in mm2, of every surfel of a mask."""
     areas = areas_of_codes(tuple(spacing))
     padded = np.pad(mask.astype(int), 1)
-    found = {}
-    for corner in itertools.product(*(range(size + 1) for size in mask.shape)):
-        z, y, x = corner
-        code = int((padded[z : z + 2, y : y + 2, x : x + 2] * KERNEL).sum())
-        if code not in (0, 255):
-            found[corner] = areas[code]
-    return found
+    depth, height, width = (size + 1 for size in mask.shape)
+    codes = sum(
+        padded[z : z + depth, y : y + height, x : x + width] * KERNEL[z, y, x]
+        for z, y, x in itertools.product(range(2), repeat=3)
+    )
+    return {
+        corner: areas[code]
+        for corner, code in np.ndenumerate(codes)
+        if code not in (0, 255)
+    }
 
 
 @functools.cache
@@ -42,8 +45,8 @@ def areas_of_codes(spacing):
 def brute_force_nsd(reference, prediction, spacing, tolerance):
     """Normalized surface Dice, by the distance of every surfel to every other."""
     first, second = surfels(reference, spacing), surfels(prediction, spacing)
-    apart = distances(list(first), list(second), spacing)
-    nearest = apart.min(axis=1, initial=9e9), apart.min(axis=0, initial=9e9)
+    apart = squares(list(first), list(second), spacing)
+    nearest = (np.sqrt(apart.min(axis=axis, initial=9e9)) for axis in (1, 0))
     within = total = 0.0
     for found, to_other in zip((first, second), nearest, strict=True):
         areas = np.array(list(found.values()))
@@ -52,12 +55,12 @@ def brute_force_nsd(reference, prediction, spacing, tolerance):
     return within / total
 
 
-def distances(corners, others, spacing):
-    """All distances in mm; squares are added in the order x, y, z, as SciPy does."""
-    first = np.array(corners).reshape(-1, 1, 3)
-    second = np.array(others).reshape(1, -1, 3)
-    z, y, x = np.moveaxis(((first - second) * spacing) ** 2, -1, 0)
-    return np.sqrt((x + y) + z)
+def squares(corners, others, spacing):
+    """All squared distances; they are added in the order x, y, z, as SciPy does."""
+    first, second = (np.array(found).reshape(-1, 3) for found in (corners, others))
+    steps = (first[:, np.newaxis, axis] - second[:, axis] for axis in range(3))
+    z, y, x = ((step * size) ** 2 for step, size in zip(steps, spacing, strict=True))
+    return (x + y) + z
 
 
 def naive_ranks(values, ties, missing):

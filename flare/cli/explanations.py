@@ -11,6 +11,9 @@ from dataclasses import dataclass
 # Each room has the errors that it raises; to import them is to know them.
 import flare.challenge.errors
 import flare.evaluation.errors
+import flare.evaluation.file_errors
+import flare.evaluation.many.errors
+import flare.evaluation.organiser_errors
 import flare.measuring.errors
 import flare.platforms.grandchallenge.errors
 import flare.results.errors  # noqa: F401

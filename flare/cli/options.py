@@ -51,6 +51,18 @@ class PageOrFolder(click.Path):
         return super().convert(value, param, ctx)
 
 
+class PageFile(click.Path):
+    """A file whose name says that it is a page."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the path; another ending of its name is a usage error."""
+        if Path(str(value)).suffix.lower() not in (".html", ".htm"):
+            self.fail(f"{str(value)!r} is no page, such as live.html", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class OneOf(click.Choice[str]):
     """One of some words."""
 

@@ -29,7 +29,8 @@
     │   ├── DemonstrationSetError  G03
     │   ├── PhaseSettingsError     G04
     │   ├── MetricsFileError       G05
-    │   └── RankingError           G06
+    │   ├── RankingError           G06
+    │   └── GroupsFileError        G07
     ├── HostError                      whoever runs the program
     │   ├── InputError             H01
     │   ├── OutputError            H02
@@ -39,13 +40,16 @@
     │   ├── UploadError            H06
     │   ├── MeasurementError       H07
     │   ├── DeviceError            H08
-    │   └── PlatformError          H09
+    │   ├── PlatformError          H09
+    │   └── ClusterError           H10
     └── ProgramError           X01     whoever mends the program
 
-Codes are written in the room that raises them: F in ``flare/evaluation/errors.py`` (F15
-in ``flare/measuring/``), G01 in ``flare/challenge/``, G04 and H06 in
-``flare/evaluation/``, G05, G06 and H07 in ``flare/results/``, H08 in
-``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``, each in ``errors.py``.
+Codes are written in the room that raises them, each in ``errors.py``: F15 in
+``flare/measuring/``, G01 in ``flare/challenge/``, G05 to G07 and H07 in
+``flare/results/``, H08 in ``flare/measuring/``, H09 in
+``flare/platforms/grandchallenge/``. ``flare/evaluation/`` has most, in four files:
+``file_errors.py`` (F06 to F11, and F13), ``organiser_errors.py`` (G02 to G04, and H06),
+``many/errors.py`` (H10), and ``errors.py`` (all others of F).
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

@@ -15,10 +15,10 @@ from flare.common.errors import OutputError
 from flare.common.text import csv_cell, safe, why
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a text file under another name, and give it its own when it is whole.
+def write_whole(file: Path, content: str | bytes) -> None:
+    """Write a file under another name, and give it its own when it is whole.
 
-    Folders are made if need be.
+    Folders are made if need be; text is written as UTF-8.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def write_whole(file: Path, text: str) -> None:
     part = file.with_name(f".{file.name}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", newline="")
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
         part.replace(file)
     except OSError as error:
         with suppress(OSError):

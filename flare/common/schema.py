@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Iterable
 from enum import Enum
 from types import UnionType
@@ -73,7 +74,7 @@ def build(
             expected = f"expected {_nearest(key, fields)}"
             text = f"{where}{safe(key)} is an unknown key, {expected}"
             raise ValueError(text)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
         if key in values:
@@ -86,6 +87,12 @@ def build(
     except RuleError as error:
         text = f"{where}{error}"
         raise ValueError(text) from error
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the fields of a dataclass; to find them takes a while."""
+    return get_type_hints(kind)
 
 
 def _convert(value: object, hint: Any, key: str) -> Any:

@@ -15,14 +15,10 @@ from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.ct_images import VOXEL_BYTES
 from flare.evaluation.ct_values import CaseValues, remarks
-from flare.evaluation.errors import (
-    EmptyError,
-    GroundTruthError,
-    MissingCasesError,
-    UnexpectedCasesError,
-)
+from flare.evaluation.errors import EmptyError, MissingCasesError, UnexpectedCasesError
 from flare.evaluation.evaluate import OnCase
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
 from flare.evaluation.scoring.pool import score_cases
 from flare.evaluation.scoring.unknown_labels import ignored_labels_text
@@ -224,7 +220,7 @@ def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
     submitted = find_submission(predictions, (), challenge)
     matching = match_alone(submitted, challenge.labels_by_name)
     problems = list(matching.problems)
-    pairs, voxels = [], [0]
+    pairs, voxels = [], []
     for pair in matching.pairs:
         try:
             grid = read_grid(pair.prediction.path, pair.prediction.name)
@@ -237,7 +233,7 @@ def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
         pairs=tuple(pairs),
         problems=tuple(problems),
         warnings=(),
-        largest_voxels=max(voxels),
+        voxels=tuple(voxels),
     )
 
 

@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.errors import SubmissionError
 from flare.common.machine import default_workers
-from flare.evaluation.errors import EmptyError
-from flare.evaluation.notes import (
-    foreign_files,
-    ignored_labels,
-    reason_text,
-    reasons_by_case,
-    unusable_cases,
-)
-from flare.evaluation.preparing import Prepared, find_files, log_folder, prepare
-from flare.evaluation.provenance import make_provenance, reference_source
-from flare.evaluation.rule_overrides import (
-    check_choice,
-    check_count,
-    check_rule_options,
-    with_options,
-)
-from flare.evaluation.scoring.case import worst_score
+from flare.evaluation.preparing import log_folder
+from flare.evaluation.rule_overrides import check_count
 from flare.evaluation.scoring.pool import Attempt, score_cases
-from flare.evaluation.several_problems import raise_problems
-from flare.evaluation.submission.folder import (
-    Folder,
-    LabelMapFile,
-)
-from flare.evaluation.submission.matching import match_cases
-from flare.results.scores import CaseScore, Results
+from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
+from flare.results.scores import Results
 
 _log = logging.getLogger(__name__)
 
@@ -104,97 +83,41 @@ def evaluate(
     HostError
         If a folder or file cannot be read, or memory does not suffice.
     """
-    check_choice("on_bad_case", on_bad_case, ("refuse", "worst"))
-    check_rule_options(grid, unknown_labels)
-    check_count("decimals", decimals, least=0)
+    options = Options(
+        on_bad_case=on_bad_case,
+        grid=grid,
+        unknown_labels=unknown_labels,
+        decimals=decimals,
+    )
     check_count("workers", workers, least=1)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
-    rules = with_options(challenge, grid, unknown_labels)
-    references, submitted = find_files(
-        Path(predictions), Path(ground_truth), rules, is_measured=is_measured
+    plan = plan_evaluation(
+        Path(predictions),
+        Path(ground_truth),
+        challenge,
+        options,
+        is_measured=is_measured,
     )
-    log_folder(submitted)
-    prepared = prepare(match_cases(submitted, references, rules.labels_by_name), rules)
-    is_refused = on_bad_case == "refuse"
-    scores, problems = _score(
-        prepared, rules, workers=workers, is_refused=is_refused, on_case=on_case
-    )
-    if is_refused:
-        if not problems and all(score.is_empty for score in scores.values()):
-            problems.append(EmptyError(len(scores)))
-        raise_problems(problems)
-
-    reasons = reasons_by_case(problems, submitted)
-    told = [file for file in references if file.case not in absent]
-    unusable = unusable_cases(scores, reasons, told, len(references))
-    ignored = ignored_labels(scores, rules)
-    notes = [
-        *(low.reason for low in unusable),
-        *foreign_files(problems),
-        *(low.reason for low in ignored),
-    ]
-    for note in notes:
+    log_folder(plan.submitted)
+    results = results_of(plan, _attempts(plan, workers, on_case), absent=absent)
+    for note in results.warnings[len(plan.prepared.warnings) :]:
         _log.info("%s", note)
-    options = {
-        "on_bad_case": "" if is_refused else on_bad_case,
-        "grid": grid or "",
-        "unknown_labels": unknown_labels or "",
-        "decimals": "" if decimals is None else str(decimals),
-    }
-    return Results(
-        cases=tuple(
-            scores.get(file.case)
-            or worst_score(file, rules, reason_text(reasons, file.case))
-            for file in references
-        ),
-        warnings=(*prepared.warnings, *notes),
-        low_scores=(*unusable, *ignored),
-        provenance=make_provenance(
-            challenge, reference_source(Path(ground_truth)), references, options
-        ),
-        decimals=decimals,
-        jobs=_durations(references, submitted),
-    )
+    return results
 
 
-def _score(
-    prepared: Prepared,
-    challenge: Challenge,
-    *,
-    workers: int | None,
-    is_refused: bool,
-    on_case: OnCase | None,
-) -> tuple[dict[str, CaseScore], list[SubmissionError]]:
-    """Score all cases that can be: their scores, and all problems of the submission.
-
-    One with problems that `is_refused` for them is only searched for more of them.
-    """
-    problems = list(prepared.problems)
-    scores: dict[str, CaseScore] = {}
+def _attempts(
+    plan: Plan, workers: int | None, on_case: OnCase | None
+) -> Iterator[Attempt]:
+    """Score all cases that can be, and tell of each."""
+    prepared = plan.prepared
     attempts = score_cases(
         prepared.pairs,
-        challenge,
+        plan.rules,
         workers=workers or default_workers(prepared.largest_voxels),
-        check_only=bool(problems) and is_refused,
+        check_only=plan.check_only,
     )
     for number, attempt in enumerate(attempts, start=1):
-        if attempt.problem:
-            problems.append(attempt.problem)
-        if attempt.score:
-            scores[attempt.pair.case] = attempt.score
+        yield attempt
         if on_case:
             on_case(number, len(prepared.pairs), attempt)
-    return scores, problems
-
-
-def _durations(
-    references: Sequence[LabelMapFile], submitted: Folder
-) -> dict[str, dict[str, float]]:
-    """What the platform says of its jobs' running times, by the number of the case."""
-    files = {file.case: file.durations_s for file in submitted.files}
-    found: dict[str, dict[str, float]] = {}
-    for number, reference in enumerate(references):
-        for key, seconds in files.get(reference.case, ()):
-            found.setdefault(key, {})[str(number)] = seconds
-    return found

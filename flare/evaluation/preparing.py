@@ -11,10 +11,7 @@ from pathlib import Path
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError, SubmissionError
 from flare.common.text import listing, safe
-from flare.evaluation.errors import (
-    DemonstrationSetError,
-    GroundTruthError,
-)
+from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.folder import (
     Folder,
@@ -38,8 +35,13 @@ class Prepared:
     """Those whose voxels can be read."""
     problems: tuple[SubmissionError, ...]
     warnings: tuple[str, ...]
-    largest_voxels: int
-    """Number of voxels of the largest label map."""
+    voxels: tuple[int, ...]
+    """Of the label maps of each pair."""
+
+    @property
+    def largest_voxels(self) -> int:
+        """Number of voxels of the largest label map."""
+        return max(self.voxels, default=0)
 
 
 def prepare(matching: Matching, challenge: Challenge) -> Prepared:
@@ -56,7 +58,7 @@ def prepare(matching: Matching, challenge: Challenge) -> Prepared:
         pairs=tuple(pairs),
         problems=tuple(problems),
         warnings=tuple(header.warning for header in headers if header.warning),
-        largest_voxels=max((header.voxels for header in headers), default=0),
+        voxels=tuple(header.voxels for header in headers),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -26,8 +26,9 @@ def make_provenance(
     source: str,
     references: Sequence[LabelMapFile],
     options: Mapping[str, str],
+    checksum: Callable[[Path], str],
 ) -> Provenance:
-    """Describe this run."""
+    """Describe this run; a function tells the SHA-256 of a reference file."""
     rules = scoring_rules(challenge)
     return Provenance(
         challenge=challenge.key,
@@ -37,7 +38,7 @@ def make_provenance(
         version=__version__,
         commit=source_commit(),
         references=source,
-        references_sha256=references_digest(references),
+        references_sha256=references_digest(references, checksum),
         cases=len(references),
         options={name: value for name, value in options.items() if value},
         libraries={name: metadata.version(name) for name in LIBRARIES},
@@ -48,13 +49,20 @@ def make_provenance(
     )
 
 
-def references_digest(files: Sequence[LabelMapFile]) -> str:
+def file_checksum(file: Path) -> str:
+    """SHA-256 of the bytes of a file, in hexadecimal digits."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def references_digest(
+    files: Sequence[LabelMapFile], checksum: Callable[[Path], str]
+) -> str:
     """SHA-256 over the cases' names and the checksums of their files."""
     digest = hashlib.sha256()
     for file in files:
-        with file.path.open("rb") as content:
-            checksum = hashlib.file_digest(content, "sha256").hexdigest()
-        digest.update(f"{file.case} {checksum}\n".encode("utf-8", "surrogateescape"))
+        line = f"{file.case} {checksum(file.path)}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

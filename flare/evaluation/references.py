@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.rules import Challenge
-from flare.evaluation.errors import (
-    FolderError,
-    GroundTruthError,
-)
+from flare.evaluation.errors import FolderError
 from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.folder import (
     find_label_maps,

@@ -16,8 +16,8 @@ from flare.common.engine import Engine
 from flare.common.errors import OutputError
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe, why
-from flare.measuring.lock import FolderLock
 from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
 
 LABEL = "flare.measure"
 """Of all that a measurement makes in the engine; its value says which measurement."""

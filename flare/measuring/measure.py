@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -24,6 +24,7 @@ from flare.common.errors import FlareError
 from flare.common.text import listing, nearest
 from flare.measuring.archive.reading import Archive
 from flare.measuring.inputs import Case
+from flare.measuring.listener import Listener
 from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
 from flare.measuring.sampling.nvml import NvmlSource
 from flare.measuring.team import OpenTeam, opened_team
@@ -32,12 +33,6 @@ from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 
 _log = logging.getLogger(__name__)
-
-OnRun = Callable[[str, str, str, int, int], None]
-"""Told of each case: team, case, status, how many are done, of how many."""
-
-OnTeam = Callable[[str], None]
-"""Told of each team that is measured to the end."""
 
 
 def measure(
@@ -49,8 +44,7 @@ def measure(
     engine: Engine,
     options: Options,
     gpu: NvmlSource | None = None,
-    on_run: OnRun | None = None,
-    on_team: OnTeam | None = None,
+    listener: Listener | None = None,
 ) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of some teams on all cases, and keep what was measured.
 
@@ -72,8 +66,8 @@ def measure(
         How they are measured.
     gpu : NvmlSource, optional
         The GPU of ``options.limits``.
-    on_run, on_team : callable, optional
-        Told of each case as it ends, and of each team when its last case is done.
+    listener : Listener, optional
+        Told what happens.
 
     Returns
     -------
@@ -97,13 +91,10 @@ def measure(
         options=options,
         gpu=gpu,
     )
-    with Teams(setup, archives) as teams:
-        _measure_all(teams, on_run or _tell_nobody, on_team or _tell_nobody)
+    listener = listener or Listener()
+    with Teams(setup, archives, listener) as teams:
+        _measure_all(teams, listener)
     return tuple(teams.failures.found.items())
-
-
-def _tell_nobody(*_: object) -> None:
-    """What is told where nobody listens."""
 
 
 def _check_options(
@@ -146,11 +137,15 @@ class Teams:
         Of the measurement.
     archives : sequence of Archive
         Of the teams.
+    listener : Listener
+        Told of what goes wrong.
     """
 
-    def __init__(self, setup: Setup, archives: Sequence[Archive]) -> None:
+    def __init__(
+        self, setup: Setup, archives: Sequence[Archive], listener: Listener
+    ) -> None:
         self.setup, self._archives = setup, archives
-        self.failures = Failures()
+        self.failures = Failures(listener.on_failure)
         self.plans: list[TeamPlan] = []
         self._open: dict[str, OpenTeam] = {}
         self._held: dict[str, ExitStack] = {}
@@ -192,8 +187,9 @@ class Teams:
             self._held[team].close()
 
 
-def _measure_all(teams: Teams, on_run: OnRun, on_team: OnTeam) -> None:
+def _measure_all(teams: Teams, listener: Listener) -> None:
     """Run all that is left to do, and close each team with its last case."""
+    listener.on_plan(teams.setup, teams.plans)
     total = sum(len(plan.todo) for plan in teams.plans)
     before = len(teams.setup.cases) * len(teams.plans) - total
     if before:
@@ -201,21 +197,22 @@ def _measure_all(teams: Teams, on_run: OnRun, on_team: OnTeam) -> None:
         _log.info("%d of %d cases are done%s", before, before + total, going_on)
     for plan in teams.plans:
         if not plan.todo:
-            on_team(plan.team)
+            listener.on_team(plan.team)
     failed = teams.failures.found
     is_interleaved = teams.setup.options.is_interleaved
     order = _order(teams.plans, is_interleaved=is_interleaved)
     for done, (plan, case) in enumerate(order, start=1):
         if plan.team in failed:
             continue
+        listener.on_begin(plan.team, case.name)
         record = teams.run(plan, case)
         is_last = case is plan.todo[-1]
         if is_last or not record:
             teams.close(plan.team)
         if record:
-            on_run(plan.team, case.name, record.status.value, done, total)
+            listener.on_run(plan.team, record, done, total)
         if is_last and plan.team not in failed:
-            on_team(plan.team)
+            listener.on_team(plan.team)
 
 
 def _order(

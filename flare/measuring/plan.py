@@ -20,7 +20,6 @@ from flare.measuring.container import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
-from flare.measuring.lock import FolderLock
 from flare.measuring.sampling.nvml import NvmlSource
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -29,6 +28,7 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
+from flare.results.lock import FolderLock
 from flare.results.measurement_json import MEASUREMENT_JSON, MeasurementLog
 
 

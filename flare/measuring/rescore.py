@@ -5,6 +5,7 @@ Nothing is run: neither archives nor an engine are needed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,11 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.lock import FolderLock
 from flare.measuring.scoring import evaluate_team
-from flare.measuring.summary import zeros_lines
+from flare.measuring.summary import unsaid_zeros
 from flare.measuring.team_failures import Failures
 from flare.results.errors import RankingError
+from flare.results.lock import FolderLock
 from flare.results.metrics_json import (
     MEANS,
     METRICS_JSON,
@@ -29,6 +30,8 @@ from flare.results.metrics_json import (
 )
 from flare.results.scores import Results, statistics
 from flare.results.team_folder import PREDICTIONS, is_measured
+
+_log = logging.getLogger(__name__)
 
 _VALUES: Mapping[str, Collection[str]] = {
     "on_bad_case": ("worst",),
@@ -51,7 +54,7 @@ class Rescored:
     is_left: bool = False
     """Whether it was only evaluated, and no prediction is kept."""
     zeros: tuple[str, ...] = ()
-    """Why cases score 0."""
+    """Why cases score 0; what its evaluation has logged is not among it."""
     error: FlareError | None = None
     """Why it could not be scored."""
 
@@ -98,6 +101,7 @@ def rescore(
         before = read_means(folder / METRICS_JSON)
         is_evaluated = (folder / METRICS_JSON).exists()
         if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
+            _log.info("%s:", safe(folder.name))  # above what its evaluation says
             score = evaluate_team if is_measured(folder) else _evaluate_again
             arguments = (folder, ground_truth, challenge, workers)
             found = _rescore_team(folder, before, partial(score, *arguments))
@@ -126,7 +130,7 @@ def _rescore_team(
         team=folder.name,
         before=before,
         after=_means(scored[0]) if scored else (None,) * len(MEANS),
-        zeros=zeros_lines(scored[0]) if scored else (),
+        zeros=unsaid_zeros(scored[0]) if scored else (),
         error=failures.found.get(folder.name),
     )
 

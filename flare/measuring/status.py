@@ -12,7 +12,8 @@ from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FlareError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.errors import EmptyError, FileFormatError
+from flare.evaluation.errors import EmptyError
+from flare.evaluation.file_errors import FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.container import ContainerRun
 from flare.measuring.disk import SPARE_BYTES

@@ -63,8 +63,9 @@ def team_table(folder: Path, team: str, results: Results | None = None) -> str:
         f"{len(cases)} of {len(records)} cases: {text}"
         for text, cases in shared.items()
     ]
-    zeros = zeros_lines(results) if results else ()
-    lines = [f"{team}: {found}", *aligned(rows), *notes, *zeros]
+    said = [low.reason for low in results.low_scores] if results else []
+    zeros = unsaid_zeros(results) if results else ()
+    lines = [f"{team}: {found}", *aligned(rows), *notes, *said, *zeros]
     return "\n".join([*lines, f"Wrote {safe(folder)}"])
 
 
@@ -78,19 +79,16 @@ def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def zeros_lines(results: Results) -> tuple[str, ...]:
-    """Why cases score 0, a line for each reason; what the evaluation has said first."""
+def unsaid_zeros(results: Results) -> tuple[str, ...]:
+    """Why cases score 0, a line for each reason that the evaluation has not said."""
     told = {case for low in results.low_scores for case in low.cases}
     reasons = {
         case.case: case.failure or "no organ of the reference was found"
         for case in results.cases
         if case.dsc == 0 and case.nsd == 0 and not (case.failure and case.case in told)
     }
-    return (
-        *(low.reason for low in results.low_scores),
-        *(
-            f"{len(cases)} of {len(results.cases)} cases"
-            f" {'scores' if len(cases) == 1 else 'score'} 0: {text}"
-            for text, cases in _by_text(reasons).items()
-        ),
+    return tuple(
+        f"{len(cases)} of {len(results.cases)} cases"
+        f" {'scores' if len(cases) == 1 else 'score'} 0: {text}"
+        for text, cases in _by_text(reasons).items()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from flare.common.errors import FlareError, OutputError
@@ -18,10 +18,16 @@ class Failures:
 
     One team does not end the measurement of the others: not even by something that
     nobody has thought of, of which the log gets everything.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Told of each team once, and of its first error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str, FlareError], None] | None = None) -> None:
         self.found: dict[str, FlareError] = {}
+        self._tell = tell
 
     @contextmanager
     def noted(self, team: str) -> Iterator[None]:
@@ -29,7 +35,11 @@ class Failures:
         try:
             yield
         except Exception as error:  # noqa: BLE001  see above
-            self.found.setdefault(team, _as_error(team, error))
+            found = _as_error(team, error)
+            if team not in self.found:
+                self.found[team] = found
+                if self._tell:
+                    self._tell(team, found)
 
 
 def _as_error(team: str, error: Exception) -> FlareError:

@@ -16,9 +16,9 @@ from flare.measuring.container import Conditions
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import make_empty_image
 from flare.measuring.loading import find_image, load_image
-from flare.measuring.lock import FolderLock
 from flare.measuring.volumes import Volume, output_volume
 from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.container_command import COMMAND
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.inputs import Case
-from flare.measuring.lock import FolderLock
 from flare.measuring.outputs import take_out
 from flare.measuring.status import (
     label_maps,
@@ -27,6 +26,7 @@ from flare.measuring.status import (
 )
 from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
+from flare.results.lock import FolderLock
 
 KEPT_FILES = 3
 KEPT_BYTES = 2**26

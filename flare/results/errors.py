@@ -7,11 +7,14 @@ from flare.common.text import safe
 
 
 class MetricsFileError(OrganiserError):
-    """A file is not a metrics.json that can be read.
+    """A metrics.json cannot be read, or not be compared with another one.
 
-    For organisers: a file that was given to `leaderboard` or `report` is not what an
-    evaluation wrote; or the label maps that were given to `report` with it are not
-    those that it was made from. Nothing is shown of scores that it does not have.
+    A file that was given to `leaderboard` or `report` is not what an evaluation wrote.
+    Or several were given to `report`, to be compared case by case, and one is of
+    another challenge, was scored by other rules, or has none of the others' cases: the
+    message says what is different. Or the label maps that were given to `report` with
+    it are not those that it was made from: nothing is shown of scores that it does not
+    have.
     """
 
     code = "G05"
@@ -43,6 +46,24 @@ class RankingError(OrganiserError):
         self.finding = f"{safe(file)}: {problem}"
         if remedy:
             self.remedy = remedy
+
+
+class GroupsFileError(OrganiserError):
+    """A table of groups of cases cannot be read.
+
+    For organisers: the file that was given with `--groups` is not a CSV file in UTF-8
+    with a column `case` and at least one other, or a row is about a case that was not
+    scored, or about one that another row is about. The message names the line. A column
+    of numbers, such as an age, is no group: write ranges, or leave it out.
+    """
+
+    code = "G07"
+    remedy = 'docs/organisers/reports.md, "Groups of cases", says what it holds.'
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
 
 
 class MeasurementError(HostError):

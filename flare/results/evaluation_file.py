@@ -1,16 +1,17 @@
-"""Reads all that a metrics.json tells people of one evaluation."""
+"""Has all that a metrics.json tells people of one evaluation."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.case_names import case_of
-from flare.results.errors import MetricsFileError, RankingError
-from flare.results.metrics_json import Scores, read_object, read_scores
+from flare.results.errors import MetricsFileError
+from flare.results.metrics_json import NO_EVALUATION, Scores, read_evaluated
 from flare.results.scores import LowScores
 
 
@@ -42,11 +43,7 @@ def read_evaluation(file: Path) -> EvaluationFile:
     MetricsFileError
         If it is none, or a value is none that a score can have.
     """
-    content = read_object(file)
-    try:
-        scores = read_scores(file, ())
-    except RankingError as error:
-        raise MetricsFileError(str(file), error.problem) from error
+    content, scores = read_evaluated(file)
     try:
         by_case = content["case"]
         cases = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
@@ -55,7 +52,7 @@ def read_evaluation(file: Path) -> EvaluationFile:
             aggregates={
                 str(name): float(value)
                 for name, value in content.get("aggregates", {}).items()
-                if isinstance(value, int | float)
+                if isinstance(value, int | float) and math.isfinite(value)
             },
             prediction_files={
                 cases[n]: str(name)
@@ -71,9 +68,8 @@ def read_evaluation(file: Path) -> EvaluationFile:
             warnings=tuple(map(str, content.get("warnings", ()))),
             provenance=tuple(_provenance(content["evaluation"])),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        problem = "it is no metrics.json that an evaluation has written"
-        raise MetricsFileError(str(file), problem) from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise MetricsFileError(str(file), NO_EVALUATION) from error
 
 
 def _provenance(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from flare.common.text import safe
 from flare.results.csv_rows import read_rows
 from flare.results.efficiency_csv import COLUMNS, TEXTS, WHOLE, read_cases
 from flare.results.errors import RankingError
+from flare.results.metrics_json import read_scores
 from flare.results.traces_csv import COLUMNS as TRACE_COLUMNS
 from flare.results.values import number
 
@@ -51,6 +52,35 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("case")
     kinds = {name: "Int64" if name in WHOLE else "float64" for name in frame}
     return frame.astype({n: k for n, k in kinds.items() if n not in (*TEXTS, "status")})
+
+
+def read_metrics(file: str | Path) -> pd.DataFrame:
+    """What a submission scores, as `flare.Results.to_frame` gives it.
+
+    Parameters
+    ----------
+    file : str or Path
+        A metrics.json, as ``flare evaluate`` and ``flare score`` write it.
+
+    Returns
+    -------
+    DataFrame
+        By case: a column for each metric, and ``failure``, which says why a case was
+        not scored, and got the worst value instead; it is empty for all others.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read.
+    """
+    import pandas as pd
+
+    scores = read_scores(Path(file), ())
+    columns: dict[str, dict[str, object]] = {}
+    for (case, metric), value in scores.values.items():  # noqa: PD011  no table yet
+        columns.setdefault(metric, {})[case] = value
+    columns["failure"] = {case: scores.failed.get(case, "") for case in scores.cases}
+    return pd.DataFrame(columns, index=pd.Index(scores.cases, name="case"))
 
 
 def read_trace(file: str | Path) -> pd.DataFrame:

@@ -1,28 +1,31 @@
-"""Keeps what a submission scores in metrics.json; hardly any module knows its keys.
+"""Keeps what a submission scores in metrics.json: written whole, read with reasons.
 
-The settings of a platform's phase have paths of them, and ``evaluation_file.py`` reads
-what is said besides scores.
+Few know its keys: ``metrics_content.py`` writes them, ``evaluation_file.py`` has what
+is said besides scores, and the settings of a platform's phase have paths of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.errors import OutputError
 from flare.common.files import write_whole
-from flare.common.text import listing, printable, safe, why
+from flare.common.text import listing, safe, why
 from flare.results.errors import MetricsFileError, RankingError
-from flare.results.scores import JOBS_NOTE, Results, statistics
+from flare.results.metrics_content import case_scores_json, metrics_json
+from flare.results.scores import Results
 from flare.results.values import check_value, is_score
 
 METRICS_JSON = "metrics.json"
 _PART_NAME = f".{METRICS_JSON}.part"
+NO_EVALUATION = "it is no metrics.json that an evaluation has written"
+_BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 MEANS = ("dsc", "nsd")
 """The metrics whose means tell a submission's scores in short."""
@@ -57,56 +60,6 @@ class Scores:
     evaluation: Evaluation
     low_scores: tuple[str, ...]
     """Why cases score little or nothing, as the evaluation has said it."""
-
-
-def metrics_json(results: Results) -> str:
-    """The content of metrics.json; its schema says what the keys mean.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite.
-    """
-    metrics = results.metrics
-
-    def rounded(value: float) -> float:
-        return value if results.decimals is None else round(value, results.decimals)
-
-    content: dict[str, Any] = {
-        "case": {
-            **{
-                metric: _numbered([rounded(value) for value in values])
-                for metric, values in metrics.items()
-            },
-            "alg_fname": _numbered(
-                [printable(c.prediction_file) for c in results.cases]
-            ),
-            "gt_fname": _numbered([printable(c.reference_file) for c in results.cases]),
-        },
-        "aggregates": {
-            f"{metric}_{name}": None if value is None else rounded(value)
-            for metric, values in metrics.items()
-            for name, value in statistics(values).items()
-        },
-        "evaluation": asdict(results.provenance),
-        "failed": {case.case: case.failure for case in results.cases if case.failure},
-        "warnings": list(results.warnings),
-    }
-    if results.low_scores:
-        content["low_scores"] = [
-            {"reason": found.reason, "cases": list(found.cases)}
-            for found in results.low_scores
-        ]
-    if results.efficiency is not None:
-        content["efficiency"] = results.efficiency
-    if results.jobs:
-        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
-
-
-def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    """Values by the number of their case."""
-    return {str(number): value for number, value in enumerate(values)}
 
 
 def prepare_output(folder: Path) -> None:
@@ -192,24 +145,7 @@ def write_case_scores(
     OutputError
         If it cannot be written.
     """
-    content: dict[str, Any] = {
-        "case": {
-            **{metric: _numbered(values) for metric, values in scores.items()},
-            "alg_fname": _numbered(
-                ["" if case_of(name) in failed else name for name in reference_files]
-            ),
-            "gt_fname": _numbered(reference_files),
-        },
-        "aggregates": {
-            f"{metric}_{name}": value
-            for metric, values in scores.items()
-            for name, value in statistics(values).items()
-        },
-        "evaluation": evaluation,
-        "failed": failed,
-        "warnings": [],
-    }
-    write_whole(file, json.dumps(content, indent=2) + "\n")
+    write_whole(file, case_scores_json(scores, reference_files, evaluation, failed))
 
 
 def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
@@ -229,6 +165,29 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RankingError(str(file), NO_EVALUATION) from error
+    return _scores_of(content, file, metrics)
+
+
+def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
+    """Everything that a metrics.json holds, and what each case scores.
+
+    Raises
+    ------
+    MetricsFileError
+        If it cannot be read, or a value is none that a score can have.
+    """
+    content = _object(file, float)
+    try:
+        return content, _scores_of(content, file, ())
+    except RankingError as error:
+        raise MetricsFileError(str(file), error.problem) from error
+
+
+def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
+    """What each case scores, as the content of a file says."""
+    try:
         by_case = content["case"]
         names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
         found = {
@@ -239,12 +198,8 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
         evaluation = dict(content["evaluation"])
         low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
-    except (
-        *(OSError, ValueError, KeyError, TypeError, AttributeError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        problem = "it is no metrics.json that an evaluation has written"
-        raise RankingError(str(file), problem) from error
+    except _BAD as error:
+        raise RankingError(str(file), NO_EVALUATION) from error
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
@@ -313,14 +268,16 @@ def read_object(file: Path) -> dict[str, Any]:
     MetricsFileError
         If the platform would not accept it.
     """
+    return _object(file, lambda _: None)  # the platform takes NaN for null
+
+
+def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
+    """The object that a file holds; NaN and infinities become what `constant` says."""
     try:
-        # The platform takes NaN and infinities for null.
-        content = json.loads(
-            file.read_text(encoding="utf-8"), parse_constant=lambda _: None
-        )
+        content = json.loads(file.read_text(encoding="utf-8"), parse_constant=constant)
     except OSError as error:
-        reason = why(error)
-        raise MetricsFileError(str(file), f"it cannot be read ({reason})") from error
+        problem = f"it cannot be read ({why(error)})"
+        raise MetricsFileError(str(file), problem) from error
     except (ValueError, RecursionError) as error:
         raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
     if not isinstance(content, dict):

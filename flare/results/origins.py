@@ -84,7 +84,7 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    notes = _check_rules(found, challenge, results)
+    notes = check_rules(found, challenge, results)
     for key in ("references_sha256", "version"):
         _check_equal(found, key)
     _check_options(found, challenge, results)
@@ -192,10 +192,13 @@ def _flags(options: object) -> str:
     )
 
 
-def _check_rules(
+def check_rules(
     found: Sequence[Evaluated], challenge: Challenge | str, results: Path
 ) -> tuple[str, ...]:
-    """Refuse scores by other rules; tell what is odd about those of old versions."""
+    """Refuse scores by other rules; tell what is odd about those of old versions.
+
+    Takes what `check_origins` takes.
+    """
     key = challenge if isinstance(challenge, str) else challenge.key
     known = [team for team in found if _rules(team) is not None]
     older = [team for team in found if _rules(team) is None]

@@ -18,6 +18,7 @@ from flare.results.team_folder import (
     TeamResults,
     finished_cases,
     is_measured,
+    is_team,
     read_team,
 )
 
@@ -120,7 +121,7 @@ def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
 
 def _check_parent(path: Path) -> None:
     """Refuse the folder of one team."""
-    if (path / METRICS_JSON).exists() or is_measured(path):
+    if is_team(path):
         problem = "it is the folder of one team"
         above = safe(path.resolve().parent.name or "/")
         remedy = f"Give the folder above it, {above}, which has one for each team."

@@ -17,7 +17,7 @@ from flare.results.measurement_json import (
     Measurement,
     read_measurement,
 )
-from flare.results.metrics_json import Scores, check_known_cases
+from flare.results.metrics_json import METRICS_JSON, Scores, check_known_cases
 from flare.results.traces_csv import TRACES, area_above
 
 PREDICTIONS = "predictions"
@@ -74,6 +74,11 @@ class _Measured:
 def is_measured(folder: Path) -> bool:
     """Whether the image of a team was run, at least in part."""
     return any((folder / name).exists() for name in (EFFICIENCY_CSV, MEASUREMENT_JSON))
+
+
+def is_team(folder: Path) -> bool:
+    """Whether a folder is that of one team, not of all."""
+    return (folder / METRICS_JSON).exists() or is_measured(folder)
 
 
 def finished_cases(folder: Path) -> set[str]:

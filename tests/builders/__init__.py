@@ -170,8 +170,10 @@ def case_names(count):
 def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
     """Write the same label map for each name."""
     labels = organ_boxes() if labels is None else labels
-    for name in names:
-        write_nifti(folder / f"{name}{suffix}", labels)
+    first, *others = (folder / f"{name}{suffix}" for name in names)
+    content = write_nifti(first, labels).read_bytes()
+    for path in others:
+        path.write_bytes(content)
     return folder
 
 

@@ -8,7 +8,7 @@ from tests.builders.rooms import PACKAGE
 
 def all_classes(kind=FlareError):
     """Every error class that has a code of its own."""
-    for file in PACKAGE.rglob("errors.py"):
+    for file in PACKAGE.rglob("*errors.py"):
         import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
     for child in kind.__subclasses__():
         if "code" in vars(child):

@@ -3,6 +3,7 @@
 import json
 from html.parser import HTMLParser
 
+from flare.reports.pages.report import write_report
 from flare.results.scores import statistics
 
 HOSTILE = (
@@ -64,6 +65,16 @@ def write_json(file, content):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content))
     return file
+
+
+def compare(folder, *contents, names=("old", "new", "next"), organiser=True):
+    """The page of evaluations with these contents, in folders of these names."""
+    sources = [
+        write_json(folder / name / "metrics.json", content)
+        for name, content in zip(names, contents, strict=False)
+    ]
+    write_report(sources, folder / "page.html", is_organiser=organiser)
+    return (folder / "page.html").read_text(encoding="utf-8")
 
 
 class Page(HTMLParser):

@@ -26,11 +26,28 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
 """What can be run, and the function of flare.cli.main that it calls."""
 
-SCORING = ("click", "flare.evaluation.check", "flare.evaluation.scoring.pool")
+SCORING = (
+    "click",
+    "flare.evaluation.check",
+    "flare.evaluation.references",
+    "flare.evaluation.scoring.pool",
+    "flare.results.metrics_json",
+    "flare.results.scores_table",
+    # What these load when they begin to work, each copy anew.
+    "importlib.readers",
+    "multiprocessing.popen_fork",
+    "multiprocessing.synchronize",
+    "numpy.ma",
+)
 """What is imported for most programs. The command line of ours is not among it: it may
 read the environment when imported."""
 
-RANKING = (*SCORING, "flare.ranking.rank", "flare.reports.ranking.files")
+RANKING = (
+    *SCORING,
+    "flare.ranking.rank",
+    "flare.reports.ranking.files",
+    "scipy.stats",
+)
 """What is imported for programs that need tables: a copy of so much takes longer."""
 
 SERVE = "import sys; from tests.builders.warm import serve; serve(*sys.argv[1:])"

@@ -79,6 +79,31 @@ def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd)
     assert "9 times (seed 5)" in page.read_text(encoding="utf-8")
 
 
+def test_several_evaluations_are_compared_with_the_first(tmp_path, capfd):
+    sources = [
+        write_json(tmp_path / name / "metrics.json", metrics_content({"liver": scores}))
+        for name, scores in (("old", [0.9, 0.8]), ("new", [0.95, 0.7]))
+    ]
+
+    words = [*map(str, sources), "--output", str(tmp_path / "pages")]
+    assert main(["report", *words]) == 0
+
+    page = tmp_path / "pages" / "index.html"
+    assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
+    assert "new is compared with old, case by case" in page.read_text()
+
+
+def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):
+    words = [str(metrics), str(tmp_path), "--output", str(tmp_path / "page.html")]
+
+    assert main(["report", *words]) == 1
+
+    assert capfd.readouterr().err == (
+        f"{safe(tmp_path)}: it cannot be read (is a directory). Give the metrics.json"
+        " that an evaluation has written. [G05]\n"
+    )
+
+
 def test_options_of_a_ranking_are_refused_where_nothing_is_ranked(metrics, capfd):
     words = ["--output", "page.html", "--seed", "5"]
 
@@ -101,5 +126,56 @@ def test_rank_and_report_have_the_same_options_of_a_ranking():
         name: report[name] for name in shared
     }
     of_cases = {f"--{name.replace('_', '-')}" for name in CASE_OPTIONS}
-    own = {"sources", "--output", "--audience"}
-    assert set(report) - shared - of_cases == own
+    assert set(report) - shared - of_cases == {
+        *("sources", "--output", "--audience", "--figures", "--groups"),
+    }
+
+
+def test_figures_are_refused_to_participants(metrics, tmp_path, capfd):
+    words = ["--output", "page.html", "--figures", str(tmp_path / "figures")]
+
+    assert main(["report", str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --figures: only with --audience organiser;"
+        " see flare report --help\n"
+    )
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("option", ["--figures", "--groups"])
+def test_what_compares_evaluations_has_neither_figures_nor_groups(
+    metrics, capfd, option
+):
+    words = ["--output", "page.html", option, "x"]
+
+    assert main(["report", str(metrics), str(metrics), *words]) == 2
+
+    assert capfd.readouterr().err == (
+        f"flare report: argument {option}: only for one evaluation or the results of"
+        " all teams; see flare report --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_checkout", "remedy"),
+    [
+        (True, "Install it: .venv/bin/pip install '.[report]'."),
+        (False, "Install it: pip install matplotlib."),
+    ],
+)
+def test_figures_need_matplotlib_before_anything_is_written(
+    metrics, tmp_path, monkeypatch, capfd, is_checkout, remedy
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
+    page = tmp_path / "page.html"
+
+    words = ["--figures", "figures", "--audience", "organiser"]
+    assert main(["report", str(metrics), "--output", str(page), *words]) == 1
+
+    assert capfd.readouterr().err == (
+        f"figures: matplotlib, which draws figures, is not installed. {remedy} [H02]\n"
+    )
+    assert not page.exists()

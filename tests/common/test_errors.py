@@ -19,30 +19,40 @@ from flare.common.errors import (
     WorkerError,
 )
 from flare.evaluation.errors import (
-    DamagedFileError,
-    DemonstrationSetError,
     DuplicateCasesError,
     EmptyError,
-    FileFormatError,
     FolderError,
-    FractionError,
-    GridPositionError,
-    GridSizeError,
-    GroundTruthError,
-    JobError,
     JobsFileError,
-    LabelError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
-    PhaseSettingsError,
     UnexpectedCasesError,
+)
+from flare.evaluation.file_errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
+    JobError,
+    LabelError,
+)
+from flare.evaluation.many.errors import ClusterError
+from flare.evaluation.organiser_errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+    PhaseSettingsError,
     UploadError,
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
 from flare.platforms.grandchallenge.errors import PlatformError
-from flare.results.errors import MeasurementError, MetricsFileError, RankingError
+from flare.results.errors import (
+    GroupsFileError,
+    MeasurementError,
+    MetricsFileError,
+    RankingError,
+)
 from tests.builders.errors import all_classes
 
 EXAMPLES = (
@@ -52,10 +62,12 @@ EXAMPLES = (
     MetricsFileError("a/metrics.json", "it is not JSON"),
     UploadError("a.nii.gz: the platform takes a zip file, and this is none"),
     RankingError("results.csv", "line 3 and line 7 are both a case_1 dsc"),
+    GroupsFileError("cases.csv", "line 3: there is no case case_9"),
     EngineError("flare-eval: there is no such image"),
     ArchiveError("team_a.tar.gz", "it has no /bin/bash"),
     MeasurementError("results/team_a", "another measurement is running"),
     DeviceError("there is no GPU 1, but 1, counted from 0"),
+    ClusterError("tcp://10.0.0.1:8786: no worker answers there"),
     PlatformError("https://a.org/api/v1/: it does not accept the token"),
     NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),

@@ -11,7 +11,7 @@ import flare
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.organiser_errors import GroundTruthError
 from tests.builders import (
     ROOT,
     case_names,
@@ -54,7 +54,9 @@ def test_each_broken_submission_is_told_in_the_evaluations_words(
 
     with pytest.raises(flare.SubmissionError) as caught:
         flare.evaluate(predictions, ground_truth)
-    report = check_submission(predictions, FLARE21, ground_truth=ground_truth)
+    report = check_submission(
+        predictions, FLARE21, ground_truth=ground_truth, workers=1
+    )
 
     assert " ".join(report.lines) == str(caught.value) == message
 
@@ -79,7 +81,7 @@ def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
     spoil, message = REFUSALS[name]
     spoil(predictions)
 
-    report = check_submission(predictions, FLARE21, images=images)
+    report = check_submission(predictions, FLARE21, images=images, workers=1)
 
     assert " ".join(report.lines) == message
 

@@ -19,7 +19,7 @@ from flare.cli.options import version_text
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.common.version import source_commit
-from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
+from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.references import check_references
 from flare.evaluation.references_table import references_table
 from tests.builders import (

@@ -8,12 +8,28 @@ from flare.measuring import team as team_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
 from flare.measuring.inputs import find_cases
+from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
 from tests.builders.teams import rows_of
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
+
+
+class Notes(Listener):
+    """Notes each case and each team of which it is told."""
+
+    def __init__(self, told):
+        self._told = told
+
+    def on_run(self, team, record, number, total):
+        """Note what came of a case."""
+        self._told.append((team, record.case, record.status.value, number, total))
+
+    def on_team(self, team):
+        """Note a team that is done."""
+        self._told.append(team)
 
 
 class Bench:
@@ -54,8 +70,7 @@ class Bench:
                 limits=limits, interval_s=0.02, **{"has_warm_up": False, **options}
             ),
             gpu=gpu,
-            on_run=lambda *told: self.told.append(told),
-            on_team=lambda team: self.told.append(team),
+            listener=Notes(self.told),
         )
         return dict(failed)
 

@@ -11,8 +11,8 @@ import pytest
 from flare.common.errors import EngineError, OutputError
 from flare.measuring import cleanup
 from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
-from flare.measuring.lock import FolderLock
 from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
 from tests.builders import ROOT, wait_until
 
 KILLED = """
@@ -21,7 +21,7 @@ from pathlib import Path
 from flare.common.engine import Engine
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.empty_image import make_empty_image
-from flare.measuring.lock import FolderLock
+from flare.results.lock import FolderLock
 from flare.measuring.volumes import output_volume
 
 engine, folder = Engine(sys.argv[1]), Path(sys.argv[2])

@@ -3,11 +3,15 @@
 import csv
 import json
 import re
+import sys
 
 import pytest
 
 from flare.cli.main import main
+from flare.common.files import write_whole
+from flare.measuring import team as team_module
 from tests.builders import case_names
+from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
@@ -169,3 +173,125 @@ def test_teams_that_take_turns_are_told_so(bench, flare):
 
     order = re.findall(r"^\[\d/6\] (\w+) validation_00(\d)", stdout, re.MULTILINE)
     assert order == [(team, n) for n in "123" for team in ("crash", "good")]
+
+
+# --- The page ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(monkeypatch, bench):
+    """Each page that was written, with the containers that there were meanwhile."""
+    written = []
+
+    def write(file, text):
+        left = [name for name in bench.engine.left() if name.startswith("containers")]
+        written.append((text, left))
+        write_whole(file, text)
+
+    monkeypatch.setattr("flare.cli.live_page.write_whole", write)
+    return written
+
+
+@pytest.mark.slow
+def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
+    """It is never written while there is a container.
+
+    But at the start, when it is planned, before each case, after each team, and in the
+    end.
+    """
+    bench.archive("good", PREDICT)
+    bench.archive("crash", SCRIPTS["crash"])
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    file = bench.folder / "live.html"
+
+    status, stdout, _ = flare(
+        *("measure", bench.folder / "archives", "--images", bench.images),
+        *("--output", bench.results, *LIMITS, "--page", file),
+    )
+
+    assert status == 1
+    assert "live.html shows how it goes on: open it in a browser\n" in stdout
+    assert [left for _, left in pages] == [[]] * 11
+    done = [re.search(r'<progress value="(\d)" max="6"', text)[1] for text, _ in pages]
+    assert done == list("00012334566")
+    assert ['http-equiv="refresh"' in text for text, _ in pages] == [
+        *[True] * 10,
+        False,
+    ]
+    last = Page(file.read_text(encoding="utf-8"))
+    assert file.read_text(encoding="utf-8") == pages[-1][0]
+    assert [
+        (row["team"], row["state"], row["done"], row["ok"], row["failed"])
+        for row in last.table("Cases that are done")
+    ] == [("crash", "done", "3 of 3", "", "3"), ("good", "done", "3 of 3", "3", "")]
+    rows = last.table("What came of each case of each team")
+    times = [f"{float(row['runtime_s']):.1f}" for row in bench.rows("good").values()]
+    assert [row["good"].removesuffix(", doubtful") for row in rows] == times
+    assert last.table("The gravest first")[0]["what"] == "archive refused"
+    settings = {row["what"]: row["value"] for row in last.table("As measurement.json")}
+    assert settings["GPU"] == "none"
+
+
+def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatch):
+    """Ctrl-C in the second case."""
+    runs = iter((team_module.run_case, None))
+
+    def run_case(*arguments):
+        play = next(runs)
+        if not play:
+            raise KeyboardInterrupt
+        return play(*arguments)
+
+    monkeypatch.setattr(team_module, "run_case", run_case)
+    file = bench.folder / "live.html"
+
+    status, _, stderr = flare(
+        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
+        *("--output", bench.results, *LIMITS, "--page", file),
+    )
+
+    assert status == 130
+    assert stderr.startswith("Measuring was interrupted. 1 of 3 cases are measured")
+    html = file.read_text(encoding="utf-8")
+    assert 'http-equiv="refresh"' not in html
+    text = " ".join(Page(html).text.split())
+    assert "1 of 3 cases are measured and kept. The same command goes on." in text
+
+
+@pytest.mark.slow
+def test_a_page_that_cannot_be_written_disturbs_nothing(bench, flare):
+    status, stdout, stderr = flare(
+        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
+        *("--output", bench.results, *LIMITS, "--page", "/proc/live.html"),
+    )
+
+    assert (status, stderr) == (0, "")
+    assert stdout.count("The page is not up to date: /proc/live.html: it cannot") == 1
+    assert "good: 3 ok" in stdout
+
+
+def test_without_jinja2_nothing_is_measured(bench, flare, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+
+    status, _, stderr = flare(
+        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
+        *("--output", bench.results, *LIMITS, "--page", "live.html"),
+    )
+
+    assert status == 1
+    assert stderr.startswith(
+        "live.html: it cannot be written, as Jinja2 is not installed. Install it:"
+    )
+    assert not bench.results.exists()
+
+
+def test_a_page_has_the_name_of_one(flare):
+    status, _, stderr = flare(
+        *("measure", "a.tar.gz", "--images", "x", "--output", "y", "--page", "z.pdf"),
+    )
+
+    assert (status, stderr) == (
+        2,
+        "flare measure: argument --page: 'z.pdf' is no page, such as live.html; see"
+        " flare measure --help\n",
+    )

@@ -222,6 +222,31 @@ def test_rank_advises_to_rescore_and_takes_what_comes_of_it(results, labels, tmp
     assert "Tolerances were 100 mm (liver, kidney, spleen, pancreas)." in methods
 
 
+def test_each_reason_of_zeros_is_said_once_behind_its_team(tmp_path, labels):
+    """The evaluation says what it has let pass, and rescoring says the rest."""
+    results = tmp_path / "results"
+    for team, label, cases in (("a", 9, CASES[:1]), ("b", 5, CASES)):
+        voxels = (organ_boxes() > 0) * label
+        folder = results / team
+        write_cases(folder / "predictions", cases, labels=voxels.astype("u1"))
+        options = {"unknown_labels": "ignore", "on_bad_case": "worst"}
+        write_metrics(evaluate(folder / "predictions", labels, **options), folder)
+
+    run = command(results, labels, "--workers", "1")
+
+    assert run.stdout.split("\n\n")[0].splitlines() == [
+        "a:",
+        "Found 1 label maps: case_1.nii.gz",
+        "1 of 2 cases scores 0: no file was submitted (case_2.nii.gz)",
+        "label 9 is no organ and counts as background, in 1 of 1 files",
+        "a: 1 of 2 cases scores 0: no organ of the reference was found",
+        "b:",
+        "Found 2 label maps: case_1.nii.gz, case_2.nii.gz",
+        "label 5 is no organ and counts as background, in 2 of 2 files",
+        "b: 2 of 2 cases score 0: no organ of the reference was found",
+    ]
+
+
 # --- The table of a team ----------------------------------------------------------
 
 

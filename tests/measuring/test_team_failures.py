@@ -9,12 +9,13 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
-from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
 from flare.measuring.inputs import find_cases
+from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from flare.measuring.refused import write_refused
@@ -24,11 +25,12 @@ from tests.builders import write_cases
 
 
 @dataclass
-class FakeTeams:
+class FakeTeams(Listener):
     """Teams whose measurement goes wrong at some point, or does not."""
 
     fails: dict
     calls: list = field(default_factory=list)
+    told: dict = field(default_factory=dict)
 
     def _do(self, team, what):
         self.calls.append((team, what))
@@ -46,6 +48,14 @@ class FakeTeams:
         self._do(plan.team, "open")
         yield SimpleNamespace(run=lambda case: self._run(plan.team, case))
 
+    def on_team(self, team):
+        """Score a team."""
+        self.calls.append((team, "scored"))
+
+    def on_failure(self, team, error):
+        """Note what its measurement has ended by."""
+        self.told[team] = str(error)
+
     def _run(self, team, case):
         self._do(team, case.name)
         return SimpleNamespace(status=SimpleNamespace(value="ok"))
@@ -56,7 +66,7 @@ def run(monkeypatch, tmp_path):
     """Measure two teams on two cases, where something goes wrong."""
     cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
-    def start(fails, interleaved=False, on_team=None):
+    def start(fails, interleaved=False):
         teams = FakeTeams(fails)
         monkeypatch.setattr(measuring, "planned_team", teams.plan)
         monkeypatch.setattr(measuring, "opened_team", teams.open)
@@ -67,9 +77,11 @@ def run(monkeypatch, tmp_path):
             read_challenge("flare21"),
             engine=SimpleNamespace(describe=dict),
             options=Options(limits=Limits(), is_interleaved=interleaved),
-            on_team=on_team and (lambda team: teams.calls.append((team, "scored"))),
+            listener=teams,
         )
-        return {team: str(error) for team, error in failed}, teams.calls
+        found = {team: str(error) for team, error in failed}
+        assert teams.told == found
+        return found, teams.calls
 
     return start
 
@@ -113,7 +125,8 @@ def test_one_team_does_not_end_the_measurement_of_others(
     assert failed["a"].startswith(line)
     of_b = [what for team, what in calls if team == "b"]
     assert of_b[:5] == ["made", "open", "c1", "c2", "close"]
-    assert where == "made" or calls[-1][1] == "close"
+    done = [what for _, what in calls if what != "scored"]
+    assert where == "made" or done[-1] == "close"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143)])
@@ -125,14 +138,14 @@ def test_whoever_wants_it_to_end_is_obeyed(run, error):
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run, interleaved):
     """Closed before, and not at all if it is not measured to the end."""
-    _, calls = run({}, interleaved, on_team=True)
+    _, calls = run({}, interleaved)
 
     for team in "ab":
         own = [what for name, what in calls if name == team]
         assert own[:6] == ["made", "open", "c1", "c2", "close", "scored"]
     assert calls.index(("a", "scored")) < calls.index(("b", "c2"))
 
-    failed, calls = run({("a", "c2"): ValueError("odd")}, interleaved, on_team=True)
+    failed, calls = run({("a", "c2"): ValueError("odd")}, interleaved)
     assert list(failed) == ["a"]
     assert [team for team, what in calls if what == "scored"] == ["b"]
 

@@ -1,5 +1,6 @@
 """The benchmark's parts work; what they measure is no test."""
 
+import json
 import re
 import subprocess
 import sys
@@ -43,6 +44,44 @@ def test_a_peer_goes_through_all_cases(cases, peer):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "teams", "pages", "is_ranked"),
+    [
+        ("ranking", 2, "ranking of 2 teams, for (organisers|everybody)", True),
+        ("evaluation", 1, "evaluation of 100 cases, for (organisers|its .*)", False),
+        ("running", 2, "measurement of 2 teams", False),
+    ],
+)
+def test_pages_are_drawn_and_told(tmp_path, kind, teams, pages, is_ranked):
+    command = [sys.executable, BENCHMARKS / "pages.py", kind, str(teams), tmp_path]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert len({page["page"] for page in found}) == len(found) > 0
+    for page in found:
+        assert re.fullmatch(pages, page["page"])
+        assert page["bytes"] > 10_000
+        assert page["draw_s"] > 0
+        assert (page["ranking_s"] is not None) == is_ranked
+
+
+def test_the_table_has_pages_of_one_team_and_of_fifty():
+    results = (BENCHMARKS / "results.md").read_text(encoding="utf-8")
+
+    for page in (
+        *(
+            f"ranking of {n}, for organisers"
+            for n in ("1 team", "11 teams", "50 teams")
+        ),
+        "evaluation of 100 cases, for its participant",
+        "measurement of 50 teams",
+    ):
+        for what in ("size", "CPU of drawing"):
+            assert f"\n| page of the {page}: {what} |" in results
+
+
 def test_the_page_about_speed_quotes_the_table():
     results = (BENCHMARKS / "results.md").read_text(encoding="utf-8").splitlines()
     page = (ROOT / "docs" / "reference" / "speed.md").read_text(encoding="utf-8")
@@ -68,7 +107,7 @@ def test_no_goal_of_the_table_is_missed():
         r"\| ([\d.]+) \w+ \| [^|]*\| (at most|at least) ([\d.]+) \|", results
     )
 
-    assert len(rows) == 12
+    assert len(rows) == 16
     for median, kind, goal in rows:
         if kind == "at most":
             assert float(median) <= float(goal)

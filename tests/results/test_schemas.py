@@ -407,6 +407,7 @@ RANK = {"team": "a", "case": "1", "metric": "dsc", "rank": 1.5}
 STANDING = {"team": "a", "rank": 1, "score": 0.5, "mean_rank_dsc": 1.5}
 VALUE = {"team": "a", "case": "1", "metric": "dsc", "value": None}
 ARCHIVE = {"archive_sha256": "0" * 64}
+GROUPS = {"case": "a", "centre": "Asia", "phase": None}
 LEDGER = {"team": "a", **ARCHIVE, "paper": None, "date": "2026-09-01", "reason": None}
 REFUSED = {"team": "a", "archive": "a.tar.gz", **ARCHIVE, "problem": "it is empty"}
 
@@ -436,6 +437,8 @@ REFUSED = {"team": "a", "archive": "a.tar.gz", **ARCHIVE, "problem": "it is empt
         ("ledger-row", LEDGER, {"sent": "2026-09-01"}),
         ("refused-row", REFUSED, {"problem": None}),
         ("refused-row", REFUSED, {"reason": "it is empty"}),
+        ("groups-row", GROUPS, {"case": None}),
+        ("groups-row", GROUPS, {"centre": 3}),
         ("trace-row", dict.fromkeys(traces_csv.COLUMNS, 0), {"seconds": None}),
         ("trace-row", dict.fromkeys(traces_csv.COLUMNS, 0), {"watts": 1}),
     ],

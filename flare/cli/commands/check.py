@@ -20,7 +20,7 @@ from flare.cli.progress import show_progress
 from flare.common.errors import InputError
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.check import check_submission, organs_in
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.unpacking import (
     find_label_maps_in_tar,
     is_zip,

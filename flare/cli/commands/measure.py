@@ -4,68 +4,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.cli.command import Command
-from flare.cli.console import OutcomeError, stopping_with
-from flare.cli.limits import LimitOptions, limit_options, open_limits
+from flare.cli.console import OutcomeError
+from flare.cli.limits import limit_options
+from flare.cli.measuring import Measuring, Request
 from flare.cli.options import (
     PATH,
     OneOf,
+    PageFile,
     Parsed,
     challenge_option,
     positive,
     seconds,
     workers_option,
 )
-from flare.cli.progress import MeasuringProgress
-from flare.common.engine import Engine
-from flare.common.errors import FlareError, InputError, StoppedError
+from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.container_command import Limits
 from flare.measuring.errors import LoadError
-from flare.measuring.host_load import choose_caches
-from flare.measuring.inputs import check_cases, find_archives, find_cases
-from flare.measuring.measure import measure
-from flare.measuring.plan import Options
+from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
 from flare.measuring.refused import write_refused
-from flare.measuring.scoring import evaluate_team
-from flare.measuring.summary import count_done, team_table
 from flare.measuring.team_failures import Failures
-from flare.measuring.weaknesses import find_weaknesses
-from flare.reports.plots import check_plots, draw_traces
+from flare.reports.plots import check_plots
+
+if TYPE_CHECKING:
+    from flare.cli.live_page import LivePage
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """What is to be measured, and how."""
-
-    archives: Path
-    images: Path
-    output: Path
-    ground_truth: Path | None
-    limits: LimitOptions
-    interval: float
-    repeats: int
-    caches: str | None
-    no_warm_up: bool
-    interleave: bool
-    rerun: tuple[str, ...]
-    reason: str
-    new_archive: str
-    paper: str
-    plots: bool
-    challenge: str
-    workers: int | None
 
 
 @click.command("measure", cls=Command)
@@ -152,6 +126,13 @@ class Request:
     is_flag=True,
     help="Draw the memory of each case over time; needs matplotlib.",
 )
+@click.option(
+    "--page",
+    type=PageFile(path_type=Path, readable=False),
+    metavar="FILE.html",
+    help="Show how it goes on, on this page, which a browser reads anew by itself;"
+    " needs Jinja2.",
+)
 @challenge_option
 @workers_option
 def command(**given: Any) -> None:
@@ -159,6 +140,11 @@ def command(**given: Any) -> None:
     request = Request(**given)
     if request.plots:
         check_plots()
+    if request.page:
+        # Here, as help and completion should not wait for it.
+        from flare.reports.pages.page import check_pages
+
+        check_pages(request.page)
     challenge = read_challenge(request.challenge)
     if request.rerun and not request.reason.strip():
         problem = "--rerun: no reason was given"
@@ -177,94 +163,38 @@ def command(**given: Any) -> None:
     if len(files) == 1 and results.name == archives[0].team:
         results = results.parent
     write_refused(archives, results)
-    run = _Run(request, challenge, results)
-    failed = run.measure([a for a in archives if not a.problems], cases)
-    for team, error in failed:
-        _log.info("%s: not measured to the end: %s", team, error)
-    write_refused(_not_loaded(archives, failed), results)
+    with _page(request, challenge, results, archives, cases) as page:
+        run = Measuring(request, challenge, results, page)
+        failed = run.measure([a for a in archives if not a.problems], cases)
+        for team, error in failed:
+            _log.info("%s: not measured to the end: %s", team, error)
+        write_refused(_not_loaded(archives, failed), results)
     line = _failure(archives, failed, run.scoring)
     if line:
         raise OutcomeError(line)
 
 
-class _Run:
-    """Measuring, as a person follows it."""
+def _page(
+    request: Request,
+    challenge: Challenge,
+    results: Path,
+    archives: Sequence[Archive],
+    cases: Sequence[Case],
+) -> AbstractContextManager[LivePage | None]:
+    """The page that shows how it goes on, if there is to be one."""
+    if not request.page:
+        return nullcontext()
+    from flare.cli.live_page import LivePage
+    from flare.cli.live_run import LiveRun
 
-    def __init__(self, request: Request, challenge: Challenge, results: Path) -> None:
-        self.scoring = Failures()
-        self._request, self._challenge, self._results = request, challenge, results
-        self._progress = MeasuringProgress()
-
-    def measure(
-        self, archives: Sequence[Archive], cases: Sequence[Any]
-    ) -> tuple[tuple[str, FlareError], ...]:
-        """Measure all teams; what was not measured to the end comes back."""
-        if not archives:
-            return ()
-        engine = Engine()
-        for weakness in find_weaknesses(engine.describe()):
-            _log.info("Before you run images of others: %s", weakness)
-
-        def kept() -> StoppedError:
-            """What Ctrl-C has not taken away."""
-            done = sum(count_done(self._results / a.team) for a in archives)
-            of = len(archives) * len(cases)
-            return StoppedError(
-                "Measuring was interrupted",
-                f"{done} of {of} cases are measured and kept; the same command goes"
-                " on.",
-            )
-
-        with (
-            stopping_with(kept),
-            open_limits(self._request.limits) as (limits, gpu),
-        ):
-            return measure(
-                archives,
-                cases,
-                self._results,
-                self._challenge,
-                engine=engine,
-                options=_options(self._request, limits, engine),
-                gpu=gpu,
-                on_run=self._progress,
-                on_team=self._finish,
-            )
-
-    def _finish(self, team: str) -> None:
-        """Score a team, and show what came of it."""
-        self._progress.clear()
-        folder, request = self._results / team, self._request
-        scored = None
-        with self.scoring.noted(team):
-            if request.ground_truth:
-                truth, workers = request.ground_truth, request.workers
-                scored = evaluate_team(folder, truth, self._challenge, workers)
-            if request.plots:
-                draw_traces(folder)
-        with self.scoring.noted(team):
-            _log.info("\n%s", team_table(folder, team, scored))
-        if team in self.scoring.found:
-            error = self.scoring.found[team]
-            _log.info("%s: measured, but not scored: %s", team, error)
-
-
-def _options(request: Request, limits: Limits, engine: Engine) -> Options:
-    """How a team is measured."""
-    return Options(
-        limits=limits,
-        interval_s=request.interval,
-        repeats=request.repeats,
-        caches=choose_caches(
-            request.caches, is_engine_here=engine.folder() is not None
-        ),
-        has_warm_up=not request.no_warm_up,
-        is_interleaved=request.interleave,
-        rerun=request.rerun,
-        reason=request.reason,
-        new_archive=request.new_archive,
-        paper=request.paper,
+    run = LiveRun(
+        results,
+        archives,
+        cases,
+        challenge=challenge.name,
+        is_scored=request.ground_truth is not None,
     )
+    return LivePage(request.page, run)
 
 
 def _not_loaded(

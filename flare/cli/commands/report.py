@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 _ONLY_FOR = {
     **dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,)),
     **dict.fromkeys(CASE_OPTIONS, (Kind.EVALUATION,)),
+    **dict.fromkeys(("figures", "groups"), (Kind.EVALUATION, Kind.RANKING)),
 }
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
@@ -45,6 +46,9 @@ class _Report(Command):
                     option = f"--{name.replace('_', '-')}"
                     words = " or ".join(kind.value for kind in kinds)
                     refuse(ctx, f"argument {option}: only for {words}")
+        if ctx.params.get("figures") and ctx.params.get("audience") != "organiser":
+            refuse(ctx, "argument --figures: only with --audience organiser")
+        if sources and not ctx.resilient_parsing:
             check_case_options(ctx)
         return rest
 
@@ -56,8 +60,10 @@ class _Report(Command):
     required=True,
     type=PATH,
     metavar="SOURCE...",
-    help="The metrics.json of an evaluation; or the results of all teams, as flare rank"
-    " takes them, which are ranked.",
+    help="The metrics.json of an evaluation; several of them, which are compared case"
+    " by case with the first; the folder of a measured team; the results of all teams,"
+    " as flare rank takes them, which are ranked; or the folder that flare rank has"
+    " written.",
 )
 @click.option(
     "--output",
@@ -75,21 +81,49 @@ class _Report(Command):
     " or ranks, from which nothing can be found out about the references (default:"
     " participant).",
 )
+@click.option(
+    "--figures",
+    type=PATH,
+    metavar="FOLDER",
+    help="Also write figures for a paper into this folder, as SVG and PDF with their"
+    " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
+    " matplotlib.",
+)
+@click.option(
+    "--groups",
+    type=PATH,
+    metavar="FILE.csv",
+    help="Also show each group of cases: this file has a column case, and others such"
+    " as centre, scanner or phase, by each of which the cases are grouped.",
+)
 @case_options
 @ranking_options
 def command(
-    *, sources: tuple[Path, ...], output: Path, audience: str, **options: Any
+    *,
+    sources: tuple[Path, ...],
+    output: Path,
+    audience: str,
+    figures: Path | None,
+    groups: Path | None,
+    **options: Any,
 ) -> None:
     """Make pages of results."""
     # Here, as help and completion should not wait for it.
     from flare.reports.pages.page import check_pages
 
     check_pages(output)
+    if figures:
+        from flare.reports.figures.plates import check_figures
+
+        check_figures(figures)
     from flare.reports.pages.report import write_report
 
     is_organiser = audience == "organiser"
     cases = case_pages_of(options)
+    extras: dict[str, Any] = {"figures": figures, "groups": groups, "cases": cases}
     page = write_report(
-        sources, output, is_organiser=is_organiser, cases=cases, **given(options)
+        sources, output, is_organiser=is_organiser, **extras, **given(options)
     )
+    if figures:
+        _log.info("Wrote figures into %s", safe(figures))
     _log.info("Wrote %s: open it in a browser", safe(page))

@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from flare.common.errors import FileError
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
+from flare.evaluation.file_errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+)
 
 
 class NamelessError(Exception):

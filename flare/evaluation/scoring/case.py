@@ -14,9 +14,7 @@ from flare.challenge.rules import (
     TopSlice,
     UnknownLabels,
 )
-from flare.evaluation.errors import (
-    DamagedFileError,
-)
+from flare.evaluation.file_errors import DamagedFileError
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels

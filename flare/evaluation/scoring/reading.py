@@ -16,11 +16,10 @@ from flare.challenge.rules import (
 )
 from flare.common.errors import FileError
 from flare.common.text import safe
-from flare.evaluation.errors import (
+from flare.evaluation.file_errors import (
     FileFormatError,
     GridPositionError,
     GridSizeError,
-    GroundTruthError,
     LabelError,
 )
 from flare.evaluation.labelmaps.grid import Grid
@@ -31,6 +30,7 @@ from flare.evaluation.labelmaps.placement import (
 )
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.unknown_labels import (
     other_edition_text,
     unknown_labels_text,

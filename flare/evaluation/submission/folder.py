@@ -14,14 +14,12 @@ from pathlib import Path
 from flare.challenge.case_names import case_name
 from flare.common.errors import FileError, InputError
 from flare.common.text import listing, safe, why
-from flare.evaluation.errors import (
-    FileFormatError,
-    FolderError,
-    GroundTruthError,
-)
+from flare.evaluation.errors import FolderError
+from flare.evaluation.file_errors import FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
 from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.submission.other_formats import (
     ARCHIVE_SUFFIXES,
     FOREIGN_SUFFIXES,

@@ -15,13 +15,9 @@ from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
 from flare.common.text import listing, safe
-from flare.evaluation.errors import (
-    FileFormatError,
-    GroundTruthError,
-    JobError,
-    JobsFileError,
-    PhaseSettingsError,
-)
+from flare.evaluation.errors import JobsFileError
+from flare.evaluation.file_errors import FileFormatError, JobError
+from flare.evaluation.organiser_errors import GroundTruthError, PhaseSettingsError
 from flare.evaluation.submission.folder import Folder, LabelMapFile
 from flare.evaluation.submission.jobs import (
     INPUTS_FILE_NAME,

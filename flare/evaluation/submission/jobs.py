@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.text import why
-from flare.evaluation.errors import (
-    JobsFileError,
-)
+from flare.evaluation.errors import JobsFileError
 
 JOBS_FILE_NAME = "predictions.json"
 

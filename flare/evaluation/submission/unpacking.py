@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from flare.challenge.case_names import SUFFIXES
 from flare.common.text import listing, safe
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 
 MOST_ENTRIES = 100_000
 """Files and folders of a zip: no challenge has so many cases."""

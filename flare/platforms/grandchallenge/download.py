@@ -22,7 +22,7 @@ from flare.common.errors import FlareError, OutputError
 from flare.common.extras import install_remedy
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import listing, printable, safe, why
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.grandchallenge.upload import prepare_input

@@ -17,7 +17,7 @@ from typing import Any
 
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
-from flare.evaluation.errors import PhaseSettingsError
+from flare.evaluation.organiser_errors import PhaseSettingsError
 
 TITLE_CHARACTERS = 64
 PATH_CHARACTERS = 255

@@ -18,7 +18,7 @@ from typing import Any
 from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.text import safe
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON

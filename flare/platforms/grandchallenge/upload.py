@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from flare.common.text import safe, why
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import (
     INPUTS_FILE_NAME,
     JOBS_FILE_NAME,

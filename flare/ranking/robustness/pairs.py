@@ -3,7 +3,8 @@
 The test is the one-sided Wilcoxon signed-rank test of the differences on each case, as
 R's ``wilcox.test(paired = TRUE, exact = FALSE)`` computes it: cases on which both teams
 have the same value are left out, ties of differences get their average rank, and the
-normal approximation is used with its corrections for ties and continuity.
+normal approximation is used with its corrections for ties and continuity. Where nobody
+has said before who should be better, the test is two-sided.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from flare.ranking.ranks import comparable, failed_values
 from flare.ranking.rules import Rules
@@ -91,8 +91,8 @@ def compare_pairs(
     for index, rule in enumerate(rules.metrics):
         column = values[:, :, index]
         differences = column[other] - column[own]
-        p, effect = _wilcoxon(differences)
-        holm = _holm(p)
+        p, effect = signed_rank(differences)
+        adjusted = holm(p)
         zeros = (differences == 0).sum(axis=1)
         found += [
             PairTest(
@@ -102,7 +102,7 @@ def compare_pairs(
                 cases=int(differences.shape[1] - zeros[n]),
                 zeros=int(zeros[n]),
                 p=float(p[n]),
-                p_holm=float(holm[n]),
+                p_holm=float(adjusted[n]),
                 effect=float(effect[n]),
             )
             for n in range(len(pairs))
@@ -110,8 +110,11 @@ def compare_pairs(
     return tuple(found)
 
 
-def _wilcoxon(differences: Values) -> tuple[Values, Values]:
+def signed_rank(differences: Values) -> tuple[Values, Values]:
     """The p-value and the effect of each row; positive differences are an advantage."""
+    # Not at the top: it takes longer to load than all else, and only tests need it.
+    from scipy.stats import wilcoxon
+
     rows = (differences != 0).any(axis=1)
     p, effect = np.ones(len(differences)), np.zeros(len(differences))
     if rows.any():
@@ -130,7 +133,21 @@ def _wilcoxon(differences: Values) -> tuple[Values, Values]:
     return p, effect
 
 
-def _holm(p: Values) -> Values:
+def two_sided(differences: Values) -> tuple[Values, Values]:
+    """The same, where either sign may be meant: p is twice the smaller of both sides.
+
+    Examples
+    --------
+    >>> p, effect = two_sided(np.array([[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
+    >>> p.round(4).tolist(), effect.tolist()
+    ([0.1814, 1.0], [1.0, 0.0])
+    """
+    above, effect = signed_rank(differences)
+    below, _ = signed_rank(-differences)
+    return np.minimum(2 * np.minimum(above, below), 1), effect
+
+
+def holm(p: Values) -> Values:
     """P-values adjusted by Holm's method."""
     order = np.argsort(p, kind="stable")
     stepped = p[order] * (len(p) - np.arange(len(p)))

@@ -138,5 +138,5 @@ def _page(
         audience_note=ORGANISERS_NOTE,
     )
     style = film_style() + template_text("case.css")
-    script = template_text("viewer.js") if content.get("volume") else ""
-    return page_html("case.html", own_style=style, own_script=script, **shown | content)
+    scripts = ("viewer.js",) if content.get("volume") else ()
+    return page_html("case.html", *scripts, own_style=style, **shown | content)

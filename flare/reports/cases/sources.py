@@ -12,11 +12,11 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
-from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.preparing import find_submission
-from flare.evaluation.provenance import references_digest
+from flare.evaluation.provenance import file_checksum, references_digest
 from flare.evaluation.rule_overrides import with_options
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.scoring.reading import (
@@ -157,7 +157,7 @@ def _check_references(
         )
         raise MetricsFileError(str(folder), problem, _REMEDY)
     told = found.scores.evaluation.references_sha256
-    if told is not None and told != references_digest(references):
+    if told is not None and told != references_digest(references, file_checksum):
         problem = (
             f"these are not the references that {safe(metrics.name)} was made with"
         )

@@ -22,6 +22,7 @@ from flare.reports.pages.parts import (
     number_cell,
     score_cell,
 )
+from flare.reports.pages.tips import dot_tips
 from flare.results.scores import statistics
 from flare.results.values import SCORES
 
@@ -138,6 +139,9 @@ def distribution(scores: CaseScores, score: str) -> Figure:
         key=(("dot", "a case"), *((k[7:], t) for k, t in boxed if scores.exact)),
         table=organ_table(scores, score),
         top=True,
+        tips=dot_tips(
+            scores.cases, [scores.values.get(score + end, ()) for end, _ in scores.rows]
+        ),
     )
 
 

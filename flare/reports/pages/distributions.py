@@ -63,6 +63,32 @@ def log_axis(values: Sequence[float]) -> tuple[Scale, tuple[tuple[float, str], .
     return lambda value: (math.log10(value) - start) / width, ticks
 
 
+def difference_axis(
+    values: Sequence[float],
+) -> tuple[Scale, tuple[tuple[float, str], ...], bool]:
+    """An axis with 0 in its middle; its ticks; and whether it is stretched there.
+
+    Where a few have changed much, and most have hardly changed, these could not be told
+    from 0 otherwise: then places follow the square root.
+    """
+    sizes = [abs(value) for value in values if value] or [0.0]
+    end = next(e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if max(sizes) <= e)
+    is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
+    inner = end / 4 if is_stretched else end / 2
+
+    def scale(value: float) -> float:
+        part = abs(value) / end
+        part = math.sqrt(part) if is_stretched else part
+        return 0.5 + math.copysign(part, value) / 2
+
+    marks = (-end, -inner, 0.0, inner, end)
+    return (
+        scale,
+        tuple((scale(m), f"{m:+g}" if m else "0") for m in marks),
+        is_stretched,
+    )
+
+
 def drawing(
     height: float, ticks: Sequence[tuple[float, str]], *children: Markup
 ) -> Markup:
@@ -92,15 +118,20 @@ def spread_rows(
     ticks: Sequence[tuple[float, str]],
     *,
     has_boxes: bool,
+    middle_line: bool = False,
 ) -> Markup:
     """A row of dots for each sequence of values, with their box, and their mean.
 
-    A row without any value says so.
+    A row without any value says so. A line in the middle parts gains from losses.
     """
     row = row_height(len(rows))
     height = row * len(rows)
     inner: list[Markup] = []
     words: list[Markup] = []
+    lines: list[Markup] = []
+    if middle_line:
+        ends = {"x1": "50%", "x2": "50%", "y1": TOP, "y2": TOP + height}
+        lines.append(element("line", **ends, class_="zero"))
     for number, values in enumerate(rows):
         middle = TOP + row * (number + 0.5)
         if not values:
@@ -110,7 +141,7 @@ def spread_rows(
             continue
         inner += _row(values, scale, (middle, row), has_boxes=has_boxes)
     layer = stretched(*inner, height=TOP + height) if inner else Markup("")
-    return drawing(height, ticks, layer, *words)
+    return drawing(height, ticks, *lines, layer, *words)
 
 
 def _row(

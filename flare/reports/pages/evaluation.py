@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flare.common.text import listing, printable
 from flare.reports.pages.case_scores import (
@@ -15,6 +16,7 @@ from flare.reports.pages.case_scores import (
     worst_first,
     worst_table,
 )
+from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import (
@@ -28,6 +30,7 @@ from flare.reports.pages.parts import (
     text_cell,
 )
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.groups_csv import Grouping
 from flare.results.scores import LowScores
 from flare.results.values import SCORES
 
@@ -48,9 +51,12 @@ class EvaluationPage:
     low_scores: tuple[LowScores, ...]
     warnings: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
+    groupings: tuple[Grouping, ...] = ()
 
 
-def evaluation_page(found: EvaluationFile) -> EvaluationPage:
+def evaluation_page(
+    found: EvaluationFile, groupings: tuple[Grouping, ...] = ()
+) -> EvaluationPage:
     """What a metrics.json tells organisers."""
     told = {low.reason for low in found.low_scores}
     return EvaluationPage(
@@ -60,6 +66,7 @@ def evaluation_page(found: EvaluationFile) -> EvaluationPage:
         low_scores=found.low_scores,
         warnings=tuple(line for line in found.warnings if line not in told),
         provenance=found.provenance,
+        groupings=groupings,
     )
 
 
@@ -88,40 +95,48 @@ def scores_of(found: EvaluationFile) -> CaseScores:
 
 def evaluation_html(page: EvaluationPage, links: Mapping[str, str] = NO_LINKS) -> str:
     """The page as HTML; `links` are the pages of cases that have one."""
+    return page_html("evaluation.html", **evaluation_content(page, links))
+
+
+def evaluation_content(
+    page: EvaluationPage, links: Mapping[str, str] = NO_LINKS
+) -> dict[str, Any]:
+    """What the template of the page names."""
     scores = page.scores
     order = worst_first(scores)
     failed = dict(page.failed)
     reasons = {case: low.reason for low in page.low_scores for case in low.cases}
-    return page_html(
-        "evaluation.html",
-        page=Frame(
+    return {
+        "page": Frame(
             title=f"Evaluation of {count(len(scores.cases), 'case')}",
             kicker=page.challenge,
             sections=(
                 ("means", "Means"),
                 ("worst", "Worst cases"),
                 ("cases", "All cases"),
+                *([("groups", "Groups")] if page.groupings else []),
                 ("remarks", "Remarks"),
                 ("provenance", "Provenance"),
             ),
             audience_note=ORGANISERS_NOTE,
         ),
-        tiles=mean_tiles(scores),
-        cases=len(scores.cases),
-        failed_cases=len(failed),
-        figures=[distribution(scores, score) for score in SCORES],
-        method=METHOD,
-        worst=worst_table(scores, order, reasons | failed, links),
-        tables=[case_table(scores, score, order, failed, links) for score in SCORES],
-        has_case_pages=bool(links),
-        shades=SCORE_KEY,
-        failed=_failed_table(page.failed),
-        warnings=[printable(line) for line in page.warnings],
-        low_scores=[
+        "tiles": mean_tiles(scores),
+        "cases": len(scores.cases),
+        "failed_cases": len(failed),
+        "figures": [distribution(scores, score) for score in SCORES],
+        "method": METHOD,
+        "worst": worst_table(scores, order, reasons | failed, links),
+        "tables": [case_table(scores, score, order, failed, links) for score in SCORES],
+        "has_case_pages": bool(links),
+        "shades": SCORE_KEY,
+        "panels": score_panels(scores, page.groupings),
+        "failed": _failed_table(page.failed),
+        "warnings": [printable(line) for line in page.warnings],
+        "low_scores": [
             f"{printable(low.reason)} [{listing(low.cases)}]" for low in page.low_scores
         ],
-        provenance=_pairs_table(page.provenance),
-    )
+        "provenance": _pairs_table(page.provenance),
+    }
 
 
 def _failed_table(failed: tuple[tuple[str, str], ...]) -> Table | None:

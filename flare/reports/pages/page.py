@@ -40,7 +40,7 @@ def check_pages(file: Path) -> None:
 
 
 def page_html(
-    template: str, *, own_style: str = "", own_script: str = "", **content: Any
+    template: str, *more_scripts: str, own_style: str = "", **content: Any
 ) -> str:
     """A page as HTML.
 
@@ -48,15 +48,17 @@ def page_html(
     ----------
     template : str
         One of ``templates/``, which extends ``page.html``.
-    own_style, own_script : str
-        What is added to the style and the script that all pages have.
+    *more_scripts : str
+        Others of ``templates/``, beside that which sorts tables.
+    own_style : str
+        What is added to the style that all pages have.
     **content
         What it names; whatever is no `markupsafe.Markup` is escaped.
     """
     from markupsafe import Markup
 
     style = _style() + own_style
-    script = template_text("sort.js") + own_script
+    script = "".join(map(template_text, ("sort.js", "tips.js", *more_scripts)))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"
@@ -104,6 +106,10 @@ def _style() -> str:
         f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
         f"svg .s{n}{{fill:var(--s{n})}}"
         for n in range(len(LIGHT.shades))
+    )
+    shades += "".join(
+        f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
+        for n in range(1, len(LIGHT.gains) + 1)
     )
     return (
         f":root{{color-scheme:light dark;{light}}}\n"

@@ -34,6 +34,9 @@ class Palette:
     """From good to bad; in grey, too, each is farther from the paper than the last."""
     on_shades: tuple[str, ...]
     """The text on each shade."""
+    gains: tuple[str, ...]
+    """From a small to a large gain, where losses have shades."""
+    on_gains: tuple[str, ...]
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -45,6 +48,11 @@ class Palette:
         ):
             found[f"s{number}"] = shade
             found[f"t{number}"] = text
+        for number, (gain, text) in enumerate(
+            zip(self.gains, self.on_gains, strict=True), start=1
+        ):
+            found[f"g{number}"] = gain
+            found[f"u{number}"] = text
         return found
 
 
@@ -62,6 +70,8 @@ LIGHT = Palette(
         *("#b8431b", "#701d0a"),
     ),
     on_shades=(*("#1a1f24",) * 5, "#ffffff", "#ffffff"),
+    gains=("#d3e5f6", "#7fb3e3", "#1d5c9c"),
+    on_gains=("#1a1f24", "#1a1f24", "#ffffff"),
 )
 
 DARK = Palette(
@@ -78,6 +88,8 @@ DARK = Palette(
         *("#f4ab6e", "#ffe3c2"),
     ),
     on_shades=(*("#f2f5f7",) * 4, *("#14181c",) * 3),
+    gains=("#1b3a57", "#2d6296", "#9ccdf8"),
+    on_gains=("#f2f5f7", "#f2f5f7", "#14181c"),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.text import printable
@@ -21,10 +22,12 @@ from flare.reports.pages.case_scores import (
     worst_table,
 )
 from flare.reports.pages.evaluation import scores_of
+from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import SCORE_KEY, Frame, count
 from flare.results.evaluation_file import EvaluationFile
+from flare.results.groups_csv import Grouping
 from flare.results.values import SCORES
 
 NOTE = (
@@ -59,9 +62,13 @@ class ParticipantPage:
     challenge: str
     organs: tuple[str, ...]
     cases: tuple[OwnCase, ...]
+    groupings: tuple[Grouping, ...] = ()
+    """Numbers of cases by group; means of these are those of rounded scores."""
 
 
-def participant_page(found: EvaluationFile) -> ParticipantPage:
+def participant_page(
+    found: EvaluationFile, groupings: tuple[Grouping, ...] = ()
+) -> ParticipantPage:
     """What a participant may know of an evaluation; nothing else goes on from here."""
     scores = scores_of(found)
     return ParticipantPage(
@@ -69,54 +76,61 @@ def participant_page(found: EvaluationFile) -> ParticipantPage:
         organs=scores.organs,
         cases=tuple(
             OwnCase(
-                name=_own_name(found.prediction_files.get(case, ""), number),
+                name=own_name(found.prediction_files.get(case, ""), number),
                 thousandths={
-                    metric: _thousandths(values[number])
+                    metric: thousandths(values[number])
                     for metric, values in scores.values.items()
                 },
                 failure=found.scores.failed.get(case, ""),
             )
             for number, case in enumerate(scores.cases)
         ),
+        groupings=groupings,
     )
 
 
-def _own_name(file: str, number: int) -> str:
+def own_name(file: str, number: int) -> str:
     """What a case is called, without the name of the reference."""
     return case_of(file) if file else f"case {number + 1}, without a file"
 
 
-def _thousandths(score: float | None) -> int | None:
+def thousandths(score: float | None) -> int | None:
     """A score without the digits that tell of voxels."""
     return None if score is None else round(score * 1000)
 
 
 def participant_html(page: ParticipantPage) -> str:
     """The page as HTML."""
+    return page_html("participant.html", **participant_content(page))
+
+
+def participant_content(page: ParticipantPage) -> dict[str, Any]:
+    """What the template of the page names."""
     scores = _rounded(page)
     order = worst_first(scores)
     failed = {case.name: case.failure for case in page.cases if case.failure}
-    return page_html(
-        "participant.html",
-        page=Frame(
+    return {
+        "page": Frame(
             title=f"Your scores on {count(len(page.cases), 'case')}",
             kicker=page.challenge,
             sections=(
                 ("means", "Means"),
                 ("worst", "Worst cases"),
                 ("cases", "All cases"),
+                *([("groups", "Groups")] if page.groupings else []),
             ),
             audience_note=NOTE,
         ),
-        tiles=mean_tiles(scores),
-        cases=len(page.cases),
-        failed_cases=len(failed),
-        figures=[distribution(scores, score) for score in SCORES],
-        method=METHOD,
-        worst=worst_table(scores, order, failed),
-        tables=[case_table(scores, score, order, failed) for score in SCORES],
-        shades=SCORE_KEY,
-    )
+        "tiles": mean_tiles(scores),
+        "cases": len(page.cases),
+        "failed_cases": len(failed),
+        "figures": [distribution(scores, score) for score in SCORES],
+        "method": METHOD,
+        "worst": worst_table(scores, order, failed),
+        "tables": [case_table(scores, score, order, failed) for score in SCORES],
+        "shades": SCORE_KEY,
+        "panels": score_panels(scores, page.groupings),
+    }
 
 
 def _rounded(page: ParticipantPage) -> CaseScores:
@@ -126,7 +140,7 @@ def _rounded(page: ParticipantPage) -> CaseScores:
         cases=tuple(case.name for case in page.cases),
         organs=page.organs,
         values={
-            metric: tuple(_score(case.thousandths[metric]) for case in page.cases)
+            metric: tuple(score_of(case.thousandths[metric]) for case in page.cases)
             for metric in metrics
         },
         means={},
@@ -134,6 +148,6 @@ def _rounded(page: ParticipantPage) -> CaseScores:
     )
 
 
-def _score(thousandths: int | None) -> float | None:
+def score_of(thousandths: int | None) -> float | None:
     """A score from 0 to 1."""
     return None if thousandths is None else thousandths / 1000

@@ -19,6 +19,9 @@ NO_RESULT = "no result"
 SCORE_BOUNDS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
 """A score up to a bound has a darker shade than one above it."""
 
+RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
+"""Of a rank among the teams, from 0 for the first to -1 for the last."""
+
 SCORE_KEY = (
     ("s0", "above 0.95"),
     ("s1", "up to 0.95"),
@@ -41,7 +44,7 @@ class Cell:
     full: str = ""
     """The whole name, where the text is shortened."""
     href: str = ""
-    """The page that tells more."""
+    """Where the text leads to, if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,10 @@ class Figure:
     table: Table | None = None
     top: bool = False
     """Whether an axis is above the first row."""
+    tips: Markup | None = None
+    """The values of its dots, as `flare.reports.pages.tips` makes them."""
+    is_map: bool = False
+    """Whether it has a field for each cell of its table, rows and columns exchanged."""
 
     @property
     def dense(self) -> bool:

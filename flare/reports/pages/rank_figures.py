@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
 from flare.reports.pages.distributions import TOP, drawing
-from flare.reports.pages.parts import MANY_ROWS, row_height, shade
+from flare.reports.pages.mosaic import ABSENT, mosaic
+from flare.reports.pages.parts import (
+    MANY_ROWS,
+    Cell,
+    Figure,
+    Row,
+    Table,
+    heads,
+    row_height,
+    shade,
+)
 from flare.reports.pages.ranking import Draws, MetricValues
-from flare.reports.pages.svg import WIDE, boxes, decimal, element, percent, stretched
-
-ABSENT = "absent"
-"""Class of a case without a result."""
+from flare.reports.pages.svg import element, percent, stretched
 
 EFFECTS = (0.25, 0.5, 0.75)
 """An effect above a bound has a darker shade than one up to it."""
@@ -27,10 +33,33 @@ EFFECT_KEY = (
 )
 
 
-def blobs(draws: Sequence[Draws]) -> Markup:
+def own_draws_figure(own: Draws, teams: int, note: str) -> Figure:
+    """How sure the rank of a single team is."""
+    often = ", ".join(
+        f"{rank} in {part:.1%}" for rank, part in enumerate(own.frequencies, 1) if part
+    )
+    row = [f"{100 * part:.1f}" if part else "" for part in own.frequencies]
+    return Figure(
+        title="Ranks when other cases are drawn",
+        note=note,
+        summary=f"95 % of the draws from {own.lowest} to {own.highest}: {often}",
+        labels=("rank",),
+        drawing=blobs([own], teams),
+        key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
+        table=Table(
+            caption=f"Percent of the draws with each rank; 95 % of them from"
+            f" {own.lowest} to {own.highest}",
+            heads=heads("rank", *map(str, range(1, teams + 1)), words=("rank",)),
+            rows=(Row(cells=(Cell(text="percent"), *(Cell(text=t) for t in row))),),
+            sortable=False,
+        ),
+        top=True,
+    )
+
+
+def blobs(draws: Sequence[Draws], teams: int) -> Markup:
     """For each team, a blob at each rank, as large as the rank is frequent."""
-    teams = len(draws)
-    height = row_height(teams)
+    height = row_height(len(draws))
     inner: list[Markup] = []
     for number, own in enumerate(draws):
         y = TOP + height * (number + 0.5)
@@ -49,7 +78,7 @@ def blobs(draws: Sequence[Draws]) -> Markup:
                         class_="blob",
                     )
                 )
-    return drawing(height * teams, _numbers(teams), *inner)
+    return drawing(height * len(draws), _numbers(teams), *inner)
 
 
 def _place(number: int, count: int) -> float:
@@ -75,7 +104,7 @@ def significance_map(found: MetricValues) -> Markup:
             effect, is_sure = found.better.get((team, other), (0.0, False))
             row.append(effect_shade(effect) if is_sure else "")
         rows.append(row)
-    squares = _mosaic(rows, height, TOP)
+    squares = mosaic(rows, height, TOP)
     layer = stretched(*squares, height=TOP + height * teams)
     return drawing(height * teams, _numbers(teams), layer)
 
@@ -99,39 +128,5 @@ def case_map(values: Sequence[Sequence[float | None]], order: Sequence[int]) -> 
         for row in values
     ]
     total = height * len(values)
-    layer = stretched(*_mosaic(rows, height, 0), height=total)
+    layer = stretched(*mosaic(rows, height, 0), height=total)
     return element("svg", layer, width="100%", height=total, aria_hidden="true")
-
-
-def _mosaic(rows: Sequence[Sequence[str]], height: float, top: float) -> list[Markup]:
-    """Fields of some classes, as one path for each class; neighbours are one field."""
-    fields: dict[str, list[tuple[float, float, float, float]]] = {}
-    for number, row in enumerate(rows):
-        y, width = top + height * number, WIDE / len(row)
-        for css, first, count in _runs(row):
-            own = (width * first, y + 1, width * count, height - 2)
-            fields.setdefault(css, []).append(own)
-    return [
-        element("path", d=_crosses(own) if css == ABSENT else boxes(own), class_=css)
-        for css, own in sorted(fields.items())
-        if css
-    ]
-
-
-def _runs(row: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Equal neighbours: what they are, where they begin, and how many there are."""
-    found = []
-    start = 0
-    for css, group in groupby(row):
-        count = len(list(group))
-        found.append((css, start, count))
-        start += count
-    return found
-
-
-def _crosses(fields: Iterable[tuple[float, float, float, float]]) -> str:
-    """A line through the middle of fields, which are empty otherwise."""
-    return "".join(
-        f"M{decimal(x)} {decimal(y + height / 2)}h{decimal(width)}"
-        for x, y, width, height in fields
-    )

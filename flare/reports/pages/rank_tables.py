@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from flare.common.text import listing, printable, safe
 from flare.ranking.robustness.schemes import Scheme
 from flare.reports.pages.parts import (
     NO_RESULT,
+    RANK_BOUNDS,
     Cell,
     Head,
     Row,
@@ -24,26 +26,39 @@ from flare.reports.pages.parts import (
 )
 from flare.reports.pages.ranking import MetricValues, PublicRanking
 
-RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
-"""Of a rank among the teams, from 0 for the first to -1 for the last."""
+
+def rank_shade(rank: float, teams: int) -> str:
+    """The class of a rank's shade among so many teams.
+
+    Examples
+    --------
+    >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
+    ('s1', 's6', 's1')
+    """
+    part = (rank - 1) / (teams - 1) if teams > 1 else 0.0
+    return shade(-part, RANK_BOUNDS)
 
 
-def ranking_table(found: PublicRanking) -> Table:
-    """The ranking, with the mean rank by each metric on its shade."""
+def ranking_table(
+    found: PublicRanking, links: Mapping[str, str] | None = None
+) -> Table:
+    """The ranking, with the mean rank by each metric on its shade.
+
+    A team's name leads to its page, if there is one.
+    """
     teams = len(found.teams)
     cases = count(found.cases, "case")
     rows = []
     for place in found.places:
         cells = [
             Cell(text=str(place.rank or "-")),
-            name_cell(place.team),
+            replace(name_cell(place.team), href=(links or {}).get(place.team, "")),
             number_cell(place.score, decimals=4, exact=True)
             if place.rank
             else Cell(text=""),
         ]
         for mean in place.mean_ranks:
-            part = (mean - 1) / (teams - 1) if teams > 1 else 0.0
-            css = shade(-part, RANK_BOUNDS)
+            css = rank_shade(mean, teams)
             cells.append(number_cell(mean, decimals=2, exact=True, css=css))
         rows.append(Row(cells=tuple(cells), quiet=place.rank is None))
     return Table(

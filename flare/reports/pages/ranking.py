@@ -11,10 +11,12 @@ from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap
 from flare.ranking.robustness.pairs import ALPHA
 from flare.ranking.robustness.schemes import Scheme
+from flare.reports.pages.rank_groups import GroupRanks, group_ranks
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guests_note
 from flare.reports.ranking.terminal import missing_lines, recount_text
 from flare.reports.ranking.titles import metric_title
+from flare.results.groups_csv import Grouping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ class PublicRanking:
     draws_note: str
     decisions: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
+    groups: tuple[GroupRanks, ...] = ()
+    """By column; for everybody, only where all groups are large enough."""
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -91,10 +95,16 @@ class OrganiserRanking:
     recount: tuple[str, ...]
     flags: tuple[str, ...]
     missing: tuple[str, ...]
+    groupings: tuple[Grouping, ...] = ()
 
 
-def public_ranking(analysis: Analysis) -> PublicRanking:
-    """What follows from ranks alone."""
+def public_ranking(
+    analysis: Analysis,
+    groupings: Sequence[Grouping] = (),
+    *,
+    has_small_groups: bool = False,
+) -> PublicRanking:
+    """What follows from ranks alone; of small groups nothing, unless told."""
     rules = analysis.rules
     metrics = [rule.metric for rule in rules.metrics]
     found = analysis.bootstrap
@@ -125,6 +135,9 @@ def public_ranking(analysis: Analysis) -> PublicRanking:
         draws_note=_draws_note(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=_settings(analysis),
+        groups=group_ranks(
+            analysis.board, rules, groupings, is_public=not has_small_groups
+        ),
     )
 
 
@@ -163,11 +176,13 @@ def _settings(analysis: Analysis) -> tuple[tuple[str, str], ...]:
     )
 
 
-def organiser_ranking(analysis: Analysis) -> OrganiserRanking:
+def organiser_ranking(
+    analysis: Analysis, groupings: tuple[Grouping, ...] = ()
+) -> OrganiserRanking:
     """Everything that organisers look at before they publish."""
     board = analysis.board
     return OrganiserRanking(
-        public=public_ranking(analysis),
+        public=public_ranking(analysis, groupings, has_small_groups=True),
         cases=board.cases,
         metrics=tuple(
             MetricValues(
@@ -184,6 +199,7 @@ def organiser_ranking(analysis: Analysis) -> OrganiserRanking:
         recount=tuple(recount_text(analysis.recounts).split("\n")),
         flags=(*roll_lines(analysis.table.roll), *analysis.flags),
         missing=tuple(missing_lines(analysis)),
+        groupings=groupings,
     )
 
 

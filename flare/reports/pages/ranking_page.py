@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flare.common.text import printable, safe
 from flare.ranking.standings import PRIZE_RULE
-from flare.reports.pages.distributions import (
-    linear_axis,
-    log_axis,
-    score_axis,
-    spread_rows,
-)
+from flare.reports.pages.case_times import times_figure
+from flare.reports.pages.distributions import spread_rows
+from flare.reports.pages.groups import GroupPanel
 from flare.reports.pages.page import page_html
-from flare.reports.pages.parts import NO_RESULT, SCORE_KEY, Figure, Frame, Tile, count
+from flare.reports.pages.parts import (
+    MANY_ROWS,
+    NO_RESULT,
+    SCORE_KEY,
+    Figure,
+    Frame,
+    Tile,
+    count,
+)
 from flare.reports.pages.rank_figures import (
     EFFECT_KEY,
     blobs,
     case_map,
     significance_map,
 )
+from flare.reports.pages.rank_groups import means_panels, rank_panel
 from flare.reports.pages.rank_tables import (
     case_map_table,
     draws_table,
@@ -36,6 +43,9 @@ from flare.reports.pages.ranking import (
     PublicRanking,
     hardest_first,
 )
+from flare.reports.pages.scheme_lines import schemes_figure
+from flare.reports.pages.tips import dot_tips
+from flare.reports.pages.values_figures import value_axis
 from flare.results.values import RUNTIME
 
 PUBLIC_NOTE = (
@@ -48,14 +58,16 @@ ORGANISERS_NOTE = (
 )
 
 
-def public_html(found: PublicRanking) -> str:
-    """The page of what everybody may know."""
+def public_html(found: PublicRanking, links: Mapping[str, str]) -> str:
+    """The page of what everybody may know; teams lead to their own pages by links."""
     sections = _sections(found)
     frame = _frame(found, (*sections, ("settings", "Settings")), PUBLIC_NOTE)
-    return page_html("ranking.html", page=frame, **_public_content(found))
+    return page_html("ranking.html", page=frame, **_public_content(found, links))
 
 
-def organiser_html(found: OrganiserRanking) -> str:
+def organiser_html(
+    found: OrganiserRanking, links: Mapping[str, str], curves: Sequence[Figure]
+) -> str:
     """The page of everything that organisers look at."""
     public = found.public
     teams = public.teams
@@ -65,18 +77,22 @@ def organiser_html(found: OrganiserRanking) -> str:
         ("look", "To be looked at"),
         *([("cases", "Cases")] if scored else []),
         ("values", "Values"),
+        *([("memory", "Memory over time")] if curves else []),
         *([("tests", "Tests"), ("schemes", "Other schemes")] if found.schemes else []),
         ("settings", "Settings"),
     )
     return page_html(
         "organiser_ranking.html",
         page=_frame(public, sections, ORGANISERS_NOTE),
-        **_public_content(public),
+        **_public_content(public, links, _means_panels(found)),
+        curves=curves,
+        times=_times_figures(found),
+        schemes_figure=schemes_figure(found.schemes, teams),
         recount=found.recount,
         flags=[printable(line) for line in found.flags],
         missing=found.missing,
         cases_figure=_case_figure(scored[0], found) if scored else None,
-        values=[_values_figure(own, teams) for own in found.metrics],
+        values=[_values_figure(own, teams, found.cases) for own in found.metrics],
         tests=[_tests_figure(own, teams) for own in found.metrics]
         if found.schemes
         else [],
@@ -87,7 +103,8 @@ def organiser_html(found: OrganiserRanking) -> str:
 def _sections(found: PublicRanking) -> tuple[tuple[str, str], ...]:
     """What every page of a ranking begins with."""
     draws = [("draws", "How sure it is")] if found.draws else []
-    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"))
+    groups = [("groups", "Groups")] if found.groups else []
+    return (("ranking", "Ranking"), *draws, ("decisions", "Decisions"), *groups)
 
 
 def _frame(
@@ -102,18 +119,33 @@ def _frame(
     )
 
 
-def _public_content(found: PublicRanking) -> dict[str, Any]:
+def _public_content(
+    found: PublicRanking, links: Mapping[str, str], means: Sequence[GroupPanel] = ()
+) -> dict[str, Any]:
     """What the template of everybody's page names."""
     return {
         "interim": found.interim,
         "tiles": _tiles(found),
-        "ranking": ranking_table(found),
+        "ranking": ranking_table(found, links),
         "guests_note": found.guests_note,
         "prize_rule": PRIZE_RULE,
         "draws": _draws_figure(found) if found.draws else None,
         "decisions": found.decisions,
         "settings": settings_table(found.settings),
+        "panels": [*_rank_panels(found), *means],
     }
+
+
+def _rank_panels(found: PublicRanking) -> list[GroupPanel]:
+    """The ranks within groups."""
+    ranks = [place.rank for place in found.places if place.rank is not None]
+    return [rank_panel(own, found.teams, ranks) for own in found.groups]
+
+
+def _means_panels(found: OrganiserRanking) -> tuple[GroupPanel, ...]:
+    """The means within groups."""
+    metrics = [(own.metric, own.title, own.values) for own in found.metrics]
+    return means_panels(found.groupings, found.public.teams, metrics)
 
 
 def _tiles(found: PublicRanking) -> tuple[Tile, ...]:
@@ -150,7 +182,7 @@ def _draws_figure(found: PublicRanking) -> Figure:
         note=found.draws_note,
         summary=f"ranks in 95 % of the draws: {summary}",
         labels=_labels(tuple(own.team for own in found.draws)),
-        drawing=blobs(found.draws),
+        drawing=blobs(found.draws, len(found.draws)),
         key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
         table=draws_table(found),
         top=True,
@@ -170,22 +202,29 @@ def _case_figure(own: MetricValues, found: OrganiserRanking) -> Figure:
         drawing=case_map(own.values, order),
         key=(*SCORE_KEY, ("absent", NO_RESULT)),
         table=case_map_table(own, teams, found.cases, order),
+        is_map=True,
     )
 
 
-def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
+def _times_figures(found: OrganiserRanking) -> list[Figure]:
+    """The running times of the cases, where they are ranked."""
+    figures = [
+        times_figure(own, found.public.teams, found.cases)
+        for own in found.metrics
+        if own.metric.startswith(RUNTIME)
+    ]
+    return [figure for figure in figures if figure]
+
+
+def _values_figure(
+    own: MetricValues, teams: tuple[str, ...], cases: tuple[str, ...]
+) -> Figure:
     """How the values of each team are spread."""
     rows = [[value for value in row if value is not None] for row in own.values]
     every = [value for row in rows for value in row]
-    note = ""
-    if is_score(own):
-        scale, ticks = score_axis(every)
-        note = "" if ticks[0][1] == "0.0" else "The axis begins at 0.5."
-    elif own.metric.startswith(RUNTIME) and every:
-        scale, ticks = log_axis(every)
-        note = "On a logarithmic axis."
-    else:
-        scale, ticks = linear_axis(every)
+    axis, note = value_axis(
+        every, is_score=is_score(own), is_time=own.metric.startswith(RUNTIME)
+    )
     absent = [
         len(row) - len(known) for row, known in zip(own.values, rows, strict=True)
     ]
@@ -197,10 +236,14 @@ def _values_figure(own: MetricValues, teams: tuple[str, ...]) -> Figure:
             f"{safe(team)} ({missing} missing)" if missing else safe(team)
             for team, missing in zip(teams, absent, strict=True)
         ),
-        drawing=spread_rows(rows, scale, ticks, has_boxes=True),
+        drawing=spread_rows(rows, *axis, has_boxes=True),
         key=(("dot", "a case"), ("boxed", "middle half"), ("line", "median")),
         table=values_table(own, teams),
         top=True,
+        # Of more teams, the page would become too large.
+        tips=dot_tips(cases, own.values, 3 if is_score(own) else 1)
+        if len(teams) <= MANY_ROWS
+        else None,
     )
 
 

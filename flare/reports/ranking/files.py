@@ -11,6 +11,7 @@ from flare.common.files import csv_text, write_whole
 from flare.ranking.rank import Analysis
 from flare.ranking.reading import COLUMNS
 from flare.reports.ranking.methods import methods_text
+from flare.reports.ranking.own import own_standing
 from flare.reports.ranking.publication_tables import latex_text, page_text
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.rows import plain
@@ -60,7 +61,8 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     ):
         write_whole(folder / name, f"{text.rstrip()}\n")
     for name, standing in sheet_names(analysis.standings.standings):
-        write_whole(folder / SHEETS / f"{name}.md", sheet_text(analysis, standing))
+        text = sheet_text(own_standing(analysis, standing))
+        write_whole(folder / SHEETS / f"{name}.md", text)
 
 
 def _values(analysis: Analysis) -> list[list[Any]]:

@@ -34,6 +34,15 @@ _MISSING = {
     MissingRule.REFUSE: "got the rank of the number of teams",
 }
 
+SCORES_DEFINED = (
+    "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
+    " prediction and reference share, divided by the sum of both volumes; the"
+    " normalized surface Dice (NSD) is the share of both surfaces, made of"
+    " area-weighted surfels, that lies within a tolerance of the other surface"
+    " (Nikolov et al. 2021, doi:10.2196/26151)."
+)
+"""What both mean, with the source."""
+
 
 def methods_text(analysis: Analysis) -> str:
     """The paragraph, without line breaks."""
@@ -150,11 +159,7 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
         return ["The values were given as a table, which does not tell their origin."]
     absent = challenge.absent_organs
     sentences = [
-        "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
-        " prediction and reference share, divided by the sum of both volumes; the"
-        " normalized surface Dice (NSD) is the share of both surfaces, made of"
-        " area-weighted surfels, that lies within a tolerance of the other surface"
-        " (Nikolov et al. 2021, doi:10.2196/26151).",
+        SCORES_DEFINED,
         f"Tolerances were {_tolerances(challenge)}.",
         f"An organ in neither label map scored {absent.in_both:g}, one that only the"
         f" prediction has {absent.in_reference:g}, and one that only the reference has"

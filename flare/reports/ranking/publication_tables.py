@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flare.ranking.rank import Analysis
+from flare.reports.ranking.latex import NEEDS, latex_table
 from flare.reports.ranking.markdown import escaped, markdown_table
 from flare.reports.ranking.roll_call import interim_text
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
@@ -29,14 +28,6 @@ def page_text(analysis: Analysis) -> str:
     return "\n".join(lines)
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{char: f"\\{char}" for char in "&%$#_{}"},
-}
-
-
 def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
     titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
@@ -49,30 +40,7 @@ def latex_text(analysis: Analysis) -> str:
     )
     if guests:
         caption += f" {guests_note(analysis)}"
-    body = [_latex_row(["Rank", "Team", "Score", *titles]), r"\midrule"]
-    body += map(_latex_row, ranked)
-    if guests:
-        body += [r"\midrule", *map(_latex_row, guests)]
-    return "\n".join(
-        [
-            r"% In the preamble: \usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_escaped_latex(caption)}}}",
-            r"\label{tab:ranking}",
-            rf"\begin{{tabular}}{{rl{'r' * (1 + len(titles))}}}",
-            *(r"\toprule", *body, r"\bottomrule"),
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    """A row of a table."""
-    return " & ".join(map(_escaped_latex, cells)) + r" \\"
-
-
-def _escaped_latex(text: str) -> str:
-    """Text that LaTeX shows as it is."""
-    return "".join(_LATEX.get(char, char) for char in text)
+    heads = [["Rank", "Team", "Score", *titles]]
+    columns = f"rl{'r' * (1 + len(titles))}"
+    parts = [heads, ranked, *([guests] if guests else [])]
+    return f"{NEEDS}\n{latex_table(caption, 'ranking', columns, parts)}"

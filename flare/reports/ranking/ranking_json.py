@@ -54,6 +54,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
                 "case": printable(m.case),
                 "metric": m.metric,
                 "reason": printable(m.reason),
+                "kind": printable(m.kind),
             }
             for m in table.missing
         ],
@@ -72,6 +73,7 @@ def _settings(challenge: Challenge, rules: Rules) -> dict[str, Any]:
     return {
         "version": __version__,
         "challenge": challenge.key,
+        "challenge_name": printable(challenge.name),
         "challenge_sha256": challenge.checksum,
         "scoring_rules": scoring_rules(challenge),
         "ties": rules.ties.value,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
 from flare.common.text import printable
-from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
 from flare.reports.ranking.markdown import escaped, markdown_table
+from flare.reports.ranking.own import OwnMetric, OwnStanding
 from flare.reports.ranking.rows import plain
-from flare.reports.ranking.titles import metric_title
 
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
 """Names of devices, which no file may have on Windows, whatever its extension."""
@@ -34,42 +32,28 @@ def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     return found
 
 
-def sheet_text(analysis: Analysis, standing: Standing) -> str:
+def sheet_text(own: OwnStanding) -> str:
     """What a team gets to see: its own values and ranks, and no one else's."""
-    table, team = analysis.table, standing.team
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    teams = len(analysis.board.teams)
-    place = f"{standing.rank} of {teams}" if standing.rank else "out of competition"
-    titles = {metric: metric_title(metric) for metric in metrics}
-    rows = [["case", *(name for m in metrics for name in (titles[m], "rank"))]]
-    values = table.cube("value", [team], metrics)[0]
-    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    for case, own, own_ranks in zip(table.cases, values, ranks, strict=True):
+    rows = [["case", *(head for metric in own.metrics for head in _heads(metric))]]
+    for case, results in zip(own.cases, own.results, strict=True):
         cells = [printable(case)]
-        for value, rank in zip(own, own_ranks, strict=True):
-            cells += ["missing" if math.isnan(value) else f"{value:g}"]
-            cells += [str(plain(rank))]
+        for metric, result in zip(own.metrics, results, strict=True):
+            if metric.is_told:
+                value = result.thousandths
+                cells.append("missing" if value is None else metric.text(value))
+            cells.append(str(plain(result.rank)))
         rows.append(cells)
     reasons = [
-        "- Case "
-        + escaped(f"{printable(m.case)}, {titles[m.metric]}: {printable(m.reason)}")
-        for m in table.missing
-        if m.team == team
+        "- Case " + escaped(f"{printable(case)}, {title}: {reason}")
+        for case, title, reason in own.missing
     ]
-    mean_ranks = "; ".join(
-        f"{titles[m]} {float(standing.mean_ranks[m]):.2f}" for m in metrics
-    )
-    score = (
-        f"Score: {float(standing.score):.4f}, from the mean ranks"
-        if standing.rank
-        else f"Mean ranks, as if it alone had joined the {teams} teams that compete"
-    )
+    mean_ranks = "; ".join(f"{m.title} {m.mean_rank:.2f}" for m in own.metrics)
     lines = [
-        f"# {escaped(printable(team))}",
+        f"# {escaped(printable(own.team))}",
         "",
-        f"Rank in {escaped(printable(analysis.challenge.name))}: {place}.",
-        f"{score}: {escaped(mean_ranks)}.",
-        *_gate_note(analysis),
+        f"Rank in {escaped(printable(own.challenge))}: {own.place}.",
+        f"{own.score_note}: {escaped(mean_ranks)}.",
+        *([own.gate_note] if own.gate_note else []),
         "",
         *markdown_table(rows),
     ]
@@ -78,12 +62,6 @@ def sheet_text(analysis: Analysis, standing: Standing) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _gate_note(analysis: Analysis) -> list[str]:
-    """Why a rank may not match the value beside it."""
-    gate = analysis.rules.gate_dsc
-    if not gate:
-        return []
-    return [
-        f"Metrics of efficiency count only on cases with a DSC of at least {gate:g};"
-        " on others they are ranked like missing ones."
-    ]
+def _heads(metric: OwnMetric) -> list[str]:
+    """The heads of a metric's columns."""
+    return [metric.title, "rank"] if metric.is_told else [f"{metric.title}: rank"]

@@ -9,7 +9,11 @@ import pytest
 import SimpleITK as sitk
 
 from flare.challenge.case_names import case_name
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
+from flare.evaluation.file_errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+)
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import (
     ORGANS,

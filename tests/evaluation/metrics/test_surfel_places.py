@@ -9,7 +9,7 @@ from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.occupancy import find_labels
 from flare.evaluation.metrics.surfel_places import locate_surfels
-from tests.oracles import brute_force_nsd, distances
+from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels
 
 SPACINGS = ((1.0, 1.0, 1.0), (2.5, 0.8, 0.8), (5.0, 0.7, 0.9), (0.6, 1.0, 0.8))
@@ -56,7 +56,7 @@ def test_places_areas_and_what_is_beyond_are_those_of_the_oracle(
     found = located(*masks, spacing, tolerance)
 
     expected = [all_surfels(mask, spacing) for mask in masks]
-    apart = distances(*(list(own) for own in expected), spacing)
+    apart = np.sqrt(squares(*(list(own) for own in expected), spacing))
     for surface, own, nearest in zip(
         found, expected, (apart.min(axis=1), apart.min(axis=0)), strict=True
     ):

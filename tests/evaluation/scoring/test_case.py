@@ -15,16 +15,16 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
-from flare.evaluation.errors import (
+from flare.evaluation.file_errors import (
     DamagedFileError,
     GridPositionError,
     GridSizeError,
-    GroundTruthError,
     LabelError,
 )
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.case import score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.scoring.unknown_labels import ignored_labels_text

@@ -8,14 +8,14 @@ import pytest
 from flare.common.errors import InputError
 from flare.evaluation.errors import (
     DuplicateCasesError,
-    FileFormatError,
     FolderError,
-    GroundTruthError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
     UnexpectedCasesError,
 )
+from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.submission.folder import (
     find_label_maps,
     find_references,

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.unpacking import unpack_zip
 from tests.builders import case_names, run_flare, write_cases
 

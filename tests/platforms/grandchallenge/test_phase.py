@@ -14,7 +14,7 @@ import pytest
 import flare
 from flare.challenge.reading import challenge_names, challenge_text
 from flare.common.text import safe
-from flare.evaluation.errors import PhaseSettingsError
+from flare.evaluation.organiser_errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
@@ -24,7 +24,7 @@ from flare.platforms.grandchallenge.phase import (
     value_at,
 )
 from flare.platforms.grandchallenge.phase_templates import settings_for
-from flare.results.metrics_json import metrics_json
+from flare.results.metrics_content import metrics_json
 from tests.builders import ROOT, run_program
 
 SETTINGS = ROOT / "phase-settings.json"

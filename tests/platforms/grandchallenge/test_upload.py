@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.evaluation.errors import UploadError
+from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission import unpacking
 from flare.evaluation.submission.unpacking import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input

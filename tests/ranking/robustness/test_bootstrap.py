@@ -5,7 +5,6 @@ import random
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
 
 from flare.challenge.rules import Better, RankedMetric
 from flare.ranking.reading import read_results
@@ -95,6 +94,9 @@ def test_the_command_says_how_sure_a_rank_is(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_tau_is_that_of_scipy(seed):
     """The taus of a bootstrap, and None where SciPy has NaN."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import kendalltau
+
     chance = np.random.default_rng(seed)
     first, second = chance.integers(1, 4, size=(2, 6)).tolist()
 

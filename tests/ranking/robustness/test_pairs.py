@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.robustness.pairs import compare_pairs, filled
+from flare.ranking.robustness.pairs import compare_pairs, filled, two_sided
 from flare.ranking.rules import Rules
 from flare.ranking.table import Board, board_of
 from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
@@ -41,6 +40,9 @@ def test_teams_that_differ_nowhere():
 @pytest.mark.parametrize("seed", range(5))
 def test_all_pairs_at_once_are_as_each_alone(seed):
     """Against SciPy's test of one pair, and Holm's method as it is defined."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import wilcoxon
+
     generator = np.random.default_rng(seed)
     values = {team: generator.integers(0, 8, size=25) for team in "abcd"}
 
@@ -60,6 +62,25 @@ def test_all_pairs_at_once_are_as_each_alone(seed):
     for place, pair in enumerate(sorted(alone, key=alone.get)):
         smallest = max(smallest, min(1, (12 - place) * alone[pair]))
         assert tests[pair].p_holm == pytest.approx(smallest)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_both_sides_are_as_scipy_tests_them(seed):
+    """With ties and zeros; the effect by its definition, from ranks of differences."""
+    from scipy.stats import rankdata, wilcoxon
+
+    generator = np.random.default_rng(seed)
+    differences = generator.integers(-4, 6, size=(3, 20)) / 4
+
+    p, effect = two_sided(differences)
+
+    for number, own in enumerate(differences):
+        expected = wilcoxon(own, correction=True, method="asymptotic").pvalue
+        assert p[number] == pytest.approx(expected)
+        own = own[own != 0]
+        ranks = rankdata(abs(own))
+        balance = ranks[own > 0].sum() - ranks[own < 0].sum()
+        assert effect[number] == pytest.approx(balance / ranks.sum())
 
 
 def test_a_missing_result_is_no_advantage():

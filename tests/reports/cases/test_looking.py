@@ -11,7 +11,7 @@ from flare.reports.cases.looking import look_at
 from flare.reports.cases.words import remarks
 from tests.builders import AFFINE, SPACING, write_nifti
 from tests.builders.case_pages import SLOT_AFFINE, SLOT_SPACING, slot_and_stray
-from tests.oracles import distances, surfels
+from tests.oracles import squares, surfels
 
 
 def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
@@ -113,7 +113,7 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
     for organ in (found.organs[0], found.organs[3]):
         masks = [labels == organ.label for labels in (reference, prediction)]
         own = [surfels(mask, SPACING) for mask in masks]
-        apart = distances(*(list(corners) for corners in own), SPACING)
+        apart = np.sqrt(squares(*(list(corners) for corners in own), SPACING))
         nearest = apart.min(axis=1), apart.min(axis=0)
         surfaces = organ.surfaces
         for surface, far, corners, expected in zip(

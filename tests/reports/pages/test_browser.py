@@ -6,12 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from flare.common.files import csv_text, write_whole
 from flare.reports.pages.report import write_report
+from flare.reports.pages.running import State
+from flare.reports.pages.running_page import running_html
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.browser import Opened
 from tests.builders.case_pages import evaluated
+from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.results import write_table
+from tests.builders.running import eventful
 
 pytestmark = pytest.mark.browser
 
@@ -33,12 +38,59 @@ def pages(tmp_path_factory):
         content["case"]["alg_fname"][str(number)] = f"{number} {name}"
     content["failed"] = {f"{n} {name}": name for n, name in enumerate(HOSTILE)}
     source = write_json(folder / "metrics.json", content)
+    cases = [f"{number} {name}" for number, name in enumerate(HOSTILE)]
+    groups = write_groups(folder / "groups.csv", [c for c in cases if c.isprintable()])
     for name in ("organiser", "participant"):
         output = folder / f"{name}.html"
-        write_report([source], output, is_organiser=name == "organiser")
+        is_organiser = name == "organiser"
+        write_report([source], output, is_organiser=is_organiser, groups=groups)
     write_rankings(folder)
+    for name, state in (("running", State.RUNNING), ("stopped", State.STOPPED)):
+        html = running_html(hostile_run(state)).replace('="10"', '="900"')
+        write_whole(folder / f"{name}.html", html)  # not read anew while it is tested
+    write_comparisons(folder, content)
+    write_teams(folder)
     write_case_pages(folder)
     return folder
+
+
+def hostile_run(state):
+    """A measurement of teams with hostile names, each once in trouble."""
+    return eventful(
+        names=(*HOSTILE[1:], HOSTILE[0]),
+        state=state,
+        settings=tuple((name, name) for name in HOSTILE),
+    )
+
+
+def write_comparisons(folder, content):
+    """The pages of two and of three evaluations, in folders with hostile names."""
+    sources = []
+    for number, name in enumerate(("old", HOSTILE[0], HOSTILE[10])):
+        own = {**content, "case": {**content["case"]}}
+        own["evaluation"] = {**content["evaluation"], "references_sha256": number}
+        for organ in ("", *(f"_{organ}" for organ in ORGANS)):
+            for score in ("dsc", "nsd"):
+                values = content["case"][score + organ]
+                own["case"][score + organ] = {
+                    case: (value + 0.01 * number * (int(case) % 7 - 3)) % 1
+                    for case, value in values.items()
+                }
+        file = folder / name.replace("/", "") / "metrics.json"
+        sources.append(write_json(file, own))
+    for name in COMPARISONS:
+        count, is_organiser = int(name[-1]), name.startswith("organiser")
+        output = folder / f"{name}.html"
+        write_report(sources[:count], output, is_organiser=is_organiser)
+
+
+def write_groups(file, cases):
+    """A column of two large groups, and one of small ones with hostile names."""
+    rows = [
+        (case, "AB"[n % 2], HOSTILE[n % len(HOSTILE)]) for n, case in enumerate(cases)
+    ]
+    file.write_text(csv_text(("case", "centre", HOSTILE[0]), rows), encoding="utf-8")
+    return file
 
 
 def write_case_pages(folder):
@@ -75,11 +127,48 @@ def write_rankings(folder):
         if (n, case) != (2, 2)
     ]
     source = write_table(folder / "table.csv", rows)
-    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20}
+    groups = write_groups(
+        folder / "groups.csv", [f"{n} {case}" for n, case in enumerate(seen[:5])]
+    )
+    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20, "groups": groups}
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
         write_report([source], output, is_organiser=is_organiser, **options)
+
+
+def write_teams(folder):
+    """The pages of a measured team, and of teams of a ranking, with hostile names.
+
+    As a ranking has it, one page is in a folder, and named by its team.
+    """
+    seen = [name for name in HOSTILE if name.isprintable() and "/" not in name]
+    cases = [f"{n} {name[:60]}" for n, name in enumerate(seen)]
+    scores = {
+        organ: [(17 * n + 29 * k) % 101 / 100 for n in range(len(cases))]
+        for k, organ in enumerate(ORGANS)
+    }
+    failed = {cases[1]: ("failed", seen[0]), cases[2]: ("timed out", seen[1])}
+    results = folder / "results"
+    names = (seen[1], seen[2], "team")
+    for number, team in enumerate(names):
+        write_measured(
+            results / team,
+            cases,
+            failed=failed,
+            scores=scores,
+            doubts=seen[3],
+            off=number,
+        )
+    for is_organiser in (True, False):
+        audience = "organiser" if is_organiser else "participant"
+        page = folder / f"{audience}-team.html"
+        write_report([results / names[0]], page, is_organiser=is_organiser)
+        pages = folder / f"{audience}-pages"
+        write_report([results], pages, is_organiser=is_organiser, bootstrap=20)
+        (file,) = (pages / "teams").glob(f"{re.sub('[^A-Za-z0-9_-]', '_', names[0])}*")
+        file.replace(folder / f"{audience}-ranked-team.html")
+        (pages / "index.html").replace(folder / f"{audience}-index.html")
 
 
 @pytest.fixture
@@ -98,10 +187,20 @@ def open_page(page_browser, pages):
 
 EVALUATIONS = ("organiser", "participant")
 
+RANKINGS = ("organiser-ranking", "participant-ranking")
+
+COMPARISONS = (
+    *("organiser-comparison-2", "participant-comparison-2"),
+    "organiser-comparison-3",
+)
+
 KINDS = pytest.mark.parametrize(
     "kind",
     [
-        *(*EVALUATIONS, "organiser-ranking", "participant-ranking"),
+        *(*EVALUATIONS, *RANKINGS, *COMPARISONS, "running", "stopped"),
+        *("organiser-index", "participant-index"),
+        *("organiser-team", "participant-team"),
+        *("organiser-ranked-team", "participant-ranked-team"),
         *("case", "case-ct", "case-index", "case-evaluation"),
     ],
 )
@@ -115,8 +214,9 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind, scheme):
 
     assert opened.violations == []
     title = opened.page.title()
+    words = "Evaluation|Your scores|Ranking|Results|Comparison|Measuring .*"
     assert re.fullmatch(
-        "(Evaluation|Your scores|Ranking) (of|on) .*|Case .*|What is wrong .*", title
+        f"({words}) (of|on) .*|.* in the ranking|Case .*|What is wrong .*", title
     )
     for summary in opened.page.locator("summary").all():
         summary.click()
@@ -156,6 +256,44 @@ def test_tables_sort_by_keyboard(open_page):
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert page.get_by_role("status").filter(has_text="Sorted by kidney").count() == 1
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_differences_sort_by_keyboard(open_page, kind):
+    """Though they have signs, and a participant's page has no more than their text."""
+    page = open_page(kind).page
+    table = page.get_by_role("table", name="differences of each case").last
+    head = table.get_by_role("columnheader", name="pancreas")
+
+    def values():
+        cells = table.locator("tbody tr > :nth-child(6)").all()
+        return [
+            float(cell.get_attribute("data-v") or cell.inner_text()) for cell in cells
+        ]
+
+    before = values()
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert min(before) < 0 < max(before)
+    assert values() == sorted(before) != before
+    page.keyboard.press("Enter")
+    assert values() == sorted(before, reverse=True)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_a_screen_reader_is_told_what_has_changed(open_page, kind):
+    page = open_page(kind).page
+
+    name = "difference of each case: mean of organs mean"
+    figures = page.get_by_role("img", name=name)
+    assert figures.count() == 2 * (int(kind[-1]) - 1)
+    page.get_by_text("The numbers of this figure").first.click()
+    table = page.get_by_role("table", name="how the differences are spread").first
+    assert table.get_by_role("rowheader").all_inner_texts() == [
+        "mean of organs",
+        *ORGANS,
+    ]
 
 
 @KINDS
@@ -312,3 +450,90 @@ def test_pictures_have_one_scale(open_page):
         for picture in pictures
     }
     assert len(scales) == 1
+
+
+ENDED = "It has come to its end"
+
+
+def impatient(**settings):
+    """The page of a measurement, which a browser reads anew a little sooner."""
+    html = running_html(eventful(**settings))
+    html = html.replace('content="10"', 'content="1"')
+    return html.replace('data-refresh="10"', 'data-refresh="0.2"')
+
+
+@pytest.mark.parametrize("is_on", [True, False], ids=["scripts", "no scripts"])
+def test_a_page_of_what_runs_is_read_anew_by_itself(page_browser, tmp_path, is_on):
+    """It asks for nothing but itself, and ends that when the measurement has ended."""
+    file = tmp_path / "live.html"
+    write_whole(file, impatient())
+    opened = Opened(page_browser, file, java_script_enabled=is_on)
+    assert opened.page.get_by_text(ENDED).count() == 0
+
+    write_whole(file, impatient(state=State.FINISHED))
+
+    opened.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert opened.page.locator("[data-refresh], [http-equiv=refresh]").count() == 0
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_page_of_what_runs_can_be_held_still(page_browser, tmp_path):
+    file = tmp_path / "live.html"
+    write_whole(file, impatient().replace('="0.2"', '="1"'))
+    opened = Opened(page_browser, file)
+    opened.page.get_by_role("button", name="Hold it still").press("Enter")
+
+    write_whole(file, impatient(state=State.FINISHED))
+    opened.page.wait_for_timeout(1500)
+    assert opened.page.get_by_text(ENDED).count() == 0
+
+    opened.page.get_by_role("button", name="Let it go on").press("Enter")
+    opened.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert opened.complaints == []
+    opened.context.close()
+
+
+@pytest.mark.parametrize("kind", ["participant", "participant-ranked-team"])
+def test_dots_tell_the_values_of_the_table_by_keyboard(open_page, kind):
+    """From the lowest to the highest: to three decimals on a participant's page."""
+    opened = open_page(kind)
+    page = opened.page
+    figure = page.locator("figure[data-tips=dots]").first
+    figure.locator(".chart").focus()
+    told = []
+    for key in ("ArrowDown", "Home", *["ArrowRight"] * 30):
+        page.keyboard.press(key)
+        text = figure.get_by_role("status").inner_text()
+        told.append(float(text.rpartition(" ")[2]))
+        assert re.search(r": [01]\.\d{3}$", text)
+
+    assert told == sorted(told)
+    table = page.get_by_role("table", name=re.compile("of each case"))
+    cells = table.first.locator("tbody tr > :nth-child(2)").all_inner_texts()
+    assert set(told) == {float(cell) for cell in cells if cell != "no result"}
+    assert opened.complaints == []
+
+
+def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
+    """The fifth column is the case of the fifth row, also once the table is sorted."""
+    opened = open_page("organiser-ranking")
+    page = opened.page
+    figure = page.locator("figure[data-tips=map]")
+    page.get_by_text("The numbers of this figure").nth(1).click()
+    table = figure.get_by_role("table")
+    case, *values = table.locator("tbody tr").nth(4).locator("th, td").all_inner_texts()
+    team = figure.locator(".label").nth(2).inner_text()
+    table.get_by_role("button", name="case").click()
+    plot = figure.locator(".plot")
+    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 18}
+
+    plot.hover(position=at)
+
+    status = figure.get_by_role("status").first
+    assert status.inner_text() == f"{team}, {case}: {values[2]}"
+    figure.locator(".chart").focus()
+    page.keyboard.press("ArrowUp")
+    assert status.inner_text().endswith(f", {case}: {values[1]}")
+    assert opened.complaints == []
+    assert opened.violations == []

@@ -146,30 +146,39 @@ def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
     assert rows["case_003"]["liver"] == "no result"
 
 
-@pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
+def written_page(folder, content, is_organiser):
+    """The page of a metrics.json with this content, and its elements.
+
+    Of each element: its tag, and the names of its attributes but the title.
+    """
+    source = write_json(folder / "metrics.json", content)
+    write_report([source], folder / "page.html", is_organiser=is_organiser)
+    page = Page((folder / "page.html").read_text(encoding="utf-8"))
+    return page, [(tag, sorted({*found} - {"title"})) for tag, found in page.elements]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["organiser", "participant"])
+def usual(request, tmp_path_factory):
+    """Whom a page is for, and the elements of one whose names are usual."""
+    content = metrics_content(SCORES, failed={"case_002": "x"}, warnings=["x"])
+    content["evaluation"]["x"] = {"x": "x"}
+    folder = tmp_path_factory.mktemp("usual")
+    return request.param, written_page(folder, content, request.param)[1]
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_name_is_text(tmp_path, name, audience):
+def test_a_hostile_name_is_text(tmp_path, name, usual):
     """As a case, a reason, a warning, and a key and value of the provenance."""
+    is_organiser, elements = usual
     content = metrics_content(SCORES, warnings=[name])
     content["case"]["gt_fname"]["1"] = content["case"]["alg_fname"]["1"] = name
     content["failed"] = {name: name}
     content["evaluation"] |= {"challenge": name, name: {name: name}}
-    plain = metrics_content(SCORES, failed={"case_002": "x"}, warnings=["x"])
-    plain["evaluation"]["x"] = {"x": "x"}
 
-    pages = []
-    for number, each in enumerate((content, plain)):
-        source = write_json(tmp_path / f"{number}" / "metrics.json", each)
-        output = tmp_path / f"{number}.html"
-        write_report([source], output, is_organiser=audience)
-        pages.append(Page(output.read_text(encoding="utf-8")))
+    page, found = written_page(tmp_path, content, is_organiser)
 
-    hostile, usual = (
-        [(tag, sorted({*found} - {"title"})) for tag, found in page.elements]
-        for page in pages
-    )
-    assert hostile == usual  # no element, and no attribute, has come or gone
-    assert not any(char in pages[0].text for char in "\0\u202e\u2028\udc80")
+    assert found == elements  # no element, and no attribute, has come or gone
+    assert not any(char in page.text for char in "\0\u202e\u2028\udc80")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +190,15 @@ def test_a_hostile_name_is_text(tmp_path, name, audience):
         (
             '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": 90}}, "evaluation": {}}',
             "a: dsc is 90.0, above 1; is it percent? Divide it by 100",
+        ),
+        (
+            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": NaN}}, "evaluation": {}}',
+            "a: dsc is nan, which nothing that was measured is",
+        ),
+        (
+            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": 1}}, "evaluation": {},'
+            ' "aggregates": {"dsc_mean": 1' + "0" * 400 + "}}",
+            "it is no metrics.json that an evaluation has written",
         ),
         (
             '{"case": {"gt_fname": {"0": "a"}}, "evaluation": {}, "low_scores": [1]}',

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
-from flare.reports.pages.intervals import CONFIDENCE, mean_interval
+from flare.reports.pages.intervals import CONFIDENCE, difference_interval, mean_interval
 
 DRAWS = 500
 
@@ -49,6 +48,9 @@ def test_the_interval_of_the_mean_holds(misses, shape, count, record_property):
 @pytest.mark.parametrize(("hits", "count"), [(20, 20), (9, 10), (0, 12), (25, 50)])
 def test_for_hits_and_misses_it_is_that_of_clopper_and_pearson(hits, count):
     """Whose ends are quantiles of the beta distribution; known from another side."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import beta
+
     low, high = mean_interval([1.0] * hits + [0.0] * (count - hits))
 
     tail = (1 - CONFIDENCE) / 2
@@ -74,3 +76,70 @@ def test_a_mean_lies_within_its_interval():
 
 def test_of_two_cases_there_is_none():
     assert mean_interval([0.9, 0.8]) is None
+
+
+def gain(step):
+    """A generator of differences that are all small; and their mean."""
+    return lambda generator, count: generator.normal(step, 0.02, count), step
+
+
+def failures(*, before, after):
+    """Differences of two methods that are equal but where one of them fails."""
+
+    def draw(generator, count):
+        old = generator.beta(16, 3, count)
+        new = old.copy()
+        old[generator.random(count) < before] = 0
+        new[generator.random(count) < after] = 0
+        return new - old
+
+    return draw, (before - after) * 16 / 19
+
+
+def lesions(generator, count):
+    """Differences of two methods that have little to do with each other."""
+    old, new = generator.beta(3, 2, count), generator.beta(3.2, 2, count)
+    old[generator.random(count) < 0.4] = 0
+    new[generator.random(count) < 0.35] = 0
+    return new - old
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [3, 10, 50, 100])
+@pytest.mark.parametrize(
+    ("draw", "mean"),
+    [
+        pytest.param(*gain(0.0), id="no gain"),
+        pytest.param(*gain(0.01), id="small gain"),
+        pytest.param(*failures(before=0.03, after=0), id="rare failures mended"),
+        pytest.param(*failures(before=0, after=0.03), id="rare failures come new"),
+        pytest.param(*failures(before=0.1, after=0), id="failures mended"),
+        pytest.param(*failures(before=0.1, after=0.1), id="failures elsewhere"),
+        pytest.param(lesions, 0.65 * 3.2 / 5.2 - 0.6 * 3 / 5, id="lesions"),
+    ],
+)
+def test_the_interval_of_a_mean_difference_holds(draw, mean, count, record_property):
+    generator = np.random.Generator(np.random.PCG64(18))
+
+    found = [difference_interval(draw(generator, count)) for _ in range(DRAWS)]
+
+    coverage = sum(low <= mean <= high for low, high in found) / DRAWS
+    record_property("coverage", coverage)
+    assert coverage >= CONFIDENCE - NOISE
+
+
+@pytest.mark.parametrize(("gains", "losses"), [(6, 4), (12, 0), (30, 20)])
+def test_for_whole_gains_and_losses_it_is_that_of_clopper_and_pearson(gains, losses):
+    """Each is 1 or -1, so that the mean is twice the share of gains, less 1."""
+    from scipy.stats import beta
+
+    low, high = difference_interval([1.0] * gains + [-1.0] * losses)
+
+    tail = (1 - CONFIDENCE) / 2
+    assert (low + 1) / 2 == pytest.approx(beta.ppf(tail, gains, losses + 1), abs=0.01)
+    share = beta.ppf(1 - tail, gains + 1, losses) if losses else 1
+    assert (high + 1) / 2 == pytest.approx(share, abs=0.01)
+
+
+def test_of_two_differences_there_is_no_interval():
+    assert difference_interval([0.1, 0.2]) is None

@@ -1,6 +1,6 @@
 """Whether colours can be told apart, by numbers: no program can do so in a drawing."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -12,6 +12,7 @@ from flare.reports.pages.palette import (
     contrast,
     luminance,
 )
+from flare.reports.pages.running_tables import STATE_SHADES
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -28,6 +29,8 @@ def test_texts_can_be_read(palette):
             assert contrast(text, behind) >= TEXT_CONTRAST
     for text, behind in zip(palette.on_shades, palette.shades, strict=True):
         assert contrast(text, behind) >= TEXT_CONTRAST
+    for text, behind in zip(palette.on_gains, palette.gains, strict=True):
+        assert contrast(text, behind) >= TEXT_CONTRAST
 
 
 @PALETTES
@@ -40,10 +43,20 @@ def test_dots_and_lines_can_be_seen(palette):
 @PALETTES
 def test_shades_can_be_told_apart_in_grey(palette):
     """Each is farther from the paper than the one before, by a step that is seen."""
-    for better, worse in pairwise(palette.shades):
-        step = contrast(better, worse)
-        assert step >= 1.15, (better, worse)
-        distances = [
-            abs(luminance(c) - luminance(palette.paper)) for c in (better, worse)
-        ]
-        assert distances[0] < distances[1]
+    for shades in (palette.shades, (palette.paper, *palette.gains)):
+        for nearer, farther in pairwise(shades):
+            step = contrast(nearer, farther)
+            assert step >= 1.15, (nearer, farther)
+            distances = [
+                abs(luminance(c) - luminance(palette.paper)) for c in (nearer, farther)
+            ]
+            assert distances[0] < distances[1]
+
+
+@PALETTES
+def test_states_of_cases_can_be_told_apart_in_grey(palette):
+    """On the page of a measurement: done, running, and four that are looked at."""
+    shades = [palette.variables[css] for css in STATE_SHADES.values()]
+
+    for one, other in combinations([palette.soft, palette.mark, *shades], 2):
+        assert contrast(one, other) >= 1.15, (one, other)

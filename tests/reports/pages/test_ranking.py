@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from flare.common.text import safe
 from flare.reports.pages.ranking import hardest_first
 from flare.reports.pages.report import write_report
 from flare.reports.ranking.ranking import rank
-from flare.results.errors import RankingError
 from tests.builders.pages import HOSTILE, Page
 from tests.builders.results import write_table, write_team
 
@@ -250,34 +248,32 @@ def test_the_hardest_case_is_the_one_with_the_lowest_mean():
     assert hardest_first([(0.5, 0.3, 0.6), (0.4, 0.2, None)]) == [1, 2, 0]
 
 
-@BOTH
+def named_page(folder, team, case, is_organiser):
+    """A page on which a team and a case have these names."""
+    rows = [("a", "1", "dsc", 0.9), ("a", "2", "dsc", 0.7), ("b", "1", "dsc", 0.8)]
+    source = write_table(folder / "table.csv", [*rows, (team, case, "dsc", 0.5)])
+    return Page(page_of(source, folder, is_organiser=is_organiser, metrics=["dsc"]))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["organiser", "participant"])
+def usual(request, tmp_path_factory):
+    """Whom a page is for, and the elements of one whose names are usual."""
+    page = named_page(tmp_path_factory.mktemp("usual"), "c", "2", request.param)
+    return request.param, {tag for tag, _ in page.elements}
+
+
 @pytest.mark.parametrize(
     "name", [name for name in HOSTILE if name.isprintable()], ids=len
 )
-def test_a_hostile_team_is_text(tmp_path, name, is_organiser):
+def test_a_hostile_team_is_text(tmp_path, name, usual):
     """Names with characters that cannot be seen are refused before."""
-    rows = [("a", "1", "dsc", 0.9), ("a", "2", "dsc", 0.7), ("b", "1", "dsc", 0.8)]
-    pages = []
-    for team, case in ((name, name), ("c", "2")):
-        rows_of = [*rows, (team, case, "dsc", 0.5)]
-        source = write_table(tmp_path / "table.csv", rows_of)
-        html = page_of(source, tmp_path, is_organiser=is_organiser, metrics=["dsc"])
-        pages.append(Page(html))
+    is_organiser, tags = usual
 
-    hostile, _ = ({tag for tag, _ in page.elements} for page in pages)
-    assert hostile == {tag for tag, _ in pages[1].elements}
+    page = named_page(tmp_path, name, name, is_organiser)
+
+    assert {tag for tag, _ in page.elements} == tags
     assert not any(
         key.startswith("on") or key == "style"
-        for _, attributes in pages[0].elements
+        for _, attributes in page.elements
         for key in attributes
-    )
-
-
-def test_the_folder_of_one_team_is_refused(results, tmp_path):
-    with pytest.raises(RankingError) as caught:
-        page_of(results / "team_1", tmp_path)
-
-    assert str(caught.value) == (
-        f"{safe(results / 'team_1')}: it is the folder of one team. Give its"
-        " metrics.json, or the folder above it, which has one for each team. [G06]"
     )

@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 
 import flare
+from flare.challenge.rules import Better, RankedMetric
 from flare.common.errors import OutputError
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
 from flare.reports.ranking.files import write_analysis
+from flare.reports.ranking.own import OwnResult
 from flare.reports.ranking.terminal import analysis_text
 from flare.results.origins import Origin
 from flare.results.roll_call import RollCall
@@ -75,14 +77,59 @@ def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
         "Score: 0.8750, from the mean ranks: DSC 1.50; Running time (s) 2.00.\n\n"
         "| case | DSC | rank | Running time (s) | rank |\n"
         "|---|---|---|---|---|\n"
-        "| c0 | 0.7 | 2 | missing | 2 |\n"
-        "| c1 | 0.9 | 1 | 6 | 2 |\n\n"
+        "| c0 | 0.700 | 2 | missing | 2 |\n"
+        "| c1 | 0.900 | 1 | 6 | 2 |\n\n"
         "Missing results:\n\n"
         "- Case c0, Running time (s): there is no row\n"
     )
     own = (folder / "sheets" / "team_a.md").read_text()
-    assert "0.8125" in own
+    assert "| 0.812 |" in own  # half way between two thousandths: the even one
+    assert "0.8125" not in own
     assert "b & c" not in own
+
+
+def test_a_sheet_has_scores_in_thousandths_and_times_as_they_were_measured(tmp_path):
+    """One DSC in full precision gives away how many voxels the reference has."""
+    values = {"a": [(0.6710461234, 12.345678)], "b": [(0.5, 1234567.0)]}
+
+    write_analysis(analysis_of(values, samples=0), tmp_path)
+
+    text = (tmp_path / "sheets" / "a.md").read_text()
+    assert "| c0 | 0.671 | 1 | 12.346 | 1 |" in text
+    assert "| 1234567 | 2 |" in (tmp_path / "sheets" / "b.md").read_text()
+
+
+def test_sheets_of_references_with_equal_rounded_scores_are_equal(tmp_path):
+    sheets = []
+    for score in (0.6710461234, 0.6712399):
+        write_analysis(analysis_of({"a": [(score, 3.0)]}, samples=0), tmp_path)
+        sheets.append((tmp_path / "sheets" / "a.md").read_bytes())
+
+    assert sheets[0] == sheets[1]
+
+
+def test_a_sheet_has_no_value_that_is_in_mm(tmp_path):
+    """Of a metric that is neither a score nor of efficiency there are ranks alone."""
+    distance = RankedMetric(metric="hd95", better=Better.LOWER)
+    rules = Rules(metrics=(DSC, distance))
+    values = {("a", "c0", "dsc"): 0.9, ("a", "c0", "hd95"): 7.125}
+    values |= {("b", "c0", "dsc"): 0.8, ("b", "c0", "hd95"): None}
+    analysis = analyse(make_table(values), FLARE21, rules, samples=0)
+
+    write_analysis(analysis, tmp_path)
+
+    text = (tmp_path / "sheets" / "a.md").read_text()
+    assert "| case | DSC | rank | hd95: rank |\n|---|---|---|---|\n" in text
+    assert "| c0 | 0.900 | 1 | 1 |\n" in text
+    assert "7.1" not in text
+    other = (tmp_path / "sheets" / "b.md").read_text()
+    assert "- Case c0, hd95: there is no row" in other
+
+
+@pytest.mark.parametrize("value", [0.671046, 671.0, True])
+def test_what_a_team_may_know_holds_whole_thousandths(value):
+    with pytest.raises(ValueError, match="no whole number of thousandths"):
+        OwnResult(thousandths=value, rank=1.0)
 
 
 def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):

@@ -9,9 +9,9 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.common.text import safe
-from flare.measuring import lock
-from flare.measuring.lock import FolderLock
+from flare.results import lock
 from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
 
 
 @pytest.fixture(autouse=True)

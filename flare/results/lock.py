@@ -25,6 +25,8 @@ class FolderLock:
     ----------
     folder : Path
         What is locked. If it is moved, it is another one that is locked.
+    use : str
+        What others do to it while they have it, for the message.
 
     Raises
     ------
@@ -34,7 +36,7 @@ class FolderLock:
         If it cannot be made, or may not be read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, use: str = "measured") -> None:
         deadline = time.monotonic() + WAIT_S
         while True:
             try:
@@ -47,7 +49,7 @@ class FolderLock:
                 return
             os.close(self._descriptor)
             if time.monotonic() > deadline:
-                problem = "it is being measured by another process"
+                problem = f"it is being {use} by another process"
                 raise MeasurementError(str(folder), problem, "Wait for it, or end it.")
             time.sleep(0.1)
 

@@ -1,0 +1,252 @@
+"""Measures what scoring all teams costs, beside a loop of `flare evaluate`: many.md.
+
+    python benchmarks/many.py
+
+Teams share a few generated cases; the time that gzip notes differs in each file, so
+that none has the digest of another, and every case is scored. Each command is a process
+of its own, and what is compared takes turns in the same run. Only the ratios say
+anything about another computer.
+
+- 40 teams x 30 cases of 512 x 512 x 100: the first run with one and with two workers,
+  the same with `flare evaluate` once for each team, and a second run, in which nothing
+  has changed.
+- What Dask adds to a case: one worker of it, beside no Dask at all.
+- 10,000 small cases of a team, and 50 teams x 100: memory, beside a tenth of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+GZIP_TIME = slice(4, 8)
+"""Where gzip notes a time, which readers ignore."""
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+    """The most that the process itself had resident, without its workers."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    what: str
+    values: Sequence[float]
+    unit: str = "x"
+    goal: str = ""
+
+    def __str__(self) -> str:
+        """Return the line in Markdown."""
+        middle = f"{statistics.median(self.values):.2f} {self.unit}"
+        rounds = f"{min(self.values):.2f} to {max(self.values):.2f}"
+        return f"| {self.what} | {middle} | {rounds} | {self.goal} |"
+
+
+def flare(*words: object) -> Cost:
+    """Run a command of the program."""
+    command = [sys.executable, "-m", "flare", *map(str, words)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall_s=wall_s, cpu_s=cpu_s, memory_mb=usage.ru_maxrss / 1024)
+
+
+def generate(folder: Path, cases: int, slices: int) -> Path:
+    """Generate pairs of label maps."""
+    flags = [f"--cases={cases}", f"--slices={slices}", "--organs=4", "--dtype=uint8"]
+    subprocess.run([sys.executable, HERE / "cases.py", folder, *flags], check=True)
+    return folder
+
+
+def lay_out(source: Path, folder: Path, teams: int, cases: int) -> Path:
+    """Write references, and teams whose files are a few ones in turn."""
+    pairs = sorted((source / "reference").iterdir())
+    owners = [("reference", folder / "labels")]
+    owners += [
+        ("predictions", folder / "teams" / f"team_{number:02}")
+        for number in range(teams)
+    ]
+    for stamp, (kind, owner) in enumerate(owners):
+        owner.mkdir(parents=True)
+        for number in range(cases):
+            name = pairs[number % len(pairs)].name
+            content = bytearray((source / kind / name).read_bytes())
+            content[GZIP_TIME] = (stamp * cases + number).to_bytes(4, "little")
+            (owner / f"c{number:05}.nii.gz").write_bytes(content)
+    return folder
+
+
+def score(data: Path, results: Path, *words: object) -> Cost:
+    """Run flare score."""
+    folders = ("--ground-truth", data / "labels", "--output", results)
+    return flare("score", data / "teams", *folders, *words)
+
+
+def evaluate_all(data: Path, results: Path) -> Cost:
+    """Run flare evaluate once for each team, with two workers."""
+    costs = [
+        flare(
+            *("evaluate", "--input", team, "--ground-truth", data / "labels"),
+            *("--output", results / team.name, "--workers", 2),
+        )
+        for team in sorted((data / "teams").iterdir())
+    ]
+    return Cost(
+        wall_s=sum(cost.wall_s for cost in costs),
+        cpu_s=sum(cost.cpu_s for cost in costs),
+        memory_mb=max(cost.memory_mb for cost in costs),
+    )
+
+
+def all_teams(
+    source: Path, work: Path, size: tuple[int, int], rounds: int
+) -> list[Row]:
+    """Rows of many teams: against the loop, by workers, and again."""
+    data = lay_out(source, work / "data", *size)
+    first, ratios = work / "first", dict[str, list[float]]()
+
+    def note(name: str, value: float) -> None:
+        ratios.setdefault(name, []).append(value)
+
+    for _ in range(rounds):
+        shutil.rmtree(first, ignore_errors=True)
+        loop = evaluate_all(data, work / "loop")
+        two = score(data, first, "--workers", 2)
+        again = score(data, first, "--workers", 2)
+        shutil.rmtree(first)
+        one = score(data, first, "--workers", 1)
+        shutil.rmtree(first)
+        note("loop", two.wall_s / loop.wall_s)
+        note("two", one.wall_s / two.wall_s)
+        note("again", again.wall_s / two.wall_s)
+    what = f"{size[0]} teams x {size[1]} cases"
+    title = f"{what}: wall time of one / two workers"
+    return [
+        Row(f"**{title}**", ratios["two"], goal="at least 1.7"),
+        Row(f"{what}: `flare score` / a loop of `flare evaluate`", ratios["loop"]),
+        Row(f"**{what}: the second run / the first one**", ratios["again"]),
+    ]
+
+
+def engine(source: Path, work: Path, cases: int, rounds: int) -> Row:
+    """What Dask adds to a full-size case, as a part of scoring it."""
+    long, short = (
+        lay_out(source, work / f"engine{count}", 2, count) for count in (cases, 2)
+    )
+    added = []
+    for _ in range(rounds):
+        costs = {}
+        for name, words in (
+            ("none", ("--workers", 1)),
+            ("dask", ("--cluster", ADDRESS)),
+        ):
+            per_case = []
+            for data in (short, long):
+                results = work / "results"
+                shutil.rmtree(results, ignore_errors=True)
+                per_case.append(score(data, results, *words).wall_s)
+            costs[name] = (per_case[1] - per_case[0]) / (2 * (cases - 2))
+        added.append(100 * (costs["dask"] / costs["none"] - 1))
+    return Row("**what Dask adds to a case**", added, "%", "below 5")
+
+
+ADDRESS = "tcp://127.0.0.1:18786"
+
+
+def with_dask(work: Path, measure: Callable[[], Row]) -> Row:
+    """Measure beside a scheduler and one worker, which are ended afterwards."""
+    kinds = (
+        ("scheduler", "--host", "127.0.0.1", "--port", "18786", "--no-dashboard"),
+        ("worker", ADDRESS, "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"),
+    )
+    with (work / "dask.log").open("wb") as log:
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
+            for kind, *words in kinds
+        ]
+        try:
+            return measure()
+        finally:
+            for process in processes:
+                process.terminate()
+                process.wait()
+
+
+def memory(source: Path, work: Path, sizes: Sequence[tuple[int, int]]) -> list[Row]:
+    """Memory of runs over many small cases."""
+    rows = []
+    for teams, cases in sizes:
+        data = lay_out(source, work / f"memory{teams}x{cases}", teams, cases)
+        cost = score(data, work / "small", "--workers", 2)
+        shutil.rmtree(work / "small")
+        shutil.rmtree(data)
+        what = f"{teams} x {cases} small cases: memory beside the workers"
+        rows.append(Row(what, [cost.memory_mb], "MB"))
+    return rows
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--teams", type=int, default=40)
+    parser.add_argument("--cases", type=int, default=30)
+    parser.add_argument("--small", type=int, default=10_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        full = generate(work / "full", 6, 100)
+        small = generate(work / "tiny", 3, 4)
+        size = (options.teams, options.cases)
+        rows = all_teams(full, work, size, options.rounds)
+        rows.append(
+            with_dask(work, lambda: engine(full, work, options.cases, options.rounds))
+        )
+        most = options.small
+        sizes = [(1, most // 10), (1, most), (5, most // 100), (50, most // 100)]
+        rows += memory(small, work, sizes)
+    system = f"{platform.system()} {platform.machine()}"
+    print(
+        f"Measured {date.today()} by `benchmarks/many.py`, {options.rounds} rounds, on"
+        f" {os.cpu_count()} CPUs ({system}), Python {platform.python_version()}.\n"
+    )
+    print("| what | median | all rounds | goal |\n|---|---|---|---|")
+    print("\n".join(map(str, rows)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Draws pages of a kind, and says what it takes: ``python pages.py KIND TEAMS FOLDER``.
+
+Run as a program of its own, so that nothing was read before. It prints a JSON array of
+what `Drawn` has. The folder keeps the results of made-up teams from one run to the
+next. A page is drawn twice, and the second time counts: what templates are compiled to
+is shared with whichever page is drawn first.
+
+A new kind of page is a function here, and its name in `KINDS`; the sizes in which it is
+drawn are in `measure_pages` of ``run.py``, which makes rows of whatever is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from flare.challenge.reading import read_challenge
+from flare.ranking.simulation import write_simulation
+from flare.reports.pages.evaluation import evaluation_html, evaluation_page
+from flare.reports.pages.participant import (
+    participant_html,
+    participant_page,
+)
+from flare.reports.pages.ranking import organiser_ranking, public_ranking
+from flare.reports.pages.ranking_page import organiser_html, public_html
+from flare.reports.pages.running import Running, State, TeamRun
+from flare.reports.pages.running_page import running_html
+from flare.reports.ranking.ranking import rank
+from flare.results.efficiency_csv import CaseRecord, RunStatus
+from flare.results.evaluation_file import read_evaluation
+
+CASES = 100
+ORGANS = ("liver", "kidney", "spleen", "pancreas")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A page that was drawn."""
+
+    page: str
+    bytes: int
+    draw_s: float
+    """Processor time, once what it is made from was there."""
+    ranking_s: float | None = None
+    """Processor time of the ranking that it shows, in the same process."""
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What comes of some work, and its processor time."""
+    start = time.process_time()
+    found = work()
+    return found, time.process_time() - start
+
+
+def drawn(page: str, draw: Callable[[], str], ranking_s: float | None = None) -> Drawn:
+    """Draw a page twice; the second time counts."""
+    draw()
+    html, draw_s = timed(draw)
+    size = len(html.encode("utf-8"))
+    return Drawn(page=page, bytes=size, draw_s=draw_s, ranking_s=ranking_s)
+
+
+def ranking_pages(teams: int, folder: Path) -> Iterator[Drawn]:
+    """A ranking by the four metrics of FLARE21, with all that is said of it."""
+    source = folder / f"teams-{teams}"
+    if not source.exists():
+        write_simulation(read_challenge("flare21"), source, teams=teams, cases=CASES)
+    analysis, ranking_s = timed(lambda: rank(source).analysis)
+    size = f"{teams} {'team' if teams == 1 else 'teams'}"
+    yield drawn(
+        f"ranking of {size}, for organisers",
+        lambda: organiser_html(organiser_ranking(analysis)),
+        ranking_s,
+    )
+    yield drawn(
+        f"ranking of {size}, for everybody",
+        lambda: public_html(public_ranking(analysis)),
+        ranking_s,
+    )
+
+
+def evaluation_pages(_: int, folder: Path) -> Iterator[Drawn]:
+    """One evaluation of four organs."""
+    file = folder / "metrics.json"
+    file.write_text(json.dumps(metrics_content()), encoding="utf-8")
+    found = read_evaluation(file)
+    yield drawn(
+        "evaluation of 100 cases, for organisers",
+        lambda: evaluation_html(evaluation_page(found)),
+    )
+    yield drawn(
+        "evaluation of 100 cases, for its participant",
+        lambda: participant_html(participant_page(found)),
+    )
+
+
+def metrics_content() -> dict[str, Any]:
+    """A metrics.json with made-up scores."""
+    chance = random.Random(1)
+    columns: dict[str, list[float]] = {
+        f"{kind}_{organ}": [1 - chance.betavariate(1, 9) for _ in range(CASES)]
+        for kind in ("dsc", "nsd")
+        for organ in ORGANS
+    }
+    for kind in ("dsc", "nsd"):
+        rows = zip(*(columns[f"{kind}_{organ}"] for organ in ORGANS), strict=True)
+        columns[kind] = [sum(row) / len(row) for row in rows]
+    names = [f"case_{n:03}.nii.gz" for n in range(CASES)]
+    case: dict[str, list[Any]] = {"alg_fname": names, "gt_fname": names, **columns}
+    return {
+        "case": {
+            name: {str(n): value for n, value in enumerate(values)}
+            for name, values in case.items()
+        },
+        "aggregates": {},
+        "evaluation": {"challenge": "flare21", "version": "0", "options": {}},
+        "failed": {},
+        "warnings": [],
+    }
+
+
+def running_pages(teams: int, _: Path) -> Iterator[Drawn]:
+    """A measurement that is nearly done, each tenth case of which has failed."""
+    chance = random.Random(1)
+    cases = tuple(f"case_{n:03}" for n in range(CASES))
+    records = {
+        case: CaseRecord(case=case, status=RunStatus.TIMED_OUT, message="ended late")
+        if n % 10 == 0
+        else CaseRecord(
+            case=case, status=RunStatus.OK, runtime_s=chance.uniform(1, 300)
+        )
+        for n, case in enumerate(cases)
+    }
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    run = Running(
+        state=State.RUNNING,
+        as_of=at,
+        begun=at,
+        challenge="FLARE21",
+        cases=cases,
+        teams=tuple(
+            TeamRun(team=f"team_{n:02}", records=records, left=cases[-1:])
+            for n in range(teams)
+        ),
+        longest_case_s=3600.0,
+    )
+    yield drawn(f"measurement of {teams} teams", lambda: running_html(run))
+
+
+KINDS: dict[str, Callable[[int, Path], Iterator[Drawn]]] = {
+    "ranking": ranking_pages,
+    "evaluation": evaluation_pages,
+    "running": running_pages,
+}
+
+
+def main(kind: str, teams: str, folder: str) -> None:
+    """Draw all pages of a kind."""
+    found = KINDS[kind](int(teams), Path(folder))
+    print(json.dumps([asdict(page) for page in found]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,192 @@
+"""``flare score``: the predictions of all teams."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flare.cli.command import Command
+from flare.cli.commands.evaluate import decimals_of
+from flare.cli.console import OutcomeError, terminal_columns
+from flare.cli.options import PATH, OneOf, Parsed, challenge_option, workers_option
+from flare.common.text import aligned, safe
+
+if TYPE_CHECKING:
+    from flare.evaluation.many.outcomes import Progress, ScoredTeam, ScoredTeams
+
+_log = logging.getLogger(__name__)
+
+
+@click.command("score", cls=Command, exclusive=("workers", "cluster"))
+@click.argument(
+    "teams",
+    type=PATH,
+    metavar="TEAMS",
+    help="The folder that has a folder, or a zip file, of predictions for each team.",
+)
+@click.option(
+    "--ground-truth",
+    type=PATH,
+    required=True,
+    metavar="DIR",
+    help="The reference labels.",
+)
+@click.option(
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="RESULTS",
+    help="Folder that gets TEAM/metrics.json for each team, refused.csv, and"
+    " scores.sqlite, which keeps what came of each case.",
+)
+@challenge_option
+@workers_option
+@click.option(
+    "--cluster",
+    metavar="tcp://HOST:PORT|FILE.yaml",
+    help="Score on the workers of this Dask scheduler, or on jobs of a cluster that"
+    " this file describes.",
+)
+@click.option(
+    "--on-bad-case",
+    type=OneOf(["refuse", "worst"]),
+    default="refuse",
+    help="Refuse a team with a missing or unusable case, or let the case score 0"
+    " (default: refuse).",
+)
+@click.option(
+    "--grid",
+    type=OneOf(["strict", "size"]),
+    help="Say whether only the size of a grid must be right (default: the challenge's"
+    " rule).",
+)
+@click.option(
+    "--unknown-labels",
+    type=OneOf(["refuse", "ignore"]),
+    help="Say what unknown labels in predictions mean (default: the challenge's rule).",
+)
+@click.option(
+    "--decimals",
+    type=Parsed(decimals_of),
+    metavar="N",
+    help="Round the numbers in metrics.json to N decimals (default: not at all).",
+)
+def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) -> None:
+    """Score the predictions of all teams."""
+    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    from flare.evaluation.many.evaluate_many import evaluate_many
+
+    before = _ranks(output)
+    progress = _Progress()
+    scored = evaluate_many(
+        teams,
+        ground_truth,
+        output,
+        on_progress=progress,
+        on_team=progress.tell_team,
+        on_start=progress.tell_dashboard,
+        **options,
+    )
+    progress.clear()
+    _log.info("\n%s", _summary(scored))
+    for line in _moves(before, _ranks(output)):
+        _log.info("%s", line)
+    refused = [found for found in scored.teams if found.refusal]
+    if refused:
+        others = f" (and {len(refused) - 1} other teams)" if refused[1:] else ""
+        line = f"{safe(refused[0].team)}: refused: {refused[0].refusal}{others}"
+        raise OutcomeError(line)
+
+
+class _Progress:
+    """Tells of what was scored, how fast, and how long the rest may take."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._is_drawn = False
+
+    def __call__(self, found: Progress) -> None:
+        """Draw the state of a run, on a terminal alone: teams have lines of their own.
+
+        The time left is told once a team is done, by what the teams before it took.
+        """
+        if not sys.stdout.isatty():
+            return
+        passed = time.monotonic() - self._start
+        line = (
+            f"{found.teams}/{found.all_teams} teams, {found.scored} cases scored"
+            f" ({found.scored / max(passed, 1e-3):.1f}/s)"
+        )
+        if found.teams:
+            left = passed / found.teams * (found.all_teams - found.teams)
+            line += f", about {left / 60:.0f} min left"
+        sys.stdout.write(f"\r\x1b[K{line[: terminal_columns() - 1]}")
+        sys.stdout.flush()
+        self._is_drawn = True
+
+    def tell_team(self, found: ScoredTeam) -> None:
+        """Say what became of a team."""
+        self.clear()
+        if found.refusal:
+            _log.info("%s: refused: %s", safe(found.team), found.refusal)
+        else:
+            _log.info(
+                "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
+                *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
+            )
+        for line in found.zeros:
+            _log.info("%s: %s", safe(found.team), line)
+
+    def tell_dashboard(self, address: str) -> None:
+        """Say where Dask shows what its workers do."""
+        _log.info("Dask's dashboard: %s", safe(address))
+
+    def clear(self) -> None:
+        """Remove the line, before something else is written."""
+        if self._is_drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._is_drawn = False
+
+
+def _summary(scored: ScoredTeams) -> str:
+    """How much there was to do, and what was refused."""
+    teams = scored.teams
+    rows = [
+        ("teams", str(len(teams))),
+        ("refused", str(sum(bool(found.refusal) for found in teams))),
+        ("cases", str(sum(found.cases for found in teams))),
+        ("scored now", str(sum(found.scored for found in teams))),
+    ]
+    return "\n".join(aligned(rows))
+
+
+def _ranks(results: Path) -> dict[str, int]:
+    """The ranks of teams by DSC and NSD; none where they cannot be ranked yet."""
+    from flare.common.errors import FlareError
+    from flare.reports.ranking.ranking import rank
+
+    try:
+        ranking = rank(results, metrics=["dsc", "nsd"], bootstrap=0)
+    except (FlareError, OSError):
+        return {}
+    places = ranking.analysis.standings.standings
+    return {place.team: place.rank for place in places if place.rank is not None}
+
+
+def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    """Which teams have another rank than before."""
+    if not before or not after:
+        return []
+    moved = [
+        f"{safe(team)}: rank {before[team]}, now {rank}"
+        for team, rank in after.items()
+        if team in before and before[team] != rank
+    ]
+    title = "Ranks by DSC and NSD alone that have changed:"
+    return [title, *moved] if moved else ["No rank by DSC and NSD alone has changed."]

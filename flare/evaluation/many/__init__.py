@@ -1,0 +1,1 @@
+"""Scores the predictions of all teams, each case only once."""

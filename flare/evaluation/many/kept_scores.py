@@ -1,0 +1,177 @@
+"""Keeps what came of each case in RESULTS/scores.sqlite, so that it is scored once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+from flare.challenge.rules import Challenge
+from flare.common.errors import OutputError, SubmissionError
+from flare.common.text import safe
+from flare.common.version import __version__, source_commit
+from flare.evaluation.provenance import LIBRARIES
+from flare.evaluation.scoring.pool import Attempt
+from flare.evaluation.submission.matching import CasePair
+from flare.results.scores import CaseScore, OrganScore
+
+SCORES_SQLITE = "scores.sqlite"
+"""In RESULTS."""
+
+_TABLE = "CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, content TEXT)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What all scores of a run depend on besides the files."""
+
+    challenge: Challenge
+    """With the options of the run."""
+    check_only: bool = False
+    """Whether predictions are only searched for problems."""
+
+    def digest(self) -> str:
+        """SHA-256 of the rules, and of the program that applies them."""
+        parts = {
+            "challenge": self.challenge.checksum,
+            "grid": self.challenge.grid.compare.value,
+            "unknown labels": self.challenge.unknown_labels.prediction.value,
+            "check only": self.check_only,
+            "version": __version__,
+            "commit": source_commit(),
+            "libraries": [metadata.version(name) for name in LIBRARIES],
+        }
+        return _sha256(parts)
+
+
+def key_of(pair: CasePair, rules: str, reference: str, prediction: str) -> str:
+    """What the outcome of a case is kept under.
+
+    Parameters
+    ----------
+    pair : CasePair
+        The case. The names of its files are in the messages, and so in the key.
+    rules : str
+        `Rules.digest`.
+    reference, prediction : str
+        SHA-256 of their files.
+    """
+    names = [pair.case, pair.reference.name, pair.prediction.name]
+    return _sha256([rules, reference, prediction, names])
+
+
+def _sha256(content: Any) -> str:
+    """SHA-256 of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+class KeptScores:
+    """The outcomes of cases, which survive whatever ends the program.
+
+    A transaction is on the disk as a whole or not at all. One process writes: that
+    which has locked RESULTS.
+
+    Parameters
+    ----------
+    file : Path
+        Made if need be, with its folder.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read or written; also by every method.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        with self._explained():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(file)
+            try:
+                self._database.execute(_TABLE)
+            except sqlite3.Error:
+                self._database.close()
+                raise
+
+    def find(self, pair: CasePair, key: str) -> Attempt | None:
+        """What came of a case; None if that is not known."""
+        with self._explained():
+            query = "SELECT content FROM scores WHERE key = ?"
+            row = self._database.execute(query, (key,)).fetchone()
+            return _attempt(pair, json.loads(row[0])) if row else None
+
+    def keep(self, outcomes: Iterable[tuple[str, Attempt]]) -> None:
+        """Keep what came of cases, by their keys."""
+        rows = [(key, _content(attempt)) for key, attempt in outcomes]
+        with self._explained(), self._database:
+            self._database.executemany(
+                "INSERT OR REPLACE INTO scores VALUES (?, ?)",
+                [(key, text) for key, text in rows if text],
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what to do where the file cannot be used."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError) as error:
+            problem = f"{safe(self._file)}: it cannot be used ({safe(str(error))})"
+            remedy = "Make room and try again; or remove it, to score all cases anew."
+            raise OutputError(problem, remedy) from error
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        """Nothing more is needed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the file go."""
+        self.close()
+
+
+def _content(attempt: Attempt) -> str:
+    """An outcome as text; empty if it has none that can be read again."""
+    if not attempt.problem:
+        score = asdict(attempt.score) if attempt.score else None
+        return json.dumps({"score": score}, allow_nan=False)
+    problem = attempt.problem
+    with suppress(TypeError, ValueError):
+        text = json.dumps({"problem": [type(problem).__name__, list(problem.args)]})
+        again = _attempt(attempt.pair, json.loads(text)).problem
+        if type(again) is type(problem) and vars(again) == vars(problem):
+            return text
+    return ""
+
+
+def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
+    """An outcome that was kept."""
+    score, problem = None, None
+    if "problem" in content:
+        name, arguments = content["problem"]
+        problem = _kinds()[name](*arguments)
+    elif content["score"]:
+        fields = content["score"]
+        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
+        labels = tuple(fields.pop("unknown_labels"))
+        score = CaseScore(organs=organs, unknown_labels=labels, **fields)
+    return Attempt(pair=pair, score=score, problem=problem, seconds=0.0)
+
+
+def _kinds() -> dict[str, type[SubmissionError]]:
+    """All problems of submissions, by their names."""
+    found: dict[str, type[SubmissionError]] = {}
+    waiting = [SubmissionError]
+    while waiting:
+        kind = waiting.pop()
+        found[kind.__name__] = kind
+        waiting += kind.__subclasses__()
+    return found

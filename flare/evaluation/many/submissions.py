@@ -1,0 +1,84 @@
+"""Finds what teams have submitted: a folder or a zip file of predictions for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.challenge.case_names import SUFFIXES
+from flare.common.errors import InputError
+from flare.common.text import listing, safe, why
+from flare.results.refused_csv import REFUSED_CSV
+
+_ZIP = ".zip"
+
+OWN_NAMES = (REFUSED_CSV, "scores.sqlite", "ledger.csv")
+"""Files in the folder of results: no team can be called so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a team has submitted."""
+
+    team: str
+    path: Path
+    """Of a folder, or of a zip file."""
+    problem: InputError | None = None
+    """Why it cannot even be opened."""
+
+    @property
+    def is_zip(self) -> bool:
+        """Whether it has to be unpacked."""
+        return not self.path.is_dir()
+
+
+def find_submissions(folder: Path) -> tuple[Submission, ...]:
+    """All submissions, in the order of the teams' names.
+
+    Hidden files and folders are nobody's.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or no team in it, or something else than folders
+        and zip files.
+    """
+    try:
+        entries = sorted(p for p in folder.iterdir() if p.name[0] != ".")
+    except OSError as error:
+        problem = f"{safe(folder)}: it cannot be read as a folder ({why(error)})"
+        raise InputError(problem, _REMEDY) from error
+    maps = [entry for entry in entries if entry.name.lower().endswith(SUFFIXES)]
+    if maps:
+        names = listing(entry.name for entry in maps)
+        problem = f"{safe(folder)}: label maps lie in it ({names}), not teams"
+        raise InputError(problem, _REMEDY)
+    found: dict[str, list[Path]] = {}
+    for entry in entries:
+        if entry.is_dir():
+            found.setdefault(entry.name, []).append(entry)
+        elif entry.suffix.lower() == _ZIP:
+            found.setdefault(entry.stem, []).append(entry)
+    if not found:
+        problem = f"{safe(folder)}: neither a folder nor a zip file is in it"
+        raise InputError(problem, _REMEDY)
+    return tuple(
+        Submission(team=team, path=paths[0], problem=_problem(team, paths))
+        for team, paths in sorted(found.items())
+    )
+
+
+_REMEDY = "Give the folder that has a folder, or a zip file, for each team."
+
+
+def _problem(team: str, paths: Sequence[Path]) -> InputError | None:
+    """Why what a team has submitted cannot be opened."""
+    if len(paths) > 1:
+        names = listing(path.name for path in paths)
+        problem = f"{names}: {len(paths)} submissions of one team"
+        return InputError(problem, "Keep one of them.")
+    if team.lower() in OWN_NAMES:
+        problem = f"{safe(team)}: a file of the results has this name"
+        return InputError(problem, "Give the team another one.")
+    return None

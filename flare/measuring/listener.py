@@ -1,0 +1,50 @@
+"""Says of what whoever listens to a measurement is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from flare.common.errors import FlareError
+from flare.results.efficiency_csv import CaseRecord
+
+if TYPE_CHECKING:
+    from flare.measuring.plan import Setup, TeamPlan
+
+
+class Listener:
+    """Is told what happens, always between containers; this one does nothing with it.
+
+    What it does takes nobody's running time. It must not raise anything.
+    """
+
+    def on_plan(self, setup: Setup, plans: Sequence[TeamPlan]) -> None:
+        """Hear what is to be done of each team; nothing has been run yet."""
+
+    def on_begin(self, team: str, case: str) -> None:
+        """Hear of a case that is run next; before its first, a team's image is loaded.
+
+        Parameters
+        ----------
+        team, case : str
+            Names of them.
+        """
+
+    def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
+        """Hear of a case that was run.
+
+        Parameters
+        ----------
+        team : str
+            Whose case it is.
+        record : CaseRecord
+            What came of it.
+        number, total : int
+            Which one it was, of how many that are run.
+        """
+
+    def on_team(self, team: str) -> None:
+        """Hear of a team that is measured to the end."""
+
+    def on_failure(self, team: str, error: FlareError) -> None:
+        """Hear of a team whose measurement could not begin or go on."""

@@ -1,0 +1,1 @@
+"""Figures for papers, each with the numbers behind it."""

@@ -1,0 +1,185 @@
+"""Reads a ranking that was written, for its pages: nothing is decided anew.
+
+The values of values.csv are ranked by the settings of ranking.json, and have to give
+the ranking that stands there. The decisions have been applied to these values, and are
+not applied again: what was decided, and what was found odd, is told as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flare.challenge.rules import Better, Challenge, Organ, RankedMetric
+from flare.common.text import cell_text, printable, safe, why
+from flare.ranking.decisions import Decisions, TeamDecision
+from flare.ranking.rank import Analysis, analyse
+from flare.ranking.reading import COLUMNS
+from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
+from flare.reports.pages.sources import RANKING_JSON
+from flare.reports.ranking.ranking_json import bootstrap_content
+from flare.results.csv_rows import read_rows
+from flare.results.errors import RankingError
+from flare.results.team_folder import EMPTY, Reason
+from flare.results.values import check_value, number
+
+VALUES_CSV = "values.csv"
+
+_REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRanking:
+    """A ranking, and what was told of it when it was written."""
+
+    analysis: Analysis
+    interim: str
+    decisions: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def read_written(folder: Path) -> WrittenRanking:
+    """Read what ``flare rank`` has written.
+
+    Raises
+    ------
+    RankingError
+        If ranking.json or values.csv cannot be read, or they do not belong together.
+    """
+    file = folder / RANKING_JSON
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        settings, drawn = told["settings"], told.get("bootstrap") or {}
+        rules = _rules(settings)
+        challenge = _challenge(settings, rules)
+        guests = [str(team["team"]) for team in told["out_of_competition"]]
+        reasons = _reasons(told["missing"])
+        samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
+        found = told["interim"], tuple(told["decisions"]), tuple(told["flags"])
+    except OSError as error:
+        problem = f"it cannot be read ({why(error)})"
+        raise RankingError(str(file), problem, _REMEDY) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        problem = "it is no ranking.json that flare rank has written"
+        raise RankingError(str(file), problem, _REMEDY) from error
+    table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
+    _check_names(folder, table, told, guests)
+    analysis = analyse(
+        table, challenge, rules, _joined(guests), samples=samples, seed=seed
+    )
+    _check_equal(folder, analysis, told)
+    interim, decisions, flags = found
+    return WrittenRanking(
+        analysis=analysis, interim=interim or "", decisions=decisions, flags=flags
+    )
+
+
+def _rules(settings: Mapping[str, Any]) -> Rules:
+    """The rules that the teams were ranked by."""
+    return Rules(
+        metrics=tuple(
+            RankedMetric(**{**rule, "better": Better(rule["better"])})
+            for rule in settings["metrics"]
+        ),
+        ties=Ties(settings["ties"]),
+        missing=MissingRule(settings["missing"]),
+        gate_dsc=float(settings["efficiency_gate_dsc"]),
+    )
+
+
+def _challenge(settings: Mapping[str, Any], rules: Rules) -> Challenge:
+    """The challenge, as far as it is on record: its names, organs and metrics."""
+    scoring, start = settings["scoring_rules"], "label of "
+    organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
+    return Challenge(
+        key=settings["challenge"],
+        name=settings.get("challenge_name", settings["challenge"]),
+        checksum=settings["challenge_sha256"],
+        organs=tuple(
+            Organ(
+                label=scoring[f"label of {organ}"],
+                name=organ,
+                tolerance_mm=scoring[f"tolerance_mm of {organ}"],
+                in_mean=scoring[f"in_mean of {organ}"],
+            )
+            for organ in organs
+        ),
+        ranking=rules.metrics,
+        efficiency_gate_dsc=rules.gate_dsc,
+    )
+
+
+def _reasons(missing: list[dict[str, str]]) -> dict[Key, Reason]:
+    """Why results are missing, by team, case and metric."""
+    return {
+        (m["team"], m["case"], m["metric"]): Reason(
+            text=m["reason"], kind=m.get("kind", m["reason"])
+        )
+        for m in missing
+    }
+
+
+def _table(
+    file: Path, reasons: Mapping[Key, Reason], metrics: list[str]
+) -> ResultTable:
+    """The values, to which all decisions have been applied."""
+    results: dict[Key, CaseResult] = {}
+    for where, row in read_rows(file, COLUMNS):
+        team, case, metric = (cell_text(row[name]) for name in KEYS)
+        value = number(row["value"], file, where)
+        if value is not None:
+            check_value(value, metric, file, where)
+        key = (team, case, metric)
+        if key in results:
+            problem = f"{where}: {' '.join(map(safe, key))} is there twice"
+            raise RankingError(str(file), problem, _REMEDY)
+        reason = None if value is not None else reasons.get(key, EMPTY)
+        results[key] = CaseResult(
+            team=team, case=case, metric=metric, value=value, reason=reason
+        )
+    return table_of(results.values(), metrics)
+
+
+def _joined(guests: list[str]) -> Decisions:
+    """That some teams compete out of competition, for their ranks alone."""
+    text = f"see {RANKING_JSON}"
+    return Decisions(
+        out_of_competition=tuple(
+            TeamDecision(team=team, reason=text, date=text) for team in guests
+        )
+    )
+
+
+def _check_names(
+    folder: Path, table: ResultTable, told: Mapping[str, Any], guests: list[str]
+) -> None:
+    """See that both files are about the same teams and cases."""
+    ranked = [str(team["team"]) for team in told["ranking"]]
+    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
+    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
+    _check(folder, is_equal=bool(ranked) and is_equal, what="teams and cases")
+
+
+def _check_equal(folder: Path, analysis: Analysis, told: Mapping[str, Any]) -> None:
+    """See that the values give the ranking that is on record."""
+    found = [
+        (printable(s.team), s.rank, str(s.score))
+        for s in analysis.standings.standings
+        if s.rank is not None
+    ]
+    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
+    _check(folder, is_equal=found == ranking, what="ranking")
+    if analysis.bootstrap:
+        drawn = bootstrap_content(analysis.bootstrap)["teams"]
+        _check(folder, is_equal=drawn == told["bootstrap"]["teams"], what="draws")
+
+
+def _check(folder: Path, *, is_equal: bool, what: str) -> None:
+    """Refuse files that do not belong together."""
+    if not is_equal:
+        problem = f"it does not have the {what} of {RANKING_JSON} beside it"
+        raise RankingError(str(folder / VALUES_CSV), problem, _REMEDY)

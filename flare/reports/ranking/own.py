@@ -1,0 +1,158 @@
+"""Says what a team may know of a ranking: its own place, values and ranks.
+
+A score in full precision gives away how many voxels the reference has. So every value
+is a whole number of thousandths here, and one in voxels or mm is not here at all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from flare.common.text import printable
+from flare.ranking.rank import Analysis
+from flare.ranking.standings import Standing
+from flare.reports.ranking.titles import metric_title
+from flare.results.efficiency_csv import VALUES, RunStatus
+from flare.results.values import is_score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMetric:
+    """A metric by which teams are ranked."""
+
+    title: str
+    mean_rank: float
+    is_score: bool
+    is_told: bool
+    """Whether its values may be told, not only their ranks."""
+
+    def text(self, thousandths: int) -> str:
+        """A value for people."""
+        text = f"{thousandths / 1000:.3f}"
+        return text if self.is_score else text.rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnResult:
+    """The team's result on a case by a metric."""
+
+    thousandths: int | None
+    """The value, which cannot hold any more digits; None if it may not be told."""
+    rank: float
+    reason: str | None = None
+    """Why the result is missing, if it is."""
+
+    def __post_init__(self) -> None:
+        """See that the value is a whole number."""
+        if self.thousandths is not None and type(self.thousandths) is not int:
+            text = f"{self.thousandths!r} is no whole number of thousandths"
+            raise ValueError(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnStanding:
+    """What a team may know; it has no field for anything of another team."""
+
+    team: str
+    challenge: str
+    teams: int
+    """How many compete."""
+    rank: int | None
+    """None out of competition."""
+    score: float
+    metrics: tuple[OwnMetric, ...]
+    cases: tuple[str, ...]
+    results: tuple[tuple[OwnResult, ...], ...]
+    """By case, and metric."""
+    gate_dsc: float
+
+    @property
+    def place(self) -> str:
+        """The rank in words."""
+        return f"{self.rank} of {self.teams}" if self.rank else "out of competition"
+
+    @property
+    def score_note(self) -> str:
+        """What stands before the mean ranks."""
+        if self.rank:
+            return f"Score: {self.score:.4f}, from the mean ranks"
+        teams = f"{self.teams} team{'s' if self.teams > 1 else ''} that compete"
+        return f"Mean ranks, as if it alone had joined the {teams}"
+
+    @property
+    def missing(self) -> tuple[tuple[str, str, str], ...]:
+        """Case, title of the metric, and reason of each result that is not there."""
+        return tuple(
+            (case, metric.title, own.reason)
+            for case, row in zip(self.cases, self.results, strict=True)
+            for metric, own in zip(self.metrics, row, strict=True)
+            if own.reason is not None
+        )
+
+    @property
+    def gate_note(self) -> str:
+        """Why a rank may not match the value beside it; empty without a gate."""
+        if not self.gate_dsc:
+            return ""
+        return (
+            "Metrics of efficiency count only on cases with a DSC of at least"
+            f" {self.gate_dsc:g}; on others they are ranked like missing ones."
+        )
+
+
+def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
+    """What a team may know of the ranking; nothing else goes on from here."""
+    table, team = analysis.table, standing.team
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    values = table.cube("value", [team], metrics)[0]
+    reasons, kinds = (
+        table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
+    )
+    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
+    told = [_is_told(metric) for metric in metrics]
+    return OwnStanding(
+        team=team,
+        challenge=analysis.challenge.name,
+        teams=len(analysis.board.teams),
+        rank=standing.rank,
+        score=float(standing.score),
+        metrics=tuple(
+            OwnMetric(
+                title=metric_title(metric),
+                mean_rank=float(standing.mean_ranks[metric]),
+                is_score=is_score(metric),
+                is_told=_is_told(metric),
+            )
+            for metric in metrics
+        ),
+        cases=table.cases,
+        results=tuple(
+            tuple(
+                OwnResult(
+                    thousandths=None
+                    if math.isnan(value) or not is_told
+                    else round(value * 1000),
+                    rank=rank,
+                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
+                )
+                for value, rank, reason, kind, is_told in zip(*row, told, strict=True)
+            )
+            for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
+        ),
+        gate_dsc=analysis.rules.gate_dsc,
+    )
+
+
+def _own_reason(reason: str, kind: str) -> str:
+    """Why a result is missing; not what an engine says of the organisers' computer."""
+    is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
+    return printable(kind if is_theirs else reason)
+
+
+def _is_told(metric: str) -> bool:
+    """Whether a metric is a score, or of efficiency, which has nothing of references.
+
+    Any other one, such as a distance in mm, may tell of them.
+    """
+    return is_score(metric) or metric in VALUES

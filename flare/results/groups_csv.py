@@ -1,0 +1,109 @@
+"""Reads into which groups the cases fall, such as centres or scanners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.challenge.case_names import case_of
+from flare.common.text import cell_text, listing, nearest, safe
+from flare.results.csv_rows import read_rows
+from flare.results.errors import GroupsFileError, RankingError
+
+NOT_GIVEN = "not given"
+"""The group of cases for which the file has none."""
+
+MOST_GROUPS = 20
+"""A column with more is a number or a name, by which nothing is grouped."""
+
+CASE = "case"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """The groups of a column."""
+
+    column: str
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+    """Their names, in order, those without a group last; and the numbers of their
+    cases, from 0."""
+
+
+def read_groups(
+    file: Path, cases: Sequence[str], withdrawn: Collection[str] = ()
+) -> tuple[Grouping, ...]:
+    """Read a CSV file with a column ``case`` and a column for each kind of groups.
+
+    Parameters
+    ----------
+    file : Path
+        A row for each case; one without a row has no group.
+    cases : sequence of str
+        All that there are.
+    withdrawn : collection of str
+        Cases which are not looked at any more; the file may still have them.
+
+    Raises
+    ------
+    GroupsFileError
+        If it cannot be read, or a row is about no case or about one twice, or a column
+        has no groups or too many; names the row or the column.
+    """
+    try:
+        rows = list(read_rows(file, (CASE,)))
+    except RankingError as error:
+        raise GroupsFileError(str(file), error.problem) from error
+    if not rows:
+        raise GroupsFileError(str(file), "it has no row below the first")
+    columns = [name for name in rows[0][1] if name != CASE]
+    if not columns:
+        raise GroupsFileError(str(file), "it has no column but case")
+    if any(not name.strip() for name in columns):
+        raise GroupsFileError(str(file), "one of its columns has no name")
+    known = _by_case(file, rows, {*cases, *withdrawn})
+    return tuple(_grouping(file, column, cases, known) for column in columns)
+
+
+def _by_case(
+    file: Path, rows: Sequence[tuple[str, dict[str, str]]], cases: Collection[str]
+) -> dict[str, Mapping[str, str]]:
+    """The row of each case."""
+    found: dict[str, Mapping[str, str]] = {}
+    first: dict[str, str] = {}
+    for where, row in rows:
+        case = case_of(cell_text(row[CASE].strip()))
+        if case in found:
+            problem = f"{where}: case {safe(case)} again, after {first[case]}"
+            raise GroupsFileError(str(file), problem)
+        if not case:
+            raise GroupsFileError(str(file), f"{where}: the case is empty")
+        if case not in cases:
+            problem = f"{where}: there is no case {safe(case)}{nearest(case, cases)}"
+            raise GroupsFileError(str(file), problem)
+        found[case], first[case] = row, where
+    return found
+
+
+def _grouping(
+    file: Path, column: str, cases: Sequence[str], rows: Mapping[str, Mapping[str, str]]
+) -> Grouping:
+    """The groups of a column."""
+    groups: dict[str, list[int]] = {}
+    for number, case in enumerate(cases):
+        name = cell_text(rows[case][column].strip()) if case in rows else ""
+        groups.setdefault(name or NOT_GIVEN, []).append(number)
+    given = sorted(name for name in groups if name != NOT_GIVEN)
+    if not given:
+        problem = f"column {safe(column)} has no group for any case"
+        raise GroupsFileError(str(file), problem)
+    if len(given) > MOST_GROUPS:
+        problem = (
+            f"column {safe(column)} has {len(given)} groups, more than {MOST_GROUPS}:"
+            f" {listing(given[:3])}, and so on"
+        )
+        raise GroupsFileError(str(file), problem)
+    order = [*given, *([NOT_GIVEN] if NOT_GIVEN in groups else [])]
+    return Grouping(
+        column=column, groups=tuple((name, tuple(groups[name])) for name in order)
+    )

@@ -1,0 +1,324 @@
+"""All teams at once: the bytes of ``flare evaluate``, and nothing done twice."""
+
+import csv
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import flare
+from flare.common.errors import InputError, OutputError
+from flare.common.text import safe
+from flare.evaluation.many import kept_scores
+from flare.evaluation.many.run import UNPACKED
+from flare.results import lock
+from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
+from flare.results.refused_csv import read_refused
+from tests.builders import organ_boxes, write_nifti
+from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
+
+TEAMS = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def score(tmp_path):
+    """Score all teams in this process; what became of them."""
+    teams, labels = write_teams(tmp_path, TEAMS)
+
+    def run(**options):
+        results = tmp_path / "results"
+        return flare.evaluate_many(teams, labels, results, workers=1, **options)
+
+    return run
+
+
+def metrics_of(tmp_path, team):
+    return (tmp_path / "results" / team / "metrics.json").read_bytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"on_bad_case": "worst", "decimals": 3}])
+def test_each_team_has_the_bytes_of_an_evaluation_of_its_own(score, tmp_path, options):
+    zipped(tmp_path / "teams" / "beta")
+
+    found = score(**options)
+
+    for team in ("alpha", "gamma"):
+        results = flare.evaluate(
+            tmp_path / "teams" / team, tmp_path / "labels", **options
+        )
+        flare.write_metrics(results, tmp_path / "alone")
+        alone = (tmp_path / "alone" / "metrics.json").read_bytes()
+        assert metrics_of(tmp_path, team) == alone
+    assert [t.team for t in found.teams] == list(TEAMS)
+    assert not (tmp_path / "results" / UNPACKED).exists()
+
+
+def test_a_second_run_reads_no_voxel(score, tmp_path):
+    with voxels_read() as read:
+        first = score()
+        assert len(read) == len(TEAMS) * len(CASES)
+        before = metrics_of(tmp_path, "alpha")
+        second = score()
+
+    assert len(read) == len(TEAMS) * len(CASES)
+    assert [(t.scored, t.cases) for t in first.teams] == [(3, 3)] * 3
+    assert [(t.scored, t.cases) for t in second.teams] == [(0, 3)] * 3
+    assert [t.dsc for t in first.teams] == [t.dsc for t in second.teams]
+    assert metrics_of(tmp_path, "alpha") == before
+
+
+def test_a_corrected_reference_rescores_its_case_alone_in_all_teams(score, tmp_path):
+    score()
+    write_nifti(tmp_path / "labels" / "case_2.nii.gz", organ_boxes(shift=1))
+
+    with voxels_read() as read:
+        score()
+
+    assert [file.name for file in read] == ["case_2.nii.gz"] * len(TEAMS)
+    assert {file.parent.name for file in read} == set(TEAMS)
+
+
+def test_another_prediction_rescores_its_case_alone(score, tmp_path):
+    score()
+    file = tmp_path / "teams" / "beta" / "case_3.nii.gz"
+    write_nifti(file, organ_boxes())
+
+    with voxels_read() as read:
+        score()
+
+    assert read == [file]
+
+
+def test_an_equal_file_of_another_team_is_not_scored_again(score, tmp_path):
+    shutil.copytree(tmp_path / "teams" / "alpha", tmp_path / "teams" / "copy")
+
+    with voxels_read() as read:
+        found = score()
+
+    assert len(read) == len(TEAMS) * len(CASES)
+    assert {t.team: t.scored for t in found.teams}["copy"] == 0
+    assert metrics_of(tmp_path, "copy") == metrics_of(tmp_path, "alpha")
+
+
+@pytest.mark.parametrize(
+    "options", [{"grid": "size"}, {"unknown_labels": "ignore"}, {"challenge": "other"}]
+)
+def test_other_rules_score_all_cases_anew(score, tmp_path, options):
+    score()
+    if "challenge" in options:
+        rules = Path(flare.__file__).parent / "challenge" / "editions" / "flare21.toml"
+        file = tmp_path / "other.toml"
+        file.write_text(f"{rules.read_text()}\n# Changed\n")
+        options = {"challenge": str(file)}
+
+    with voxels_read() as read:
+        score(**options)
+
+    assert len(read) == len(TEAMS) * len(CASES)
+
+
+def test_another_version_scores_all_cases_anew(score, monkeypatch):
+    score()
+    monkeypatch.setattr(kept_scores, "__version__", "99.0")
+
+    with voxels_read() as read:
+        score()
+
+    assert len(read) == len(TEAMS) * len(CASES)
+
+
+def test_a_bad_team_gets_its_line_and_the_others_go_on(score, tmp_path):
+    (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
+    (tmp_path / "teams" / "gamma.zip").write_bytes(b"no zip")
+    shutil.rmtree(tmp_path / "teams" / "gamma")
+    (tmp_path / "results" / "beta").mkdir(parents=True)
+    (tmp_path / "results" / "beta" / "metrics.json").write_text("of an older run")
+
+    found = score()
+
+    assert [bool(t.refusal) for t in found.teams] == [False, True, True]
+    assert not (tmp_path / "results" / "beta" / "metrics.json").exists()
+    with (tmp_path / "results" / "refused.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["team"], row["archive"]) for row in rows] == [
+        ("beta", "beta"),
+        ("gamma", "gamma.zip"),
+    ]
+    assert rows[0]["problem"] == (
+        "Missing 1 of 3 cases: case_2.nii.gz. Submit all 3 files in one zip. [F05]"
+    )
+    assert rows[1]["problem"].startswith("gamma.zip: it is no zip file")
+
+
+def test_a_team_that_was_refused_has_no_line_once_it_is_mended(score, tmp_path):
+    file = tmp_path / "teams" / "beta" / "case_2.nii.gz"
+    content = file.read_bytes()
+    file.unlink()
+    score()
+    file.write_bytes(content)
+
+    assert not any(team.refusal for team in score().teams)
+    assert read_refused(tmp_path / "results") == ()
+
+
+def test_with_worst_a_bad_case_scores_0(score, tmp_path):
+    (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
+
+    found = {team.team: team for team in score(on_bad_case="worst").teams}["beta"]
+
+    assert found.refusal == ""
+    assert found.zeros == (
+        "1 of 3 cases scores 0: no file was submitted (case_2.nii.gz)",
+    )
+
+
+def test_what_is_wrong_with_a_file_is_remembered_too(score, tmp_path):
+    """Also in its words: they are those of ``flare evaluate``."""
+    bad = tmp_path / "teams" / "beta"
+    write_nifti(bad / "case_1.nii.gz", marked(9, 3) * 60)
+    (bad / "case_2.nii.gz").write_bytes((bad / "case_2.nii.gz").read_bytes()[:-9])
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(bad, tmp_path / "labels")
+    assert "[F11]" in str(caught.value)
+    assert "[F09]" in str(caught.value)
+
+    for _ in range(2):
+        with voxels_read() as read:
+            found = {team.team: team for team in score().teams}["beta"]
+        assert found.refusal == str(caught.value)
+
+    assert read == []
+
+
+def test_no_score_outlives_a_run_that_was_ended(score, tmp_path):
+    """What was done stays, and what was half done is done again."""
+    told = []
+
+    def stop(found):
+        told.append(found)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score(on_team=stop)
+    assert not list((tmp_path / "results").rglob(".*.part"))
+
+    with voxels_read() as read:
+        score()
+
+    assert len(told) == 1
+    assert len(read) == (len(TEAMS) - 1) * len(CASES)
+
+
+def test_two_runs_at_once_do_not_mix(score, tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "WAIT_S", 0.1)
+    results = tmp_path / "results"
+
+    with FolderLock(results), pytest.raises(MeasurementError) as caught:
+        score()
+
+    assert str(caught.value) == (
+        f"{safe(results)}: it is being scored into by another process. Wait for it, or"
+        " end it. [H07]"
+    )
+
+
+def test_what_was_measured_is_not_overwritten(score, tmp_path):
+    folder = tmp_path / "results" / "beta"
+    folder.mkdir(parents=True)
+    (folder / "efficiency.csv").write_text("case,status\n")
+
+    found = {team.team: team for team in score().teams}["beta"]
+
+    assert found.refusal == (
+        f"{safe(folder)}: it holds what was measured of the team. Use flare rescore, or"
+        " another --output. [H01]"
+    )
+    assert not (folder / "metrics.json").exists()
+
+
+@pytest.mark.parametrize("content", [b"no database" * 99, None])
+def test_kept_scores_that_cannot_be_read_are_named(score, tmp_path, content):
+    score()
+    file = tmp_path / "results" / "scores.sqlite"
+    if content:
+        file.write_bytes(content)
+    else:
+        database = sqlite3.connect(file)
+        database.execute("UPDATE scores SET content = '{'")
+        database.commit()
+        database.close()
+
+    with pytest.raises(OutputError) as caught:
+        score()
+
+    assert str(caught.value).startswith(f"{safe(file)}: it cannot be used (")
+    assert str(caught.value).endswith(
+        "Make room and try again; or remove it, to score all cases anew. [H02]"
+    )
+
+
+def test_all_cases_as_a_table(score):
+    frame = score().to_frame()
+
+    assert frame.index.names == ["team", "case"]
+    assert list(frame.index) == [(team, case) for team in TEAMS for case in CASES]
+    assert frame.loc["alpha", "dsc"].mean() > frame.loc["gamma", "dsc"].mean()
+    assert set(frame["failure"]) == {""}
+
+
+def test_no_table_where_all_were_refused(tmp_path):
+    teams, labels = write_teams(tmp_path, ["alpha"])
+    (teams / "alpha" / "case_1.nii.gz").unlink()
+
+    found = flare.evaluate_many(teams, labels, tmp_path / "results")
+
+    assert found.to_frame().empty
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (
+            lambda folder: None,
+            "it cannot be read as a folder (no such file or directory)",
+        ),
+        (lambda folder: folder.mkdir(), "neither a folder nor a zip file is in it"),
+        (
+            lambda folder: write_nifti(folder / "case_1.nii.gz", organ_boxes()),
+            "label maps lie in it (case_1.nii.gz), not teams",
+        ),
+    ],
+)
+def test_a_folder_without_teams_is_refused(tmp_path, make, problem):
+    _, labels = write_teams(tmp_path, [])
+    folder = tmp_path / "others"
+    make(folder)
+
+    with pytest.raises(InputError) as caught:
+        flare.evaluate_many(folder, labels, tmp_path / "results")
+
+    assert str(caught.value).startswith(f"{safe(folder)}: {problem}")
+    assert str(caught.value).endswith(
+        "Give the folder that has a folder, or a zip file, for each team. [H01]"
+    )
+
+
+def test_a_team_with_two_submissions_and_one_with_our_name_are_refused(tmp_path):
+    teams, labels = write_teams(tmp_path, ["alpha", "beta", "scores.sqlite"])
+    (teams / "alpha.zip").touch()
+
+    found = flare.evaluate_many(teams, labels, tmp_path / "results", workers=1)
+
+    assert [team.refusal for team in found.teams] == [
+        "alpha, alpha.zip: 2 submissions of one team. Keep one of them. [H01]",
+        "",
+        "scores.sqlite: a file of the results has this name. Give the team another"
+        " one. [H01]",
+    ]
+
+
+def test_workers_are_a_number(score):
+    with pytest.raises(ValueError, match="workers"):
+        flare.evaluate_many("teams", "labels", "results", workers=0)

@@ -1,0 +1,214 @@
+"""The figures of an evaluation: their numbers are those of metrics.json."""
+
+import csv
+
+import pytest
+
+from flare.common.files import csv_text
+from flare.reports.figures.evaluation_plates import evaluation_plates
+from flare.reports.figures.folder import write_evaluation_figures
+from flare.reports.figures.group_plates import score_group_plates
+from flare.reports.figures.group_tables import score_group_tables
+from flare.reports.figures.scoring_text import evaluation_methods, organs_latex
+from flare.reports.pages.evaluation import scores_of
+from flare.reports.pages.intervals import mean_interval
+from flare.results.evaluation_file import read_evaluation
+from flare.results.groups_csv import Grouping
+from tests.builders.pages import HOSTILE, metrics_content, write_json
+
+pytestmark = pytest.mark.tools(package="matplotlib")
+
+SCORES = {
+    "liver": [0.9123456789, 0.0, 0.8765432101, 0.95],
+    "left_kidney": [1.0, 0.7123456701, 0.5, 0.1],
+}
+TITLES = {"mean of organs": "", "liver": "_liver", "left kidney": "_left_kidney"}
+CENTRE = Grouping(column="centre", groups=(("Asia", (0, 2, 3)), ("not given", (1,))))
+
+
+@pytest.fixture
+def content():
+    return metrics_content(SCORES)
+
+
+@pytest.fixture
+def found(tmp_path, content):
+    return read_evaluation(write_json(tmp_path / "metrics.json", content))
+
+
+def table(plate):
+    """The numbers of a figure, as they are written."""
+    return list(csv.DictReader(csv_text(plate.columns, plate.rows).splitlines()))
+
+
+@pytest.mark.parametrize("score", ["dsc", "nsd"])
+def test_dots_are_the_scores_of_metrics_json(found, content, score):
+    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+
+    rows = {(r["organ"], r["case"]): r for r in table(plates[f"organs_{score}"])}
+    assert len(rows) == 3 * 4
+    for (organ, case), row in rows.items():
+        number = str(int(case.removeprefix("case_")) - 1)
+        value = content["case"][f"{score}{TITLES[organ]}"][number]
+        assert float(row[score]) == value
+
+
+@pytest.mark.parametrize("score", ["dsc", "nsd"])
+def test_fields_are_the_scores_of_metrics_json_lowest_dsc_first(found, content, score):
+    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+
+    rows = table(plates[f"cases_{score}"])
+    assert [row["case"] for row in rows] == [
+        *("case_002", "case_004", "case_003", "case_001"),
+    ]
+    for row in rows:
+        number = str(int(row["case"].removeprefix("case_")) - 1)
+        for title, end in TITLES.items():
+            assert float(row[title]) == content["case"][f"{score}{end}"][number]
+
+
+def test_a_score_that_is_not_there_is_empty(tmp_path, content):
+    del content["case"]["dsc_liver"]["2"]
+    found = read_evaluation(write_json(tmp_path / "metrics.json", content))
+    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+
+    rows = {row["case"]: row for row in table(plates["cases_dsc"])}
+    assert rows["case_003"]["liver"] == ""
+
+
+def test_the_table_in_latex_has_means_with_intervals(found, content):
+    low, high = mean_interval(SCORES["liver"])
+    mean = content["aggregates"]["dsc_liver_mean"]
+
+    text = organs_latex(scores_of(found))
+
+    assert f"\nliver & {mean:.3f} & {low:.3f} to {high:.3f} & " in text
+    assert text.count(r"\\") == 4
+    assert "DSC and NSD over 4 cases" in text
+
+
+def test_of_two_cases_there_is_no_interval_in_latex(tmp_path):
+    content = metrics_content({"liver": [0.5, 0.75]})
+    found = read_evaluation(write_json(tmp_path / "metrics.json", content))
+
+    line = r"liver & 0.625 & too few cases & 0.312 & too few cases \\"
+    assert line in organs_latex(scores_of(found))
+
+
+RULES = {
+    "absent_organs.in_both": 1.0,
+    "absent_organs.in_prediction": 0.0,
+    "absent_organs.in_reference": 0.0,
+    "decimals": 4,
+    "in_mean of liver": True,
+    "in_mean of left_kidney": False,
+    "smallest_dsc_for_nsd": 0.2,
+    "tolerance_mm of liver": 5.0,
+    "tolerance_mm of left_kidney": 3.0,
+    "z_range.organs": "liver",
+    "z_range.top_slice": "included",
+}
+
+
+def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
+    content["evaluation"] |= {"rules": RULES, "options": {"on_bad_case": "worst"}}
+    content["failed"] = {"case_002": "no file"}
+    source = write_json(tmp_path / "metrics.json", content)
+
+    text = evaluation_methods(read_evaluation(source))
+
+    for sentence in (
+        "Label maps of 4 cases were scored.",
+        "Tolerances were 3 mm (left kidney); 5 mm (liver).",
+        "An organ in neither label map scored 1, one that only the prediction has 0,"
+        " and one that only the reference has 0.",
+        "DSC and NSD of a case are the means over its organs without left kidney.",
+        "liver: scored only between the lowest and the highest slice of the reference"
+        " (top slice included).",
+        "The NSD of an organ was 0 where its DSC was below 0.2.",
+        "DSC and NSD of organs were rounded to 4 decimals.",
+        "1 case was not scored, and got the worst value instead.",
+        "Options of the evaluation: on_bad_case worst.",
+        "Computed with the FLARE evaluation kit 0.2.0, challenge file flare21 (SHA-256"
+        " unknown).",
+    ):
+        assert sentence in text
+    assert "\n" not in text
+
+
+def test_without_rules_the_methods_say_so(found):
+    assert "is not on record." in evaluation_methods(found)
+
+
+# --- Groups -----------------------------------------------------------------------
+
+
+def test_dots_of_groups_are_the_scores_of_metrics_json(found, content):
+    plates = {p.name: p for p in score_group_plates(scores_of(found), [CENTRE])}
+
+    rows = table(plates["groups_1_centre_nsd"])
+    assert len(rows) == 3 * 4
+    for row in rows:
+        number = int(row["case"].removeprefix("case_")) - 1
+        assert row["group"] == ("not given" if number == 1 else "Asia")
+        value = content["case"][f"nsd{TITLES[row['organ']]}"][str(number)]
+        assert float(row["nsd"]) == value
+
+
+def test_tables_of_groups_have_means_with_intervals(found):
+    files = dict(score_group_tables(scores_of(found), [CENTRE]))
+    values = [SCORES["liver"][n] for n in (0, 2, 3)]
+    low, high = mean_interval(values)
+
+    rows = list(csv.DictReader(files["groups_1_centre.csv"].splitlines()))
+    (row,) = (
+        r
+        for r in rows
+        if (r["group"], r["organ"], r["metric"]) == ("Asia", "liver", "dsc")
+    )
+    assert float(row["mean"]) == pytest.approx(sum(values) / 3, abs=1e-15)
+    assert (float(row["low"]), float(row["high"])) == (low, high)
+    assert (row["cases"], row["missing"]) == ("3", "0")
+    latex = files["groups.tex"]
+    assert f"Asia & 3 & liver & 0.913 & {low:.3f} to {high:.3f} & " in latex
+    assert "not given & 1 & liver & 0.000 & too few cases & " in latex
+
+
+def test_columns_of_equal_file_names_stay_apart(found):
+    groupings = [
+        Grouping(column=name, groups=(("A", (0, 1, 2, 3)),)) for name in ("a b", "a-b")
+    ]
+
+    names = [p.name for p in score_group_plates(scores_of(found), groupings)]
+
+    assert names[::2] == ["groups_1_a_b_dsc", "groups_2_a_b_dsc"]
+
+
+@pytest.mark.slow
+def test_everything_is_drawn_with_hostile_names_and_nobody_is_warned(tmp_path, capfd):
+    count = len(HOSTILE)
+    content = metrics_content({"liver": [0.5] * count, "spleen": [0.7] * count})
+    content["case"]["gt_fname"] = {str(n): f"{n}{v}" for n, v in enumerate(HOSTILE)}
+    content["evaluation"]["options"] = {name: name for name in HOSTILE}
+    found = read_evaluation(write_json(tmp_path / "metrics.json", content))
+    groups = tuple((name, (n,)) for n, name in enumerate(found.scores.cases[:20]))
+    groupings = [Grouping(column=HOSTILE[0], groups=groups)]
+
+    write_evaluation_figures(found, tmp_path / "out", groupings)
+
+    assert capfd.readouterr() == ("", "")
+    for file in (tmp_path / "out").iterdir():
+        assert file.stat().st_size > 0
+    assert "<script>" not in (tmp_path / "out" / "groups.tex").read_text()
+
+
+def test_captions_and_methods_lie_beside_the_figures(tmp_path, found, monkeypatch):
+    """Which are not drawn here."""
+    monkeypatch.setattr("flare.reports.figures.plates.WIDTHS_MM", {})
+
+    write_evaluation_figures(found, tmp_path / "out", [CENTRE])
+
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"captions.txt", "methods.txt", "organs.tex", "groups.tex"} <= names
+    captions = (tmp_path / "out" / "captions.txt").read_text()
+    assert "groups_1_centre_dsc: DSC by centre" in captions

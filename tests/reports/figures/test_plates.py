@@ -1,0 +1,242 @@
+"""Figures as files: text is text, fonts are there, and equal figures are equal."""
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+
+from flare.common.errors import OutputError
+from flare.reports.figures.evaluation_plates import evaluation_plates
+from flare.reports.figures.names import figure_names, figure_text, file_stem
+from flare.reports.figures.plates import check_figures, write_plates
+from flare.reports.figures.style import (
+    BOX,
+    DOT,
+    EFFECT_SHADES,
+    INK,
+    LINES,
+    MARKERS,
+    SHADES,
+    WIDTHS_MM,
+    drawing_style,
+)
+from flare.reports.pages.evaluation import scores_of
+from flare.reports.pages.palette import contrast, luminance
+from flare.results.evaluation_file import read_evaluation
+from tests.builders import ROOT
+from tests.builders.pages import HOSTILE, metrics_content, write_json
+
+pytestmark = pytest.mark.tools(package="matplotlib")
+
+SCORES = {"liver": [0.9123456789, 0.0, 0.8765432101], "left_kidney": [1.0, 0.7, 0.5]}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def plates_of(tmp_path, content):
+    """The figures of a metrics.json with this content."""
+    source = write_json(tmp_path / "metrics.json", content)
+    return evaluation_plates(scores_of(read_evaluation(source)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Cases and organs, drawn."""
+    folder = tmp_path_factory.mktemp("figures")
+    write_plates(plates_of(folder, metrics_content(SCORES))[2:3], folder / "out")
+    return folder / "out"
+
+
+def texts(svg):
+    """All texts of a drawing."""
+    return {"".join(own.itertext()).strip() for own in ET.parse(svg).iter(f"{SVG}text")}
+
+
+@pytest.mark.slow
+def test_each_figure_has_two_widths_two_formats_and_its_numbers(folder):
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "captions.txt",
+        "cases_dsc.csv",
+        "cases_dsc_column.pdf",
+        "cases_dsc_column.svg",
+        "cases_dsc_page.pdf",
+        "cases_dsc_page.svg",
+    ]
+
+
+@pytest.mark.slow
+def test_names_in_svg_are_text(folder):
+    for width in WIDTHS_MM:
+        file = folder / f"cases_dsc_{width}.svg"
+        assert {"case_001", "case_003", "liver", "left kidney"} <= texts(file)
+        assert "glyph" not in file.read_text()
+
+
+@pytest.mark.slow
+def test_pdf_has_its_fonts_as_truetype(folder):
+    for width in WIDTHS_MM:
+        content = (folder / f"cases_dsc_{width}.pdf").read_bytes()
+        assert b"/FontFile2" in content
+        assert b"/Type3" not in content
+        assert b"DejaVuSans" in content
+        assert b"CreationDate" not in content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS_MM)
+def test_figures_are_as_wide_as_a_column_and_a_page(folder, width):
+    millimetres = {"column": 85, "page": 175}[width]
+    svg = ET.parse(folder / f"cases_dsc_{width}.svg").getroot()
+    pdf = (folder / f"cases_dsc_{width}.pdf").read_bytes()
+
+    points = float(svg.get("width").removesuffix("pt"))
+    (box,) = re.findall(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf)
+    assert points == pytest.approx(millimetres * 72 / 25.4, abs=0.01)
+    assert float(box) == pytest.approx(millimetres * 72 / 25.4, abs=0.01)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from flare.reports.pages.report import write_report
+source, folder = map(Path, sys.argv[1:])
+write_report([source], folder / "index.html", is_organiser=True, figures=folder)
+"""
+
+
+@pytest.mark.slow
+def test_equal_figures_have_equal_bytes_in_any_process(tmp_path):
+    source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
+    found = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, source, folder],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            check=True,
+        )
+        found.append({f.name: f.read_bytes() for f in sorted(folder.iterdir())})
+
+    assert found[0] == found[1]
+    assert len(found[0]) == 4 * 5 + 4  # and captions, Methods, a table, and the page
+
+
+@pytest.mark.slow
+def test_settings_of_the_user_change_nothing_and_stay(tmp_path):
+    import matplotlib
+
+    plates = plates_of(tmp_path, metrics_content({"liver": [0.5]}))[:1]
+    write_plates(plates, tmp_path / "a")
+    with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "path"}):
+        write_plates(plates, tmp_path / "b")
+        assert matplotlib.rcParams["font.size"] == 31
+
+    first, second = (tmp_path / f"{n}/organs_dsc_page.svg" for n in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+# --- Grey -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shades", [SHADES, EFFECT_SHADES], ids=["scores", "effects"])
+def test_shades_are_told_apart_in_grey(shades):
+    """Each is darker than the last; neighbours differ as what has to be seen must."""
+    grey = [luminance(shade) for shade in shades]
+
+    assert grey == sorted(grey, reverse=True)
+    for lighter, darker in pairwise(shades):
+        assert contrast(lighter, darker) >= 1.15
+
+
+def test_dots_boxes_and_lines_are_told_apart_in_grey():
+    assert contrast(DOT, "#ffffff") >= 3
+    assert contrast(INK, BOX) >= 4.5
+    assert contrast(DOT, BOX) >= 3
+
+
+def test_each_of_fifteen_lines_has_a_marker_of_its_own():
+    assert len(set(MARKERS)) == len(MARKERS) == 15
+    assert len(set(LINES)) == 3
+
+
+# --- Names ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_hostile_names_are_text_and_nobody_is_warned(tmp_path, capfd):
+    """As cases, of which all are in one figure."""
+    names = [f"{name}{number}" for number, name in enumerate(HOSTILE)] + ["$x^2$", "医"]
+    content = metrics_content({"liver": [0.5] * len(names)})
+    content["case"]["gt_fname"] = {str(n): name for n, name in enumerate(names)}
+
+    (plate,) = plates_of(tmp_path, content)[2:3]
+    with drawing_style(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plate.draw("page").savefig(io.BytesIO(), format="pdf")
+    write_plates([plate], tmp_path / "out")
+
+    assert capfd.readouterr() == ("", "")
+    shown = texts(tmp_path / "out" / "cases_dsc_page.svg")
+    assert "$x^2$" in shown
+    assert "\\u533b" in shown
+    with (tmp_path / "out" / "cases_dsc.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        rows = list(csv.reader(file))
+    assert len(rows) == 1 + len(names)
+    assert not any(
+        cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row
+    )
+
+
+def test_names_that_differ_look_different():
+    """Also those that are equal where they are shortened."""
+    names = ["a" * 30 + c + "b" * 30 for c in "xyz"]
+
+    found = figure_names(names, "column")
+
+    assert len(set(found)) == 3
+    assert found[0] == "aaaaaaa...bbbbbbb"
+
+
+def test_equal_names_look_equal():
+    """As those of groups, which come again with each organ."""
+    assert figure_names(["A (3)", "B", "A (3)"], "page") == ("A (3)", "B", "A (3)")
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_shown_name_has_only_letters_of_the_font(name):
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    known = get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap()
+
+    assert all(ord(char) in known for char in figure_text(name, 34))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_name_of_a_file_is_harmless(name):
+    assert re.fullmatch(r"[a-z0-9][a-z0-9_]{0,39}", file_stem(name))
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    plates = plates_of(tmp_path, metrics_content({"liver": [0.5]}))
+    (tmp_path / "out").write_text("a file")
+
+    with pytest.raises(OutputError, match=r"out/organs_dsc\.csv: it cannot be written"):
+        write_plates(plates, tmp_path / "out")
+
+
+def test_without_matplotlib_nothing_is_drawn(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+
+    with pytest.raises(OutputError, match="matplotlib, which draws figures, is not"):
+        check_figures(tmp_path / "out")
+    assert not (tmp_path / "out").exists()

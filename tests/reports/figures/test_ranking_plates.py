@@ -1,0 +1,256 @@
+"""The figures of a ranking: their numbers are those of ranking.json."""
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from flare.common.files import csv_text
+from flare.reports.figures.folder import write_ranking_figures
+from flare.reports.figures.group_plates import rank_group_plates
+from flare.reports.figures.group_tables import rank_group_tables
+from flare.reports.figures.rank_lines import shown_teams
+from flare.reports.figures.ranking_plates import ranking_plates
+from flare.reports.pages.ranking import hardest_first, organiser_ranking
+from flare.reports.ranking.ranking import rank
+from flare.results.groups_csv import Grouping
+from tests.builders.pages import HOSTILE
+from tests.builders.results import write_table, write_team
+
+pytestmark = pytest.mark.tools(package="matplotlib")
+
+CASES = [f"case_{number}" for number in range(1, 8)]
+CENTRE = Grouping(column="centre", groups=(("A", (0, 1, 2, 3)), ("B", (4, 5, 6))))
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory):
+    """Four teams, of which one has a case without a time."""
+    folder = tmp_path_factory.mktemp("results")
+    for number in range(4):
+        scores = {
+            case: 0.9 - (number * 3 + n * 5) % 11 / 40 for n, case in enumerate(CASES)
+        }
+        rows = [
+            (case, "ok", 5 + (number * 7 + n) % 9, 1000 * number + 1)
+            for n, case in enumerate(CASES)
+        ]
+        if number == 3:
+            rows[2] = (CASES[2], "timed out", "", "")
+        write_team(folder / f"team_{number}", scores, rows)
+    return rank(folder, bootstrap=30).analysis
+
+
+@pytest.fixture(scope="module")
+def told(analysis, tmp_path_factory):
+    """What flare rank writes of them."""
+    from flare.reports.ranking.files import write_analysis
+
+    folder = tmp_path_factory.mktemp("ranking")
+    write_analysis(analysis, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ranking_json(told):
+    return json.loads((told / "ranking.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def tables(analysis):
+    """The numbers of all figures, by their names."""
+    found = organiser_ranking(analysis, (CENTRE,))
+    return {plate.name: rows_of(plate) for plate in ranking_plates(found)}
+
+
+def rows_of(plate):
+    """The numbers of a figure, as they are written."""
+    return list(csv.DictReader(csv_text(plate.columns, plate.rows).splitlines()))
+
+
+METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
+
+
+def test_every_figure_is_there(tables):
+    assert set(tables) == {
+        *("mean_ranks", "ranks_over_draws", "other_schemes", "cases_dsc", "cases_nsd"),
+        *(f"{kind}_{metric}" for kind in ("values", "tests") for metric in METRICS),
+    }
+
+
+def test_mean_ranks(tables, ranking_json):
+    for row, team in zip(tables["mean_ranks"], ranking_json["ranking"], strict=True):
+        assert (row["team"], int(row["rank"])) == (team["team"], team["rank"])
+        assert float(row["score"]) == team["score"]
+        means = {metric: float(row[metric]) for metric in METRICS}
+        assert means == team["mean_ranks"]
+
+
+def test_ranks_over_draws(tables, ranking_json):
+    teams = ranking_json["bootstrap"]["teams"]
+    for row, team in zip(tables["ranks_over_draws"], teams, strict=True):
+        assert row["team"] == team["team"]
+        assert [int(row["lowest"]), int(row["highest"])] == team["interval"]
+        frequencies = [float(row[f"rank_{n}"]) for n in range(1, 5)]
+        assert frequencies == team["frequencies"]
+
+
+def test_tests(tables, ranking_json):
+    tests = ranking_json["tests"]
+    for metric in METRICS:
+        rows = {(r["team"], r["other"]): r for r in tables[f"tests_{metric}"]}
+        assert len(rows) == 4 * 3
+        for test in tests["pairs"]:
+            if test["metric"] == metric:
+                row = rows[test["team"], test["other"]]
+                assert float(row["effect"]) == test["effect"]
+                is_sure = test["p_holm"] <= tests["alpha"]
+                assert row["significant"] == ("yes" if is_sure else "no")
+
+
+def test_schemes(tables, ranking_json):
+    rows = {(r["scheme"], r["team"]): r for r in tables["other_schemes"]}
+    for scheme in ranking_json["schemes"]:
+        for team, rank_of_team in scheme["ranks"].items():
+            row = rows[scheme["scheme"], team]
+            assert int(row["rank"]) == rank_of_team
+            tau = float(row["kendall_tau"]) if row["kendall_tau"] else None
+            assert tau == scheme["kendall_tau"]
+            assert (row["rank"] != row["rank_before"]) == (team in scheme["moved"])
+
+
+def test_values_are_those_of_values_csv(tables, told):
+    with (told / "values.csv").open() as file:
+        known = {
+            (r["team"], r["case"], r["metric"]): r["value"]
+            for r in csv.DictReader(file)
+        }
+    for metric in METRICS:
+        for row in tables[f"values_{metric}"]:
+            value = known[row["team"], row["case"], metric]
+            assert row[metric] == value or float(row[metric]) == float(value)
+    cases = tables["cases_dsc"]
+    for row in cases:
+        for team in ("team_0", "team_3"):
+            value = known[team, row["case"], "dsc"]
+            assert row[team] == value or float(row[team]) == float(value)
+
+
+def test_cases_are_hardest_first(tables):
+    rows = tables["cases_dsc"]
+    values = [[float(row[f"team_{n}"] or 0) for row in rows] for n in range(4)]
+
+    assert hardest_first(values) == list(range(7))
+
+
+def test_of_many_teams_the_first_ten_are_drawn_and_those_that_move():
+    """By hand: of twenty, numbers 11 to 18 stay, 19 and 20 change places."""
+    ranks = {f"t{n}": [n, n, n] for n in range(1, 19)}
+    ranks |= {"t19": [19, 20, 19], "t20": [20, 19, 20]}
+
+    assert shown_teams(ranks) == (*(f"t{n}" for n in range(1, 11)), "t19", "t20")
+    fifteen = {f"t{n}": [n, n] for n in range(1, 16)}
+    assert shown_teams(fifteen) == tuple(fifteen)
+
+
+def test_a_ranking_of_one_team_has_no_tests_nor_schemes(tmp_path):
+    source = write_table(tmp_path / "table.csv", [("a", "1", "dsc", 0.9)])
+    analysis = rank(source, metrics=["dsc"], bootstrap=0).analysis
+
+    names = [plate.name for plate in ranking_plates(organiser_ranking(analysis))]
+
+    assert names == ["mean_ranks", "values_dsc", "cases_dsc"]
+
+
+# --- Groups -----------------------------------------------------------------------
+
+
+def test_ranks_and_means_of_groups(analysis):
+    found = organiser_ranking(analysis, (CENTRE,))
+    plates = {plate.name: rows_of(plate) for plate in rank_group_plates(found)}
+
+    assert set(plates) == {f"groups_1_centre_{n}" for n in ("ranks", "dsc", "nsd")}
+    ranks = plates["groups_1_centre_ranks"]
+    assert {(r["group"], r["cases"]) for r in ranks} == {("A", "4"), ("B", "3")}
+    means = {(r["team"], r["group"]): r for r in plates["groups_1_centre_dsc"]}
+    row = means["team_0", "B"]
+    values = [0.9 - n * 5 % 11 / 40 for n in (4, 5, 6)]  # as they were made
+    assert float(row["mean"]) == pytest.approx(sum(values) / 3, abs=1e-15)
+    assert 0 <= float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 1
+
+
+def test_running_times_of_groups_have_no_interval(analysis):
+    files = dict(rank_group_tables(organiser_ranking(analysis, (CENTRE,))))
+
+    rows = list(csv.DictReader(files["groups_1_centre_runtime_s.csv"].splitlines()))
+    assert list(rows[0]) == ["team", "group", "cases", "missing", "mean"]
+    (row,) = (r for r in rows if (r["team"], r["group"]) == ("team_3", "A"))
+    assert (row["cases"], row["missing"]) == ("4", "1")
+    times = [5 + (3 * 7 + n) % 9 for n in (0, 1, 3)]
+    assert float(row["mean"]) == pytest.approx(sum(times) / 3)
+    table = files["groups.tex"].partition("Running time (s) by centre")[2]
+    assert " to " not in table.partition(r"\end{table}")[0]
+
+
+# --- Files ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_hostile_teams_are_text_and_nobody_is_warned(tmp_path, capfd):
+    """And teams whose names are formulas, or mathematics."""
+    teams = [name for name in HOSTILE if name.isprintable()]
+    teams += ["$x_1^2$ \\frac", "=1+1", "100% & more"]
+    rows = [
+        (team, case, "dsc", (n * 7 + m * 3) % 10 / 10)
+        for n, team in enumerate(teams)
+        for m, case in enumerate(teams[:4])
+    ]
+    source = write_table(tmp_path / "table.csv", rows)
+    analysis = rank(source, metrics=["dsc"], bootstrap=20).analysis
+    out = tmp_path / "out"
+    grouping = Grouping(column="=a$b", groups=((HOSTILE[0], (0, 1)), ("$c", (2, 3))))
+
+    write_ranking_figures(analysis, organiser_ranking(analysis, (grouping,)), out)
+
+    assert capfd.readouterr() == ("", "")
+    for file in out.glob("*.svg"):
+        ET.parse(file)
+    for file in out.glob("*.pdf"):
+        content = file.read_bytes()
+        assert b"/FontFile2" in content
+        assert b"/Type3" not in content
+    for file in out.glob("*.csv"):
+        with file.open(encoding="utf-8", newline="") as cells:
+            for row in csv.reader(cells):
+                # A negative number is no formula.
+                texts = [cell for cell in row if not is_number(cell)]
+                assert not any(cell.startswith(("=", "+", "-", "@")) for cell in texts)
+    latex = (out / "ranking.tex").read_text()
+    assert r"\$x\_1\textasciicircum{}2\$ \textbackslash{}frac" in latex
+    assert r"100\% \& more" in latex
+    assert r"\textless{}!--" in latex
+
+
+def is_number(cell):
+    """Whether a cell is a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2, 25])
+def test_rankings_of_any_size_are_drawn(tmp_path, count):
+    rows = [(f"t{n}", str(m), "dsc", (n + m) % 25 / 30) for n in range(count)
+            for m in range(3)]  # fmt: skip
+    source = write_table(tmp_path / "table.csv", rows)
+    analysis = rank(source, metrics=["dsc"], bootstrap=20).analysis
+
+    write_ranking_figures(analysis, organiser_ranking(analysis), tmp_path / "out")
+
+    names = {"".join(t.itertext()) for t in ET.parse(
+        tmp_path / "out" / "values_dsc_page.svg").iter()}  # fmt: skip
+    assert {f"t{n}" for n in range(count)} <= names

@@ -1,0 +1,244 @@
+"""The page of several evaluations: every number of every case."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, wilcoxon
+
+from tests.builders.pages import Page, compare, metrics_content
+
+AUDIENCES = pytest.mark.parametrize(
+    "audience", [True, False], ids=["organiser", "participant"]
+)
+
+OLD = {"liver": [0.5, 0.6, 0.7, 0.8, 0.9], "left_kidney": [0.91, 0.92, 0.93, 0.9, 1.0]}
+NEW = {"liver": [0.6, 0.8, 0.7, 0.5, 0.94], "left_kidney": [0.9, 0.9, 0.9, 0.9, 0.9]}
+
+
+def random_content(seed, cases=30):
+    """A metrics.json with scores of two organs that are often 0, and often equal."""
+    generator = np.random.default_rng(seed)
+    base = np.random.default_rng(0).beta(8, 2, size=(2, cases))
+    noise = generator.normal(0.01, 0.02, size=base.shape)
+    noise *= generator.random(base.shape) < 0.8
+    values = np.clip(base + noise, 0, 1) * (generator.random(base.shape) > 0.05)
+    return metrics_content(
+        {"liver": values[0].tolist(), "pancreas": values[1].tolist()}
+    )
+
+
+def column(content, metric):
+    """The values of a metric, by case."""
+    files = content["case"]["gt_fname"]
+    return {
+        files[number].removesuffix(".nii.gz"): value
+        for number, value in content["case"][metric].items()
+    }
+
+
+def test_five_cases_by_hand(tmp_path):
+    """The DSC of the liver; as worked out in the tests of the differences."""
+    html = compare(tmp_path, metrics_content(OLD), metrics_content(NEW))
+
+    page = Page(html)
+    liver = {r["organ"]: r for r in page.table("DSC, new against old: means")}["liver"]
+    assert {head: str(cell) for head, cell in liver.items()} == {
+        "organ": "liver",
+        "mean: old": "0.700",
+        "mean: new": "0.708",
+        "change": "+0.008",
+        "95 % interval": liver["95 % interval"],
+        "better": "3",
+        "equal": "1",
+        "worse": "1",
+        "effect": "+0.20",
+        "p": "0.855",
+        "p (Holm)": "1.000",
+    }
+    rows = page.table("DSC, new against old: differences of each case")
+    assert [(row["case"], row["liver"], row["left kidney"]) for row in rows] == [
+        # Their means of organs: -0.15, -0.03, -0.015, 0.045 and 0.09.
+        ("case_004", "-0.300", "0.000"),
+        ("case_005", "+0.040", "-0.100"),
+        ("case_003", "0.000", "-0.030"),
+        ("case_001", "+0.100", "-0.010"),
+        ("case_002", "+0.200", "-0.020"),
+    ]
+
+
+def test_every_difference_is_that_of_both_files(tmp_path):
+    contents = [random_content(1), random_content(2)]
+
+    page = Page(compare(tmp_path, *contents))
+
+    for score in ("dsc", "nsd"):
+        title = f"{score.upper()}, new against old"
+        rows = {r["case"]: r for r in page.table(f"{title}: differences of each case")}
+        tests = {row["organ"]: row for row in page.table(f"{title}: means")}
+        for organ, end in (
+            *(("mean of organs", ""), ("liver", "_liver")),
+            ("pancreas", "_pancreas"),
+        ):
+            old, new = (column(content, score + end) for content in contents)
+            differences = [round(new[case] - old[case], 12) for case in old]
+            assert [rows[case][organ].exact for case in old] == differences
+            own = tests[organ]
+            for head, content in zip(("mean: old", "mean: new"), contents, strict=True):
+                assert own[head].exact == content["aggregates"][f"{score}{end}_mean"]
+            assert own["change"].exact == math.fsum(differences) / 30
+            expected = wilcoxon(differences, correction=True, method="asymptotic")
+            assert own["p"].exact == pytest.approx(expected.pvalue)
+            changed = np.array([value for value in differences if value])
+            ranks = rankdata(abs(changed)) * np.sign(changed)
+            effect = ranks.sum() / abs(ranks).sum()
+            assert own["effect"].exact == pytest.approx(effect)
+            counts = [sum(np.sign(differences) == sign) for sign in (1, 0, -1)]
+            assert [int(own[head]) for head in ("better", "equal", "worse")] == counts
+
+
+def test_the_largest_loss_comes_first(tmp_path):
+    html = compare(tmp_path, random_content(1), random_content(2))
+
+    for score in ("DSC", "NSD"):
+        rows = Page(html).table(f"{score}, new against old: differences of each case")
+        found = [row["mean of organs"].exact for row in rows]
+        assert found == sorted(found)
+
+
+def test_many_evaluations_are_compared_with_the_first(tmp_path):
+    contents = [random_content(seed) for seed in (1, 2, 3)]
+
+    page = Page(compare(tmp_path, *contents))
+
+    means = page.table("Mean DSC over 30 cases")
+    assert [row["evaluation"] for row in means] == ["old", "new", "next"]
+    for row, content in zip(means, contents, strict=True):
+        assert row["pancreas"].exact == content["aggregates"]["dsc_pancreas_mean"]
+    overview = {
+        row["organ"]: row for row in page.table("Mean difference of NSD to old")
+    }
+    for name in ("new", "next"):
+        tests = page.table(f"NSD, {name} against old: means")
+        for row in tests:
+            assert overview[row["organ"]][name].exact == row["change"].exact
+    assert "adjusts for all 12 tests" in page.text
+
+
+def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
+    """20 small gains, and 2 organs that are missed now."""
+    old = {"liver": [0.8] * 22}
+    new = {"liver": [0.81 + 0.001 * n for n in range(20)] + [0.0, 0.0]}
+
+    page = Page(compare(tmp_path, metrics_content(old), metrics_content(new)))
+
+    assert "Significantly better, case by case (5 %): DSC of liver" in page.text
+    assert "And yet the mean is lower, as a few cases outweigh the many" in page.text
+
+
+def test_cases_that_not_all_have_are_named_and_left_out(tmp_path):
+    contents = [metrics_content(OLD), metrics_content(NEW)]
+    contents[1]["case"]["gt_fname"]["0"] = "extra.nii.gz"
+
+    page = Page(compare(tmp_path, *contents))
+
+    assert page.table("Cases that are left out") == [
+        {"case": "case_001", "old": "there", "new": "not there"},
+        {"case": "extra", "old": "not there", "new": "there"},
+    ]
+    cases = [r["case"] for r in page.table("DSC, new against old: differences of each")]
+    assert sorted(cases) == [f"case_00{number}" for number in (2, 3, 4, 5)]
+    liver = page.table("DSC, new against old: means")[1]
+    # Without the first case: from (0.6 + 0.7 + 0.8 + 0.9) / 4.
+    assert (liver["mean: old"], liver["change"]) == ("0.750", "-0.015")
+
+
+def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
+    old = metrics_content(OLD, failed={"case_002": "no file was submitted"})
+    new = metrics_content(
+        NEW, low_scores=[{"reason": "labels are swapped", "cases": ["case_003"]}]
+    )
+
+    page = Page(compare(tmp_path, old, new))
+
+    assert "old: 1 case not scored; what stands in metrics.json instead" in page.text
+    assert page.table("Cases of which an evaluation says something") == [
+        {
+            "case": "case_002",
+            "old": "not scored: no file was submitted",
+            "new": "scored",
+        },
+        {"case": "case_003", "old": "scored", "new": "labels are swapped"},
+    ]
+    rows = page.table("DSC, new against old: differences of each case")
+    assert {row["case"]: row["remark"] for row in rows if row["remark"]} == {
+        "case_002": "not scored: old"
+    }
+
+
+def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
+    contents = [metrics_content(OLD), metrics_content(NEW)]
+    contents[0]["evaluation"]["references_sha256"] = "a" * 64
+    contents[1]["evaluation"]["references_sha256"] = "b" * 64
+    del contents[1]["evaluation"]["options"]
+
+    page = Page(compare(tmp_path, *contents))
+
+    assert page.table("How the evaluations were made") == [
+        {"what": "challenge", "alike?": "", "old": "flare21", "new": "flare21"},
+        {"what": "version", "alike?": "", "old": "0.2.0", "new": "0.2.0"},
+        {"what": "options", "alike?": "differs", "old": "none", "new": "not told"},
+        {
+            "what": "references sha256",
+            "alike?": "differs",
+            "old": "a" * 64,
+            "new": "b" * 64,
+        },
+    ]
+    assert "were not made alike: other reference labels. What differs" in page.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "places"),
+    [
+        # From -0.2 to 0.2, on 1000 units: 0.1 is a quarter of the width.
+        ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), ["1000", "750", "0"]),
+        # From -1 to 1, by square roots: 0.04 is a fifth of 500.
+        ((1.0, 0.5, 0.5), (0.0, 0.54, 0.54), ["0", "600", "600"]),
+        # Most have changed much: 0.25 and 0.1 are a quarter and a tenth of 500.
+        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.6), ["0", "625", "550"]),
+        ((0.5, 0.5), (0.5, 0.5), ["500", "500"]),
+    ],
+    ids=["linear", "stretched", "all differ", "no difference"],
+)
+def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
+    contents = [metrics_content({"liver": own}) for own in (old, new)]
+
+    page = Page(compare(tmp_path, *contents, organiser=False))
+
+    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
+    assert re.findall(r"M([\d.]+) ", dots[0]) == places
+    lines = [found for _, found in page.elements if found.get("class") == "zero"]
+    assert [(line["x1"], line["x2"]) for line in lines] == [("50%", "50%")] * 2
+
+
+def test_both_scores_are_drawn_on_the_same_axis(tmp_path):
+    """Differences of NSD are half of those of DSC, and so are half as far off."""
+    contents = [metrics_content({"liver": own}) for own in ([0.5, 0.5], [0.7, 0.3])]
+
+    page = Page(compare(tmp_path, *contents))
+
+    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
+    places = [re.findall(r"M([\d.]+) ", path) for path in dots]
+    assert places == [["1000", "0"], ["750", "250"]]
+
+
+@AUDIENCES
+def test_equal_input_gives_equal_bytes(tmp_path, audience):
+    first, second = (
+        compare(tmp_path, random_content(1), random_content(2), organiser=audience)
+        for _ in range(2)
+    )
+
+    assert first == second

@@ -1,0 +1,338 @@
+"""A page for each team of a ranking: what it may know, and what organisers look at."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from flare.reports.pages.report import write_report
+from flare.reports.ranking.ranking import rank
+from tests.builders.measured import write_measured
+from tests.builders.pages import HOSTILE, Page
+from tests.builders.results import write_table, write_team
+
+CASES = [f"case_{number}" for number in range(1, 6)]
+OPTIONS = {"bootstrap": 30}
+
+
+def make_results(folder, others=0.0, own=0.0):
+    """Four teams, whose ranks do not depend on what is added to values.
+
+    `others` is added to all teams but team_1, `own` to that; team_3 fails on case_3.
+    """
+    for number in range(4):
+        off = own if number == 1 else others
+        scores = {
+            case: 0.9 - (number * 3 + n * 5) % 11 / 40 + off
+            for n, case in enumerate(CASES)
+        }
+        efficiency = [
+            (case, "ok", 5 + (number * 7 + n) % 9 + off, 1000 * number + 1 + off)
+            for n, case in enumerate(CASES)
+        ]
+        failed = None
+        if number == 3:
+            efficiency[2] = (CASES[2], "timed out", "", "")
+            failed = {CASES[2]: "no file was submitted"}
+        write_team(folder / f"team_{number}", scores, efficiency, failed)
+    return folder
+
+
+def pages_of(source, folder, *, is_organiser=False, **options):
+    """All pages of results, as HTML by the names of their files."""
+    write_report([source], folder, is_organiser=is_organiser, **(OPTIONS | options))
+    return {
+        str(file.relative_to(folder)): file.read_text(encoding="utf-8")
+        for file in sorted(folder.rglob("*.html"))
+    }
+
+
+def links_of(html):
+    """Where a page leads to."""
+    return [attributes["href"] for tag, attributes in Page(html).elements if tag == "a"]
+
+
+BOTH = pytest.mark.parametrize(
+    "is_organiser", [True, False], ids=["organiser", "participant"]
+)
+
+
+@BOTH
+def test_teams_are_linked_from_the_ranking_and_back_but_not_to_each_other(
+    tmp_path, is_organiser
+):
+    source = make_results(tmp_path / "results")
+
+    pages = pages_of(source, tmp_path / "pages", is_organiser=is_organiser)
+
+    teams = [f"teams/team_{number}.html" for number in range(4)]
+    assert sorted(pages) == ["index.html", *teams]
+    leading = [link for link in links_of(pages["index.html"]) if link[0] != "#"]
+    assert sorted(leading) == teams
+    for team in teams:
+        leading = [link for link in links_of(pages[team]) if link[0] != "#"]
+        assert leading == ["../index.html"]
+
+
+@BOTH
+def test_a_single_file_has_no_link_to_another(tmp_path, is_organiser):
+    source = make_results(tmp_path / "results")
+
+    write_report([source], tmp_path / "a.html", is_organiser=is_organiser, **OPTIONS)
+
+    links = links_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert all(link.startswith("#") for link in links)
+    assert not (tmp_path / "teams").exists()
+
+
+def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
+    """Those of ranking.json and case_ranks.csv; scores in thousandths."""
+    source = make_results(tmp_path / "results", own=0.000_123_4)
+    rank(source, **OPTIONS).write(tmp_path / "ranking")
+    told = json.loads((tmp_path / "ranking" / "ranking.json").read_text())
+    (team,) = (own for own in told["ranking"] if own["team"] == "team_1")
+
+    page = Page(pages_of(source, tmp_path / "pages")["teams/team_1.html"])
+
+    assert f"{team['rank']} of 4" in page.text
+    assert f"Score: {team['score']:.4f}" in page.text
+    ranks = {row["metric"]: row["mean rank"] for row in page.table("Mean ranks")}
+    assert list(ranks.values()) == [f"{m:.2f}" for m in team["mean_ranks"].values()]
+    (draws,) = (t for t in told["bootstrap"]["teams"] if t["team"] == "team_1")
+    (row,) = page.table("Percent of the draws")
+    found = [float(row[str(number)] or 0) / 100 for number in range(1, 5)]
+    assert found == pytest.approx(draws["frequencies"], abs=5e-4)
+    rows = {row["case"]: row for row in page.table("Values and ranks of each case")}
+    with (tmp_path / "ranking" / "case_ranks.csv").open() as file:
+        for known in csv.DictReader(file):
+            if known["team"] == "team_1" and known["metric"] == "dsc":
+                assert rows[known["case"]]["rank: DSC"] == known["rank"]
+    # 0.9 - (3 + 5) / 40, and 0.000123 more: 0.700; 5 + 7 + 1 s.
+    assert rows["case_2"]["DSC"] == "0.700"
+    assert rows["case_2"]["Running time (s)"] == "13"
+
+
+def test_a_team_s_own_page_tells_why_its_results_are_missing(tmp_path):
+    source = make_results(tmp_path / "results")
+
+    pages = pages_of(source, tmp_path / "pages")
+
+    rows = Page(pages["teams/team_3.html"]).table("Results that are not there")
+    assert [tuple(row.values()) for row in rows] == [
+        (
+            "case_3",
+            "DSC, NSD, Running time (s), GPU memory (MB)",
+            "status timed out",
+        )
+    ]
+    assert 'id="missing"' not in pages["teams/team_1.html"]
+
+
+def test_what_an_engine_says_of_the_organisers_computer_is_not_told(tmp_path):
+    """Neither on a team's own page nor on its sheet; organisers look at it."""
+    results = tmp_path / "results"
+    cases, scores = ["case_1", "case_2"], {"liver": [0.9, 0.8]}
+    failed = {"case_2": ("engine error", "the disk of host kuckuck is full")}
+    write_measured(results / "a", cases, scores=scores, failed=failed)
+    write_measured(results / "b", cases, scores=scores)
+
+    own = pages_of(results, tmp_path / "pages")["teams/a.html"]
+    rank(results, bootstrap=0).write(tmp_path / "ranking")
+
+    sheet = (tmp_path / "ranking" / "sheets" / "a.md").read_text()
+    for text in (own, sheet):
+        assert "status engine error" in text
+        assert "kuckuck" not in text
+    looked_at = pages_of(results, tmp_path / "full", is_organiser=True)
+    assert "kuckuck" in looked_at["teams/a.html"]
+
+
+def test_values_of_others_change_nothing_on_a_team_s_own_page(tmp_path):
+    """Nor do digits of its own scores that it must not see."""
+    pages = [
+        pages_of(make_results(tmp_path / name, **more), tmp_path / f"{name}-pages")
+        for name, more in (
+            ("a", {}),
+            ("b", {"others": 0.012_345}),
+            ("c", {"own": 0.000_04}),
+        )
+    ]
+
+    assert len({own["teams/team_1.html"] for own in pages}) == 1
+    assert len({own["index.html"] for own in pages}) == 1
+    assert pages[0]["teams/team_0.html"] != pages[1]["teams/team_0.html"]
+
+
+def test_no_other_team_and_no_digit_too_many_is_on_a_team_s_own_page(tmp_path):
+    source = make_results(tmp_path / "results", own=0.012_345_6, others=0.023_456_7)
+
+    pages = pages_of(source, tmp_path / "pages")
+
+    for number in range(4):
+        html = pages[f"teams/team_{number}.html"]
+        main = html.partition("</style>")[2].partition("<script>")[0]
+        others = {f"team_{n}" for n in range(4)} - {f"team_{number}"}
+        assert not any(other in main for other in others)
+        assert "data-v" not in main
+        # Of Kendall's tau, which is public, the median is told; of values it is not.
+        told = main.replace("ranking itself: median", "")
+        assert not re.search(r"\b(median|lowest|highest|quartile)\b", told)
+        score = re.search(r"Score: (\d\.\d{4})", main).group(1)
+        assert not re.search(r"\b[01]\.\d{4}", main.replace(score, ""))
+
+
+def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path):
+    """On case 1, others than b have 0.2, 0.6 and 0.7; on case 2, one has a result."""
+    values = {"a": (0.2, 0.9), "b": (0.8, 0.4), "c": (0.6, ""), "d": (0.7, "")}
+    rows = [
+        (team, str(case), "dsc", value)
+        for team, own in values.items()
+        for case, value in enumerate(own, start=1)
+    ]
+    source = write_table(tmp_path / "table.csv", rows)
+
+    pages = pages_of(source, tmp_path / "pages", is_organiser=True, metrics=["dsc"])
+
+    page = Page(pages["teams/b.html"])
+    rows = page.table("Values and ranks of each case")
+    assert [tuple(row.values()) for row in rows] == [
+        ("1", "0.800", "1", "0.600"),
+        ("2", "0.400", "2", "0.900"),
+    ]
+    # Of the others, the means of what is there are 0.55, 0.6 and 0.7.
+    means = {row["whose"]: row["mean"].exact for row in page.table("DSC: means over")}
+    assert means == {
+        "the team": pytest.approx(0.6),
+        "lowest of the others": pytest.approx(0.55),
+        "median of the others": pytest.approx(0.6),
+        "highest of the others": pytest.approx(0.7),
+    }
+
+
+def test_a_team_fails_alone_where_all_others_have_done_well(tmp_path):
+    """On case 1 a has missed it; on case 2 so has b; on case 3 a has no result."""
+    values = {"a": (0.1, 0.1, ""), "b": (0.9, 0.5, 0.8), "c": (0.8, 0.9, 0.51)}
+    rows = [
+        (team, str(case), "dsc", value)
+        for team, own in values.items()
+        for case, value in enumerate(own, start=1)
+    ]
+    source = write_table(tmp_path / "table.csv", rows)
+
+    pages = pages_of(source, tmp_path / "pages", is_organiser=True, metrics=["dsc"])
+
+    rows = Page(pages["teams/a.html"]).table("2 cases where it alone has no DSC above")
+    assert [tuple(row.values()) for row in rows] == [
+        ("1", "0.100", "0.800"),
+        ("3", "no result", "0.510"),
+    ]
+    assert 'id="alone"' not in pages["teams/b.html"]
+
+
+def test_teams_that_are_renamed_or_out_of_competition_have_pages_too(tmp_path):
+    source = make_results(tmp_path / "results")
+    decisions = tmp_path / "decisions.toml"
+    decisions.write_text(
+        '[[out_of_competition]]\nteam = "team_2"\nreason = "ours"\ndate = 2026-09-02\n'
+        '[[names]]\nteam = "team_1"\nname = "Ünï/cø"\nreason = "so"\ndate = "x"\n'
+    )
+
+    for is_organiser in (True, False):
+        folder = tmp_path / f"pages-{is_organiser}"
+        pages = pages_of(source, folder, is_organiser=is_organiser, decisions=decisions)
+        assert "out of competition" in pages["teams/team_2.html"]
+        assert "as if it alone had joined the 3 teams" in pages["teams/team_2.html"]
+        assert "Ünï/cø in the ranking" in pages["teams/_n__c_.html"]
+        assert 'id="draws"' not in pages["teams/team_2.html"]
+
+
+def test_the_page_of_a_team_that_was_disqualified_since_does_not_stay(tmp_path):
+    source = make_results(tmp_path / "results")
+    pages_of(source, tmp_path / "pages")
+    decisions = tmp_path / "decisions.toml"
+    decisions.write_text(
+        '[[disqualified]]\nteam = "team_2"\nreason = "cheated"\ndate = 2026-09-02\n'
+    )
+
+    pages = pages_of(source, tmp_path / "pages", decisions=decisions)
+
+    assert sorted(pages) == [
+        "index.html",
+        *(f"teams/team_{number}.html" for number in (0, 1, 3)),
+    ]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("rows", "bootstrap"),
+    [
+        ([("a", "1", "dsc", 0.9)], 9),
+        ([("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.9)], 0),
+        ([("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")], 9),
+    ],
+    ids=["one team, one case", "a tie, no bootstrap", "one without results"],
+)
+def test_small_rankings_have_pages_of_teams(tmp_path, rows, bootstrap, is_organiser):
+    source = write_table(tmp_path / "table.csv", rows)
+
+    pages = pages_of(
+        source,
+        tmp_path / "pages",
+        is_organiser=is_organiser,
+        metrics=["dsc"],
+        bootstrap=bootstrap,
+    )
+
+    assert len(pages) == 1 + len(rows)
+    for html in pages.values():
+        assert ('id="draws"' in html) == bool(bootstrap)
+
+
+@BOTH
+def test_hostile_teams_have_harmless_files_and_links(tmp_path, is_organiser):
+    seen = [name for name in HOSTILE if name.isprintable()]
+    rows = [(name, "1", "dsc", n / 99) for n, name in enumerate(seen)]
+    source = write_table(tmp_path / "table.csv", rows)
+
+    pages = pages_of(
+        source, tmp_path / "pages", is_organiser=is_organiser, metrics=["dsc"]
+    )
+
+    assert len(pages) == 1 + len(seen)
+    links = [link for link in links_of(pages["index.html"]) if link[0] != "#"]
+    assert sorted(links) == sorted(set(pages) - {"index.html"})
+    assert all(
+        re.fullmatch(r"teams/[\w-]{1,84}\.html", link, re.ASCII) for link in links
+    )
+    for html in pages.values():
+        for tag, attributes in Page(html).elements:
+            assert tag != "img"
+            assert not any(k.startswith("on") or k == "style" for k in attributes)
+
+
+def test_memory_over_time_is_on_the_case_where_it_is_highest(tmp_path):
+    """Case n has at most 1000 + 100 n MB; team_b has no trace of the last one."""
+    cases = ["case_1", "case_2", "case_3"]
+    scores = {"liver": [0.9, 0.8, 0.7]}
+    results = tmp_path / "results"
+    write_measured(results / "team_a", cases, scores=scores)
+    write_measured(results / "team_b", cases, scores=scores, off=5, traced=cases[:2])
+    decisions = tmp_path / "decisions.toml"
+    decisions.write_text(
+        '[[names]]\nteam = "team_a"\nname = "Alpha"\nreason = "so"\ndate = "x"\n'
+    )
+
+    pages = pages_of(
+        results, tmp_path / "pages", is_organiser=True, decisions=decisions
+    )
+
+    rows = Page(pages["index.html"]).table("GPU memory on case_3")
+    assert [(row["team"], row["highest (MB)"]) for row in rows] == [("Alpha", "1200")]
+    rows = Page(pages["teams/team_b.html"]).table("GPU memory over time")
+    assert [tuple(row.values())[::2] for row in rows] == [
+        ("case_2", "1105", "101"),
+        ("case_1", "1005", "101"),
+    ]
+    public = pages_of(results, tmp_path / "public")
+    assert not any('id="memory"' in html for html in public.values())

@@ -1,0 +1,256 @@
+"""The page of one measured team: what was measured, and what it may know of that."""
+
+import csv
+import re
+
+import pytest
+
+from flare.common.text import safe
+from flare.reports.pages.report import write_report
+from flare.reports.pages.team_runs import Run
+from flare.results.errors import MetricsFileError, RankingError
+from flare.results.memory_curves import read_curve, thinned
+from tests.builders.measured import write_measured
+from tests.builders.pages import HOSTILE, Page
+
+CASES = ("case_1", "case_2", "case_3", "case_4")
+SCORES = {"liver": [0.9123456, 0.0, 0.8765432, 0.5], "spleen": [0.7, 0.0, 0.6, 0.4]}
+FAILED = {"case_2": ("timed out", "it was ended after 60 s; see logs/case_2.log")}
+
+
+def html_of(folder, *, is_organiser=True):
+    """The page of a team's folder."""
+    output = folder.parent / "page.html"
+    write_report([folder], output, is_organiser=is_organiser)
+    return output.read_text(encoding="utf-8")
+
+
+BOTH = pytest.mark.parametrize(
+    "is_organiser", [True, False], ids=["organiser", "participant"]
+)
+
+
+@BOTH
+def test_status_time_and_memory_of_each_case(tmp_path, is_organiser):
+    """Case n takes 10 + n s, and 1000 + 100 n MB; a run that failed has neither."""
+    team = write_measured(tmp_path / "team", CASES, failed=FAILED, scores=SCORES)
+
+    page = Page(html_of(team, is_organiser=is_organiser))
+
+    rows = page.table("Status, time and memory of 4 cases")
+    assert [tuple(row.values()) for row in rows] == [
+        ("case_1", "ok", "10.00", "1000", "500"),
+        ("case_2", "timed out", "no result", "no result", "no result"),
+        ("case_3", "ok", "12.00", "1200", "500"),
+        ("case_4", "ok", "13.00", "1300", "500"),
+    ]
+    (failure,) = page.table("Runs that failed")
+    assert failure["message"] == FAILED["case_2"][1]
+    text = " ".join(page.text.split())
+    assert "Runs that worked3 of 41 timed out" in text
+    # A mean of those that worked would be better for whoever fails on long cases.
+    assert "Mean running timeno result" in text
+    assert "Most GPU memory1300 MB" in text
+
+
+def test_what_an_evaluation_s_page_has_is_there_too(tmp_path):
+    page = Page(
+        html_of(write_measured(tmp_path / "t", CASES, failed=FAILED, scores=SCORES))
+    )
+
+    rows = {row["case"]: row for row in page.table("DSC of each case and organ")}
+    assert rows["case_1"]["liver"].exact == 0.9123456
+    assert "Results of t" in page.text
+    for anchor in ("means", "cases", "provenance", "runs", "memory", "measured"):
+        assert ("section", {"id": anchor}) in page.elements
+        assert ("a", {"href": f"#{anchor}"}) in page.elements
+
+
+@BOTH
+def test_memory_over_time_is_that_of_the_traces(tmp_path, is_organiser):
+    """The peak of 1200 MB is the sample at 70 % of 12 s."""
+    team = write_measured(tmp_path / "team", CASES[:3])
+
+    page = Page(html_of(team, is_organiser=is_organiser))
+
+    rows = {row["case"]: row for row in page.table("GPU memory over time")}
+    assert list(rows["case_3"].values()) == ["case_3", "12.0", "1200", "8.4", "101"]
+    host = {row["case"]: row for row in page.table("Memory of the container over time")}
+    assert host["case_3"]["highest (MB)"] == "500"
+
+
+def test_a_curve_keeps_every_peak_of_a_long_trace():
+    """One sample of 10000 is high, and one low."""
+    points = [(n, 50) for n in range(10_000)]
+    points[4321], points[8765] = (4321, 99), (8765, 1)
+
+    kept = thinned(points)
+
+    assert {points[0], points[4321], points[8765], points[-1]} <= set(kept)
+    assert len(kept) < 250
+    assert list(kept) == sorted(kept)
+
+
+def test_a_trace_of_another_program_may_have_fewer_columns(tmp_path):
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "a.csv").write_text(
+        "seconds,gpu_memory_mb\n0.5,10.4\n1,\n1.25,30.6\n"
+    )
+
+    curve = read_curve(tmp_path, "a")
+
+    assert (curve.samples, curve.gpu, curve.host) == (3, ((50, 10), (125, 31)), ())
+
+
+def test_organisers_see_doubts_and_how_it_was_measured(tmp_path):
+    team = write_measured(tmp_path / "team", CASES, doubts="only 8 samples")
+
+    page = Page(html_of(team))
+
+    assert [row["why"] for row in page.table("Values that are doubtful")] == (
+        ["only 8 samples"] * 4
+    )
+    measured = {row["what"]: row["value"] for row in page.table("As measurement.json")}
+    assert measured["device"] == "NVIDIA A100 (driver 570)"
+    assert measured["timeout s"] == "3600.0"
+    assert measured["spread of an empty container"] == "0.25 s"
+
+
+def test_participants_see_neither_doubts_nor_the_computer(tmp_path):
+    failed = {"case_2": ("engine error", "/dev/sda of host kuckuck is full")}
+    team = write_measured(
+        tmp_path / "team", CASES, failed=failed, doubts="only 8 samples"
+    )
+
+    html = html_of(team, is_organiser=False)
+
+    for text in ("only 8 samples", "A100", "Docker", "kuckuck", "3600"):
+        assert text not in html
+    (failure,) = Page(html).table("Runs that failed")
+    assert failure["message"] == (
+        "the computer of the organisers is at fault, not you; it is run again"
+    )
+
+
+def test_equal_rounded_scores_and_times_give_participants_equal_pages(tmp_path):
+    """Though scores, times and memory differ in digits that mean nothing."""
+    pages = []
+    for name, off in (("a", 0.0), ("b", 0.000_04)):
+        scores = {organ: [v + off for v in own] for organ, own in SCORES.items()}
+        team = write_measured(tmp_path / name / "team", CASES, scores=scores, off=off)
+        pages.append(html_of(team, is_organiser=False))
+
+    assert pages[0] == pages[1]
+
+
+def test_no_digit_too_many_is_on_a_participant_s_page(tmp_path):
+    team = write_measured(tmp_path / "team", CASES, scores=SCORES, off=0.123_456)
+
+    html = html_of(team, is_organiser=False)
+
+    main = html.partition("</style>")[2].partition("<script>")[0]
+    assert not re.search(r"\b[01]\.\d{4}|\d\.\d{6}", main)
+    assert "0.912" in main
+    assert "data-v" not in main
+
+
+@BOTH
+def test_a_team_that_was_only_evaluated_and_one_that_was_not_run(
+    tmp_path, is_organiser
+):
+    scored = write_measured(tmp_path / "scored", CASES, scores=SCORES)
+    for file in ("efficiency.csv", "measurement.json"):
+        (scored / file).unlink()
+    for trace in (scored / "traces").iterdir():
+        trace.unlink()
+    started = write_measured(tmp_path / "started", (), traced=())
+    (started / "efficiency.csv").unlink()
+
+    for team in (scored, started):
+        html = html_of(team, is_organiser=is_organiser)
+        assert "No case has been run." in html
+        assert ("Memory over time" in html) is False
+
+
+def test_rows_of_another_program(tmp_path):
+    """Values beside a status that is not ok do not count; other columns may lack."""
+    team = tmp_path / "team"
+    team.mkdir()
+    (team / "efficiency.csv").write_text(
+        "case,status,runtime_s\nb.nii.gz,ok,3.14159\na,crashed,2\n"
+    )
+
+    rows = Page(html_of(team)).table("Status, time and memory of 2 cases")
+
+    assert [tuple(row.values())[:4] for row in rows] == [
+        ("a", "crashed", "no result", "no result"),
+        ("b", "ok", "3.14", "no result"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "error", "problem"),
+    [
+        ("metrics.json", "{", MetricsFileError, "it is not JSON in UTF-8"),
+        (
+            "efficiency.csv",
+            "case,status\na,ok\na.nii.gz,ok\n",
+            RankingError,
+            "line 3: a is there twice",
+        ),
+        (
+            "traces/case_1.csv",
+            "time\n1\n",
+            RankingError,
+            "it has no column seconds; its columns are: time",
+        ),
+        (
+            "traces/case_1.csv",
+            "seconds,gpu_memory_mb\n1,much\n",
+            RankingError,
+            "line 2: much is no number",
+        ),
+    ],
+    ids=["scores", "twice", "trace", "sample"],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, error, problem):
+    team = write_measured(tmp_path / "team", CASES, scores=SCORES)
+    (team / file).write_text(content)
+
+    with pytest.raises(error) as caught:
+        html_of(team)
+
+    assert caught.value.finding == f"{safe(team / file)}: {problem}"
+
+
+@pytest.mark.parametrize("value", [10.5, True, "10"])
+def test_what_a_team_may_know_of_a_run_is_in_whole_numbers(value):
+    with pytest.raises(ValueError, match="no whole number"):
+        Run(case="a", status="ok", hundredths=value, gpu_mb=1, host_mb=1, message="")
+
+
+@BOTH
+def test_hostile_names_and_messages_are_text(tmp_path, is_organiser):
+    """As written by hand: csv may hold whatever a container was called."""
+    tags = []
+    for name, texts in (("a", [*HOSTILE]), ("b", ["harmless"])):
+        team = tmp_path / name
+        team.mkdir()
+        with (team / "efficiency.csv").open(
+            "w", newline="", encoding="utf-8", errors="replace"
+        ) as file:
+            rows = csv.writer(file)
+            rows.writerow(["case", "status", "message"])
+            rows.writerows(
+                [f"{n} {text}", text, text]
+                for n, text in enumerate(texts)
+                if "\0" not in text
+            )
+        page = Page(html_of(team, is_organiser=is_organiser))
+        tags.append({tag for tag, _ in page.elements})
+        assert not any(
+            key.startswith("on") or key == "style"
+            for _, attributes in page.elements
+            for key in attributes
+        )
+    assert tags[0] == tags[1]

@@ -1,0 +1,229 @@
+"""Pages of a ranking that was written: what stands there, and nothing decided anew."""
+
+import json
+
+import pytest
+
+from flare.cli.main import main
+from flare.common.text import safe
+from flare.reports.pages.report import write_report
+from flare.reports.pages.sources import Kind, kind_of
+from flare.reports.ranking.ranking import rank
+from flare.results.errors import RankingError
+from tests.builders.pages import Page
+from tests.builders.results import write_table, write_team
+
+CASES = [f"case_{number}" for number in range(1, 6)]
+
+DECISIONS = """
+[[withdrawn]]
+case = "case_1"
+reason = "wrong kidney"
+date = 2026-09-01
+
+[[disqualified]]
+team = "team_4"
+reason = "cheated"
+date = 2026-09-01
+
+[[out_of_competition]]
+team = "team_2"
+reason = "ours"
+date = 2026-09-01
+
+[[names]]
+team = "team_1"
+name = "=1+1"
+reason = "as they like"
+date = 2026-09-01
+"""
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Five teams, one of which has failed on a case, and a decision about each."""
+    for number in range(5):
+        scores = {
+            case: 0.9123 - (number * 3 + n * 5) % 11 / 40
+            for n, case in enumerate(CASES)
+        }
+        efficiency = [
+            (case, "ok", 5 + (number * 7 + n) % 9, 1000 * number + 1)
+            for n, case in enumerate(CASES)
+        ]
+        if number == 3:
+            efficiency[2] = (CASES[2], "timed out", "", "")
+        write_team(tmp_path / "results" / f"team_{number}", scores, efficiency)
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def options(tmp_path):
+    """How they are ranked."""
+    (tmp_path / "decisions.toml").write_text(DECISIONS)
+    return {
+        "decisions": tmp_path / "decisions.toml",
+        "bootstrap": 25,
+        "seed": 3,
+        "ties": "average",
+        "missing": "worst-plus-one",
+        "gate": 0.3,
+    }
+
+
+@pytest.fixture
+def written(results, options, tmp_path):
+    """What flare rank has written of them."""
+    rank(results, **options).write(tmp_path / "ranking")
+    return tmp_path / "ranking"
+
+
+@pytest.mark.parametrize("is_organiser", [True, False])
+def test_pages_of_what_was_written_are_those_of_the_results(
+    results, options, written, tmp_path, is_organiser
+):
+    """With decisions, options, flags and reasons: byte by byte."""
+    for source, name, more in ((results, "a", options), (written, "b", {})):
+        write_report([source], tmp_path / name, is_organiser=is_organiser, **more)
+
+    files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*"))
+    assert len(files) == 6  # the index, the folder, and four teams
+    for file in files:
+        if file.suffix:
+            first, second = (tmp_path / name / file for name in "ab")
+            assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_numbers_are_those_of_ranking_json(written, tmp_path):
+    told = json.loads((written / "ranking.json").read_text())
+    page = tmp_path / "page.html"
+
+    # Defaults of the command, such as ties, do not count.
+    write_report([written], page, is_organiser=True, ties="min", challenge="flare22")
+
+    html = page.read_text(encoding="utf-8")
+    rows = Page(html).table("Score and mean ranks over 4 cases")
+    places = [*told["ranking"], *told["out_of_competition"]]
+    assert [row["team"] for row in rows] == [place["team"] for place in places]
+    assert rows[-1]["team"] == "team_2"
+    assert "=1+1" in {row["team"] for row in rows}
+    for row, team in zip(rows, told["ranking"], strict=False):
+        assert row["score"].exact == team["score"]
+    text = " ".join(Page(html).text.split())
+    for line in (*told["decisions"], *told["flags"]):
+        assert " ".join(line.split()) in text
+    assert "25 times (seed 3)" in text
+    assert "FLARE 2021 (flare21)" in text
+
+
+def test_a_ranking_of_a_challenge_of_one_s_own_needs_no_file_of_it(results, tmp_path):
+    """Its names, metrics and digest are on record."""
+    from flare.challenge.reading import challenge_text
+
+    mine = tmp_path / "mine.toml"
+    mine.write_text(challenge_text("flare21").replace('"FLARE 2021"', '"Mine"', 1))
+    rank(results, challenge=mine, bootstrap=0).write(tmp_path / "ranking")
+    mine.unlink()
+
+    write_report([tmp_path / "ranking"], tmp_path / "page.html", is_organiser=False)
+
+    assert "Mine (mine)" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def changed_values(folder):
+    file = folder / "values.csv"
+    lines = file.read_text().splitlines()
+    team = [n for n, line in enumerate(lines) if line.startswith("team_0,case_2,dsc,")]
+    lines[team[0]] = "team_0,case_2,dsc,0.0001"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def without_a_team(folder):
+    file = folder / "values.csv"
+    lines = [line for line in file.read_text().splitlines() if "team_0" not in line]
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def a_row_twice(folder):
+    file = folder / "values.csv"
+    file.write_text(file.read_text() + "team_0,case_2,dsc,0.5\n")
+    return file
+
+
+def no_values(folder):
+    (folder / "values.csv").unlink()
+    return folder / "values.csv"
+
+
+def no_json(folder):
+    (folder / "ranking.json").write_text("{")
+    return folder / "ranking.json"
+
+
+def other_json(folder):
+    (folder / "ranking.json").write_text('{"settings": {}, "ranking": []}')
+    return folder / "ranking.json"
+
+
+def other_draws(folder):
+    content = json.loads((folder / "ranking.json").read_text())
+    content["bootstrap"]["teams"][0]["interval"] = [4, 4]
+    (folder / "ranking.json").write_text(json.dumps(content))
+    return folder / "values.csv"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (changed_values, "it does not have the ranking of ranking.json beside it"),
+        (without_a_team, "it does not have the teams and cases of ranking.json beside"),
+        (other_draws, "it does not have the draws of ranking.json beside it"),
+        (a_row_twice, "team_0 case_2 dsc is there twice"),
+        (no_values, "it cannot be read ("),
+        (no_json, "it is no ranking.json that flare rank has written"),
+        (other_json, "it is no ranking.json that flare rank has written"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(
+    written, tmp_path, spoil, problem
+):
+    file = spoil(written)
+
+    with pytest.raises(RankingError) as caught:
+        write_report([written], tmp_path / "page.html", is_organiser=True)
+
+    assert caught.value.finding.startswith(f"{safe(file)}: ")
+    assert problem in caught.value.finding
+
+
+def test_options_of_a_ranking_are_refused_beside_one_that_was_made(written, capfd):
+    """They could only contradict it."""
+    words = ["report", str(written), "--output", "page.html", "--gate", "0.5"]
+
+    assert main(words) == 2
+
+    assert capfd.readouterr().err == (
+        "flare report: argument --gate: only for the results of all teams;"
+        " see flare report --help\n"
+    )
+
+
+def test_results_with_a_ranking_among_them_are_ranked(results):
+    """As after flare rank RESULTS --output RESULTS."""
+    rank(results, bootstrap=0).write(results)
+
+    assert kind_of([results]) is Kind.RANKING
+
+
+def test_a_team_without_any_result_stays(tmp_path):
+    rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")]
+    source = write_table(tmp_path / "table.csv", rows)
+    rank(source, metrics=["dsc"], bootstrap=0).write(tmp_path / "ranking")
+
+    write_report([tmp_path / "ranking"], tmp_path / "page.html", is_organiser=True)
+
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "the value is empty" in html
+    assert len(Page(html).table("Score and mean ranks over 1 case")) == 2

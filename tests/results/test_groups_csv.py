@@ -1,0 +1,114 @@
+"""The table of groups: what it holds, and what is refused in one line."""
+
+import pytest
+
+from flare.common.text import safe
+from flare.results.errors import GroupsFileError
+from flare.results.groups_csv import read_groups
+
+CASES = ("case_1", "case_2", "case_3", "case_4")
+
+
+def read(tmp_path, text, **options):
+    """The groups of a table with this text."""
+    file = tmp_path / "cases.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_groups(file, CASES, **options)
+
+
+def test_each_column_has_its_groups_in_order(tmp_path):
+    text = "centre,case,phase\nB,case_1,late\nA,case_2,late\nB,case_3.nii.gz,late\n"
+
+    centre, phase = read(tmp_path, text + "A,case_4,late\n")
+
+    assert (centre.column, centre.groups) == ("centre", (("A", (1, 3)), ("B", (0, 2))))
+    assert (phase.column, phase.groups) == ("phase", (("late", (0, 1, 2, 3)),))
+
+
+def test_cases_without_a_group_are_one_that_is_called_so_and_last(tmp_path):
+    """An empty cell, one of spaces, and a case without a row."""
+    text = "case,centre\ncase_1,\ncase_2,  \ncase_3,zoo\n"
+
+    (centre,) = read(tmp_path, text)
+
+    assert centre.groups == (("zoo", (2,)), ("not given", (0, 1, 3)))
+
+
+def test_a_withdrawn_case_may_still_have_a_row(tmp_path):
+    text = "case,centre\ncase_1,A\ncase_0,B\n"
+
+    (centre,) = read(tmp_path, text, withdrawn=["case_0"])
+
+    assert centre.groups == (("A", (0,)), ("not given", (1, 2, 3)))
+
+
+def test_what_a_spreadsheet_made_safe_is_read_as_it_was(tmp_path):
+    (centre,) = read(tmp_path, "case,centre\ncase_1,'=1+1\n")
+
+    assert centre.groups[0] == ("=1+1", (0,))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it has no column case; it is empty"),
+        (
+            "name,centre\ncase_1,A\n",
+            "it has no column case; its columns are: name, centre",
+        ),
+        ("case,centre\n", "it has no row below the first"),
+        ("case\ncase_1\n", "it has no column but case"),
+        ("case,\ncase_1,A\n", "one of its columns has no name"),
+        ("case,a,a\ncase_1,A,B\n", "it has two columns a"),
+        (
+            "case,centre\ncase_1,A\ncase_1.nii.gz,B\n",
+            "line 3: case case_1 again, after line 2",
+        ),
+        (
+            "case,centre\ncase_01,A\n",
+            "line 2: there is no case case_01 (did you mean case_1?)",
+        ),
+        ("case,centre\n,A\n", "line 2: the case is empty"),
+        (
+            "case,centre\ncase_1,A,B\n",
+            "line 2 has another number of cells than the first line",
+        ),
+        ("case,centre\ncase_1,\n", "column centre has no group for any case"),
+        (
+            b"case,centre\ncase_1,\xff\n",
+            "it cannot be read ('utf-8' codec can't decode byte 0xff in position 19:"
+            " invalid start byte)",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path, text, problem):
+    with pytest.raises(GroupsFileError) as caught:
+        read(tmp_path, text)
+
+    assert str(caught.value) == (
+        f"{safe(tmp_path / 'cases.csv')}: {problem}. docs/organisers/reports.md,"
+        ' "Groups of cases", says what it holds. [G07]'
+    )
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(GroupsFileError, match=r"cases\.csv: it cannot be read"):
+        read_groups(tmp_path / "cases.csv", CASES)
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(20, False), (21, True)])
+def test_more_than_twenty_groups_are_none(tmp_path, count, is_refused):
+    cases = [f"c{n:02}" for n in range(count)]
+    file = tmp_path / "cases.csv"
+    file.write_text(
+        "case,age\n" + "".join(f"{c},{30 + n}\n" for n, c in enumerate(cases))
+    )
+
+    if not is_refused:
+        assert len(read_groups(file, cases)[0].groups) == 20
+        return
+    with pytest.raises(GroupsFileError) as caught:
+        read_groups(file, cases)
+    assert caught.value.problem == (
+        "column age has 21 groups, more than 20: 30, 31, 32, and so on"
+    )
