@@ -160,7 +160,7 @@ def test_what_compares_evaluations_has_neither_figures_nor_groups(
 @pytest.mark.parametrize(
     ("is_checkout", "remedy"),
     [
-        (True, "Install it: .venv/bin/pip install '.[report]'."),
+        (True, "Install it: .venv/bin/pip install '.[plots]'."),
         (False, "Install it: pip install matplotlib."),
     ],
 )

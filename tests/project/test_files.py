@@ -333,7 +333,13 @@ def test_an_export_needs_a_folder(engine, tmp_path):
 @pytest.mark.parametrize(
     ("script", "installed"),
     [
-        ("demo.sh", ["--no-deps --require-hashes -r requirements.txt"]),
+        (
+            "demo.sh",
+            [
+                "--no-deps --require-hashes -r requirements.txt",
+                "-c requirements.in -e .[report]",
+            ],
+        ),
         ("flare.sh", ["--no-deps --require-hashes -r requirements.txt"]),
         (
             "test.sh",

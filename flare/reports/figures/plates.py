@@ -49,7 +49,7 @@ def check_figures(folder: Path) -> None:
         with quiet():
             importlib.import_module("matplotlib.figure")
     except ModuleNotFoundError as error:
-        remedy = install_remedy("matplotlib", "report")
+        remedy = install_remedy("matplotlib", "plots")
         problem = f"{safe(folder)}: matplotlib, which draws figures, is not installed"
         raise OutputError(problem, remedy) from error
 
