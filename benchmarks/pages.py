@@ -16,15 +16,21 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from cases import write_cases
+
 from flare.challenge.reading import read_challenge
+from flare.evaluation.evaluate import evaluate
 from flare.ranking.simulation import write_simulation
+from flare.reports.cases.sources import Folders
+from flare.reports.cases.write import CasePages, case_pages
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import (
     participant_html,
@@ -32,11 +38,13 @@ from flare.reports.pages.participant import (
 )
 from flare.reports.pages.ranking import organiser_ranking, public_ranking
 from flare.reports.pages.ranking_page import organiser_html, public_html
+from flare.reports.pages.ranking_pages import ranking_pages
 from flare.reports.pages.running import Running, State, TeamRun
 from flare.reports.pages.running_page import running_html
 from flare.reports.ranking.ranking import rank
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.evaluation_file import read_evaluation
+from flare.results.metrics_content import metrics_json
 
 CASES = 100
 ORGANS = ("liver", "kidney", "spleen", "pancreas")
@@ -50,8 +58,10 @@ class Drawn:
     bytes: int
     draw_s: float
     """Processor time, once what it is made from was there."""
-    ranking_s: float | None = None
-    """Processor time of the ranking that it shows, in the same process."""
+    beside: str = ""
+    """Other work of the same process, with which it is compared."""
+    beside_s: float | None = None
+    """Processor time of that."""
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -65,26 +75,78 @@ def drawn(page: str, draw: Callable[[], str], ranking_s: float | None = None) ->
     """Draw a page twice; the second time counts."""
     draw()
     html, draw_s = timed(draw)
-    size = len(html.encode("utf-8"))
-    return Drawn(page=page, bytes=size, draw_s=draw_s, ranking_s=ranking_s)
+    beside = "ranking" if ranking_s else ""
+    return Drawn(
+        page=page, bytes=_size(html), draw_s=draw_s, beside=beside, beside_s=ranking_s
+    )
 
 
-def ranking_pages(teams: int, folder: Path) -> Iterator[Drawn]:
-    """A ranking by the four metrics of FLARE21, with all that is said of it."""
+def _size(html: str) -> int:
+    """The bytes of a page."""
+    return len(html.encode("utf-8"))
+
+
+def simulated(teams: int, folder: Path) -> Path:
+    """Results of made-up teams."""
     source = folder / f"teams-{teams}"
     if not source.exists():
         write_simulation(read_challenge("flare21"), source, teams=teams, cases=CASES)
+    return source
+
+
+def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
+    """A ranking by the four metrics of FLARE21, with all that is said of it."""
+    source = simulated(teams, folder)
     analysis, ranking_s = timed(lambda: rank(source).analysis)
     size = f"{teams} {'team' if teams == 1 else 'teams'}"
     yield drawn(
         f"ranking of {size}, for organisers",
-        lambda: organiser_html(organiser_ranking(analysis)),
+        lambda: organiser_html(organiser_ranking(analysis), {}, ()),
         ranking_s,
     )
     yield drawn(
         f"ranking of {size}, for everybody",
-        lambda: public_html(public_ranking(analysis)),
+        lambda: public_html(public_ranking(analysis), {}),
         ranking_s,
+    )
+
+
+def report_pages(teams: int, folder: Path) -> Iterator[Drawn]:
+    """The whole report of a ranking: its page, and one of each team."""
+    source = simulated(teams, folder)
+    pages = partial(ranking_pages, source, is_organiser=True, has_teams=True)
+    list(pages())
+    _, ranking_s = timed(lambda: rank(source).analysis)
+    found, all_s = timed(lambda: list(pages()))
+    yield Drawn(
+        page=f"ranking of {teams} teams with a page of each",
+        bytes=max(_size(html) for _, html in found),
+        draw_s=all_s - ranking_s,
+        beside="ranking",
+        beside_s=ranking_s,
+    )
+
+
+def case_pages_of(cases: int, folder: Path) -> Iterator[Drawn]:
+    """Pages of cases of 512 x 512 x 100, beside their scoring: each by the case."""
+    maps, file = folder / f"cases-{cases}", folder / f"cases-{cases}.json"
+    if not maps.exists():
+        write_cases(maps, cases=cases, slices=100, organs=4, dtype="uint8")
+    folders = maps / "predictions", maps / "reference"
+    results, scoring_s = timed(lambda: evaluate(*folders, workers=1))
+    file.write_text(metrics_json(results), encoding="utf-8")
+    found = read_evaluation(file)
+    wanted = CasePages(
+        folders=Folders(predictions=folders[0], ground_truth=folders[1]), worst=0
+    )
+    list(case_pages(file, found, replace(wanted, worst=1)))
+    pages, draw_s = timed(lambda: list(case_pages(file, found, wanted)))
+    yield Drawn(
+        page="case of 512 x 512 x 100",
+        bytes=max(_size(html) for _, html in pages),
+        draw_s=draw_s / cases,
+        beside="scoring",
+        beside_s=scoring_s / cases,
     )
 
 
@@ -157,7 +219,9 @@ def running_pages(teams: int, _: Path) -> Iterator[Drawn]:
 
 
 KINDS: dict[str, Callable[[int, Path], Iterator[Drawn]]] = {
-    "ranking": ranking_pages,
+    "ranking": rankings,
+    "report": report_pages,
+    "cases": case_pages_of,
     "evaluation": evaluation_pages,
     "running": running_pages,
 }

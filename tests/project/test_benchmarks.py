@@ -46,14 +46,16 @@ def test_a_peer_goes_through_all_cases(cases, peer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "teams", "pages", "is_ranked"),
+    ("kind", "teams", "pages", "beside"),
     [
-        ("ranking", 2, "ranking of 2 teams, for (organisers|everybody)", True),
-        ("evaluation", 1, "evaluation of 100 cases, for (organisers|its .*)", False),
-        ("running", 2, "measurement of 2 teams", False),
+        ("ranking", 2, "ranking of 2 teams, for (organisers|everybody)", "ranking"),
+        ("evaluation", 1, "evaluation of 100 cases, for (organisers|its .*)", ""),
+        ("running", 2, "measurement of 2 teams", ""),
+        ("report", 2, "ranking of 2 teams with a page of each", "ranking"),
+        ("cases", 1, "case of 512 x 512 x 100", "scoring"),
     ],
 )
-def test_pages_are_drawn_and_told(tmp_path, kind, teams, pages, is_ranked):
+def test_pages_are_drawn_and_told(tmp_path, kind, teams, pages, beside):
     command = [sys.executable, BENCHMARKS / "pages.py", kind, str(teams), tmp_path]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -63,8 +65,8 @@ def test_pages_are_drawn_and_told(tmp_path, kind, teams, pages, is_ranked):
     for page in found:
         assert re.fullmatch(pages, page["page"])
         assert page["bytes"] > 10_000
-        assert page["draw_s"] > 0
-        assert (page["ranking_s"] is not None) == is_ranked
+        assert page["beside"] == beside
+        assert (page["beside_s"] is not None) == bool(beside)
 
 
 def test_the_table_has_pages_of_one_team_and_of_fifty():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import zlib
 
 import numpy as np
+from zlib_ng import zlib_ng
 
 from flare.evaluation.metrics.arrays import Labels
 from flare.reports.cases.colours import ORGANS
@@ -18,8 +18,8 @@ MOST_ORGANS = 15
 MOST_VOXELS = 2**26
 """What a browser gets to unpack; four CTs of usual size."""
 
-LEVEL = 7
-"""Of compression: the last one takes four times as long for an eighth less."""
+LEVEL = 6
+"""Of compression: the last one takes three times as long for a tenth less."""
 
 
 def volume(found: CaseFinding, frame: Frame) -> dict[str, object] | None:
@@ -30,16 +30,18 @@ def volume(found: CaseFinding, frame: Frame) -> dict[str, object] | None:
     voxels = int(np.prod([frame.pixels(axis) for axis in range(3)], dtype=np.int64))
     if len(found.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
         return None
-    numbers = np.zeros(256, dtype=np.uint8)
+    low, high = bytearray(256), bytearray(256)
     for number, organ in enumerate(found.organs, start=1):
-        numbers[organ.label] = number
+        low[organ.label], high[organ.label] = number, number << 4
 
-    def numbered(labels: Labels) -> Labels:
-        """The numbers of organs in the part that is seen."""
-        return numbers[labels[frame.box]]
+    def numbered(labels: Labels, table: bytearray) -> Labels:
+        """What a table has for the labels of the part that is seen."""
+        seen = labels[frame.box]
+        content = seen.tobytes().translate(table)  # many times as fast as an index
+        return np.frombuffer(content, dtype=np.uint8).reshape(seen.shape)
 
-    both = numbered(found.reference) | numbered(found.prediction) << 4
-    packed = zlib.compress(both.tobytes(), LEVEL)
+    both = numbered(found.reference, low) | numbered(found.prediction, high)
+    packed = zlib_ng.compress(both.tobytes(), LEVEL)
     return {
         "shape": both.shape,
         "spacing": [round(length, 4) for length in frame.spacing],
