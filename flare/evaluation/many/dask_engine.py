@@ -214,6 +214,8 @@ def _check_workers(client: Any, folders: Mapping[str, Path]) -> None:
     here = (__version__, source_commit())
     paths = {what: str(path.resolve()) for what, path in folders.items()}
     for address, found in client.run(_look, paths, on_error="return").items():
+        if isinstance(found, OSError):
+            continue  # it has just ended: others score what it would have scored
         if isinstance(found, Exception):
             why = safe(str(found))
             problem = f"Worker {safe(address)}: it cannot run this program ({why})"

@@ -268,6 +268,17 @@ def test_a_worker_that_cannot_score_is_named(tmp_path, answer, message):
     assert str(caught.value) == message
 
 
+def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
+    class Client:
+        def run(self, *_, **__):
+            return {
+                "tcp://10.0.0.7:1": OSError("closed"),
+                "tcp://10.0.0.8:1": (OURS, []),
+            }
+
+    dask_engine._check_workers(Client(), {"teams": tmp_path})
+
+
 def test_a_worker_says_what_it_does_not_see(tmp_path):
     version, missing = dask_engine._look({"teams": str(tmp_path), "labels": "/none"})
 
