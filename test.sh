@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests, on all CPUs; about a minute on two.
+# Runs the tests, on all CPUs; a minute or two on two.
 #
 # Usage: ./test.sh [--all] [PYTEST_ARGUMENT...]
 #

@@ -109,7 +109,7 @@ def test_no_goal_of_the_table_is_missed():
         r"\| ([\d.]+) \w+ \| [^|]*\| (at most|at least) ([\d.]+) \|", results
     )
 
-    assert len(rows) == 16
+    assert len(rows) == 20
     for median, kind, goal in rows:
         if kind == "at most":
             assert float(median) <= float(goal)
