@@ -14,6 +14,7 @@ from flare.cli.console import terminal_columns
 from flare.common.text import safe
 
 if TYPE_CHECKING:
+    from flare.evaluation.many.outcomes import Progress
     from flare.evaluation.scoring.pool import Attempt
 
 _log = logging.getLogger(__name__)
@@ -133,6 +134,40 @@ class MeasuringProgress:
 
     def clear(self) -> None:
         """Remove the bar, before something else is written."""
+        if self._is_drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._is_drawn = False
+
+
+class ScoringProgress:
+    """Draws how far the scoring of all teams is, and how long the rest may take.
+
+    On a terminal alone: elsewhere each team has a line of its own.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start = clock, clock()
+        self._is_drawn = False
+
+    def __call__(self, found: Progress) -> None:
+        """Draw a line over the last one: the time left is by the rate so far."""
+        if not sys.stdout.isatty():
+            return
+        passed_s = max(self._clock() - self._start, 1e-3)
+        rate = found.scored / passed_s
+        line = (
+            f"{found.teams}/{found.all_teams} teams, {found.scored} cases scored"
+            f" ({rate:.1f}/s)"
+        )
+        if rate:
+            line += f", about {found.left / rate / 60:.0f} min left"
+        sys.stdout.write(f"\r\x1b[K{_shortened(line, terminal_columns() - 1)}")
+        sys.stdout.flush()
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        """Remove the line, before something else is written."""
         if self._is_drawn:
             sys.stdout.write("\r\x1b[K")
             sys.stdout.flush()

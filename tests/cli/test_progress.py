@@ -14,6 +14,7 @@ import pytest
 
 from flare.cli import progress
 from flare.common.errors import InputError
+from flare.evaluation.many.outcomes import Progress
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
@@ -173,3 +174,28 @@ def test_measuring_on_a_terminal_draws_a_bar(monkeypatch):
     first, last = terminal.getvalue().split("\r")[1:]
     assert "[###############...............] [1/2] a c1: ok; about 0 min left" in first
     assert last.endswith("a c2: ok; done\n")
+
+
+def test_scoring_tells_how_fast_it_is_and_how_long_it_may_take(monkeypatch):
+    """120 cases took a minute, so that the other 360 may take three."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    times = iter((100.0, 160.0))
+    scoring = progress.ScoringProgress(clock=lambda: next(times))
+
+    scoring(Progress(teams=3, all_teams=12, scored=120, kept=0, left=360))
+    scoring.clear()
+
+    line = "3/12 teams, 120 cases scored (2.0/s), about 3 min left"
+    assert terminal.getvalue() == f"\r\x1b[K{line}\r\x1b[K"
+
+
+def test_scoring_draws_nothing_where_no_terminal_is(monkeypatch):
+    stdout = io.StringIO()
+    monkeypatch.setattr("sys.stdout", stdout)
+    scoring = progress.ScoringProgress(clock=lambda: 0.0)
+
+    scoring(Progress(teams=3, all_teams=12, scored=120, kept=0, left=360))
+    scoring.clear()
+
+    assert stdout.getvalue() == ""

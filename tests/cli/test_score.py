@@ -1,5 +1,9 @@
 """``flare score``, as it is typed."""
 
+import resource
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.builders import organ_boxes, run_flare, write_nifti
@@ -78,6 +82,41 @@ def test_workers_and_a_cluster_are_not_given_together(words):
 
     assert run.returncode == 2
     assert "argument --cluster: not allowed with argument --workers" in run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file_bytes", [0, 4_096, 12_288, 16_384, 20_480])
+def test_a_disk_that_is_full_ends_the_run_and_the_next_one_goes_on(
+    tmp_path, file_bytes
+):
+    """No file may become larger, which the program cannot tell from a full disk."""
+    cases = [f"case_{number:02}" for number in range(12)]
+    teams, labels = write_teams(tmp_path, ["alpha", "beta"], cases)
+    words = ["score", teams, "--ground-truth", labels, *ONE, "--output"]
+    expected, results = tmp_path / "expected", tmp_path / "results"
+    run_flare(*words, expected)
+
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
+    run = run_flare(*words, results, preexec_fn=fill)
+
+    assert run.returncode == 1
+    assert "results/scores.sqlite: it cannot be used (" in run.stderr
+    assert run.stderr.count("\n") == 1
+    for file in results.glob("*/metrics.json"):
+        whole = expected / file.parent.name / file.name
+        assert file.read_bytes() == whole.read_bytes()
+    kept = 0
+    if file_bytes > 4_096:
+        with closing(sqlite3.connect(results / "scores.sqlite")) as database:
+            ((kept,),) = database.execute("SELECT count(*) FROM scores")
+    again = run_flare(*words, results)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.split("scored now ")[1].split()[0] == str(24 - kept)
+    for team in ("alpha", "beta"):
+        file = f"{team}/metrics.json"
+        assert (results / file).read_bytes() == (expected / file).read_bytes()
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +10,13 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.commands.evaluate import decimals_of
-from flare.cli.console import OutcomeError, terminal_columns
+from flare.cli.console import OutcomeError
 from flare.cli.options import PATH, OneOf, Parsed, challenge_option, workers_option
+from flare.cli.progress import ScoringProgress
 from flare.common.text import aligned, safe
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.outcomes import Progress, ScoredTeam, ScoredTeams
+    from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
 
 _log = logging.getLogger(__name__)
 
@@ -82,14 +81,20 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
     from flare.evaluation.many.evaluate_many import evaluate_many
 
     before = _ranks(output)
-    progress = _Progress()
+    progress = ScoringProgress()
+
+    def tell_team(found: ScoredTeam) -> None:
+        """Say what became of a team, where the line of the progress was."""
+        progress.clear()
+        _tell_team(found)
+
     scored = evaluate_many(
         teams,
         ground_truth,
         output,
         on_progress=progress,
-        on_team=progress.tell_team,
-        on_start=progress.tell_dashboard,
+        on_team=tell_team,
+        on_start=_tell_dashboard,
         **options,
     )
     progress.clear()
@@ -103,55 +108,22 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
         raise OutcomeError(line)
 
 
-class _Progress:
-    """Tells of what was scored, how fast, and how long the rest may take."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._is_drawn = False
-
-    def __call__(self, found: Progress) -> None:
-        """Draw the state of a run, on a terminal alone: teams have lines of their own.
-
-        The time left is told once a team is done, by what the teams before it took.
-        """
-        if not sys.stdout.isatty():
-            return
-        passed = time.monotonic() - self._start
-        line = (
-            f"{found.teams}/{found.all_teams} teams, {found.scored} cases scored"
-            f" ({found.scored / max(passed, 1e-3):.1f}/s)"
+def _tell_team(found: ScoredTeam) -> None:
+    """Say what became of a team."""
+    if found.refusal:
+        _log.info("%s: refused: %s", safe(found.team), found.refusal)
+    else:
+        _log.info(
+            "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
+            *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
         )
-        if found.teams:
-            left = passed / found.teams * (found.all_teams - found.teams)
-            line += f", about {left / 60:.0f} min left"
-        sys.stdout.write(f"\r\x1b[K{line[: terminal_columns() - 1]}")
-        sys.stdout.flush()
-        self._is_drawn = True
+    for line in found.zeros:
+        _log.info("%s: %s", safe(found.team), line)
 
-    def tell_team(self, found: ScoredTeam) -> None:
-        """Say what became of a team."""
-        self.clear()
-        if found.refusal:
-            _log.info("%s: refused: %s", safe(found.team), found.refusal)
-        else:
-            _log.info(
-                "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
-                *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
-            )
-        for line in found.zeros:
-            _log.info("%s: %s", safe(found.team), line)
 
-    def tell_dashboard(self, address: str) -> None:
-        """Say where Dask shows what its workers do."""
-        _log.info("Dask's dashboard: %s", safe(address))
-
-    def clear(self) -> None:
-        """Remove the line, before something else is written."""
-        if self._is_drawn:
-            sys.stdout.write("\r\x1b[K")
-            sys.stdout.flush()
-            self._is_drawn = False
+def _tell_dashboard(address: str) -> None:
+    """Say where Dask shows what its workers do."""
+    _log.info("Dask's dashboard: %s", safe(address))
 
 
 def _summary(scored: ScoredTeams) -> str:

@@ -64,3 +64,6 @@ class Progress:
     """Cases scored now."""
     kept: int
     """Cases of which the outcome was known."""
+    left: int
+    """Cases still to be scored; those of teams not looked at are taken to be as many
+    as of the others."""

@@ -101,6 +101,7 @@ class Run:
         """Who else waits for the outcome of a case that is on its way, by its key."""
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
+        self._looked_at, self._to_score = 0, 0
         self._listeners = Listeners()
 
     def score(
@@ -128,16 +129,19 @@ class Run:
 
     def _progress(self, teams: int) -> Progress:
         """How far the run has come."""
+        expected = round(self._to_score * teams / self._looked_at)
         return Progress(
             teams=len(self._done),
             all_teams=teams,
             scored=self._scored,
             kept=self._known,
+            left=max(0, expected - self._scored),
         )
 
     def _batches(self, submissions: Sequence[Submission]) -> Iterator[Batch]:
         """What is to be scored of all teams, one after the other."""
         for submission in submissions:
+            self._looked_at += 1
             stack = ExitStack()
             try:
                 team = self._opened(submission, stack)
@@ -149,6 +153,7 @@ class Run:
                 stack.close()
                 raise
             todo = tuple(self._unknown(team))
+            self._to_score += len(todo)
             self._open[submission.team] = team
             if not team.left:
                 self._finish(team)

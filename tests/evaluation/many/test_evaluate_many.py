@@ -69,6 +69,20 @@ def test_a_second_run_reads_no_voxel(score, tmp_path):
     assert metrics_of(tmp_path, "alpha") == before
 
 
+def test_what_is_left_takes_the_other_teams_to_be_like_those_before(score):
+    """Three teams of three cases; each is looked at when the one before is scored."""
+    told = []
+
+    score(on_progress=told.append)
+
+    assert [(p.teams, p.scored, p.left) for p in told] == [
+        (1, 3, 6),
+        (2, 6, 3),
+        (3, 9, 0),
+    ]
+    assert {(found.all_teams, found.kept) for found in told} == {(3, 0)}
+
+
 def test_a_corrected_reference_rescores_its_case_alone_in_all_teams(score, tmp_path):
     score()
     write_nifti(tmp_path / "labels" / "case_2.nii.gz", organ_boxes(shift=1))
