@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from flare.challenge.rules import Challenge
+from flare.common.allocator import reuse_freed_memory
 from flare.common.errors import WorkerError
 from flare.evaluation.scoring.pool import Attempt, score_cases
 from flare.evaluation.submission.matching import CasePair
@@ -82,6 +83,7 @@ class OneProcess:
 
 def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     """Score the cases of a batch in this process."""
+    reuse_freed_memory()
     return tuple(
         score_cases(
             batch.pairs, batch.challenge, workers=1, check_only=batch.check_only
