@@ -1,4 +1,4 @@
-"""Lets this process use again the memory that it frees, whatever its environment says."""
+"""Lets this process use freed memory again, whatever its environment says."""
 
 from __future__ import annotations
 
