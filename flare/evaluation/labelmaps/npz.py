@@ -26,7 +26,8 @@ SPACING = "spacing"
 
 _SUFFIX = ".npy"
 
-_MAGIC = b"\x93NUMPY"
+_STARTS = tuple(b"\x93NUMPY" + bytes((version, 0)) for version in (1, 2, 3))
+"""How an array begins, by the version of its format."""
 
 _HEADER_BYTES = 2**10
 """NumPy pads what it says of an array to 64 bytes, or to 128."""
@@ -117,11 +118,11 @@ def _read_line(
     stream: Stream, member: ZipMember, name: str
 ) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
     """Type and shape of an array, whose size is that of its member."""
-    start = stream.read(len(_MAGIC) + 2)
-    if start[: len(_MAGIC)] != _MAGIC or start[-2:-1] not in (b"\1", b"\2", b"\3"):
+    start = stream.read(len(_STARTS[0]))
+    if start not in _STARTS:
         problem = f"its member {name} is no array of NumPy"
         raise NamelessFormatError(problem)
-    width = 2 if start[-2:-1] == b"\1" else 4
+    width = 2 if start == _STARTS[0] else 4
     length = int.from_bytes(stream.read(width), "little")
     line = stream.read(length) if length <= _HEADER_BYTES else b""
     if b"'|O'" in line or b"'O'" in line:

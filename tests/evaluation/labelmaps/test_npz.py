@@ -495,3 +495,52 @@ def test_a_byte_that_changed_is_noticed(read, compressed):
             assert np.array_equal(found.labels, LABELS)
             assert found.grid.spacing == (2.5, 0.8, 0.8)
     assert refused > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_read_of_changed_arrays_is_what_numpy_reads(read, tmp_path, seed):
+    """The zip file around them is right: what an array says of itself is changed."""
+    drawn = random.Random(seed)
+    outcomes = {"read": 0, "refused": 0}
+    words = (b"'|i1'", b"'<u2'", b"'|b1'", b"'|O'", b"True", b"(10, 16, 20)", b"(3,)")
+    words += (
+        b"(20, 16, 10)",
+        b"(3200,)",
+        b"(3200, 1, 1)",
+        b"(1, 10, 16, 20)",
+        b"(-1,)",
+    )
+    for _ in range(400):
+        changed = []
+        for name, content in members():
+            if drawn.random() < 0.6:
+                word = drawn.choice(words)
+                old = drawn.choice((b"'|u1'", b"'<f8'", b"False", b"(10, 16, 20)"))
+                content = content.replace(old, word.ljust(len(old)), 1)
+            if drawn.random() < 0.2:
+                place = drawn.randrange(len(content))
+                content = content[:place] + drawn.randbytes(1) + content[place + 1 :]
+            changed.append((name, content))
+        content = zip_bytes(changed)
+        try:
+            found = read_all(tmp_path, content)
+        except FlareError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["read"] += 1
+        with np.load(tmp_path / NAME) as arrays:
+            expected = arrays["segs"]
+            if expected.dtype == bool:  # NumPy takes any byte but 0 for true
+                expected = expected.view(np.uint8)
+            fits = np.where(expected == 1, 1, 0).reshape(found.labels.shape)
+            assert np.array_equal(found.labels, fits)
+            assert np.array_equal(arrays["spacing"][::-1], found.grid.spacing)
+    assert min(outcomes.values()) > 30, outcomes
+
+
+def read_all(folder, content):
+    """Read a file of whatever size, in a folder."""
+    file = folder / NAME
+    file.write_bytes(content)
+    return read_label_map(file, NAME, [1], None, LAYOUT)
