@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from docs_editions import editions_table
 from docs_files import SCHEMAS, files_page, read_schemas
 from docs_notebook import notebook_files
 from mkdocs.config.defaults import MkDocsConfig
@@ -201,6 +202,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 PARTS: dict[str, Callable[[], str]] = {
+    "<!-- editions -->": editions_table,
     "<!-- messages -->": messages,
     "<!-- rooms -->": rooms,
 }

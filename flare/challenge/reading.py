@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
+
+EXTENDS = "extends"
+"""The key that names the challenge of which a file says only what is different."""
+
+KEPT = ("reported", "not_known")
+"""Lists to which a file that extends another adds, and that it does not replace."""
 
 
 def challenge_names() -> tuple[str, ...]:
@@ -24,13 +34,21 @@ def challenge_names() -> tuple[str, ...]:
 def challenge_text(name: str) -> str:
     """The file of a challenge, to start another one from.
 
+    Behind it, as comments, are the files that it extends.
+
     Raises
     ------
     ChallengeError
         As `read_challenge`.
     """
     read_challenge(name)
-    return _read_file(name)[1].decode("utf-8")
+    layers = _read_layers(name)
+    parts = [layers[0].content.decode("utf-8").rstrip("\n")]
+    for layer in layers[1:]:
+        lines = layer.content.decode("utf-8").rstrip("\n").split("\n")
+        title = f"# --- {layer.source.stem}, which is extended:"
+        parts.append("\n".join([title, *(f"# {line}".rstrip() for line in lines)]))
+    return "\n\n".join(parts) + "\n"
 
 
 def _read_file(name: str) -> tuple[Path, bytes]:
@@ -47,6 +65,53 @@ def _read_file(name: str) -> tuple[Path, bytes]:
     except OSError as error:
         reason = why(error)
         raise ChallengeError(name, f"cannot be read ({reason})") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layer:
+    """A challenge file, or one that it extends."""
+
+    source: Path
+    content: bytes
+    values: dict[str, Any]
+
+
+def _read_layers(name: str) -> tuple[_Layer, ...]:
+    """Read the file of a challenge, and behind it those that it extends."""
+    layers: list[_Layer] = []
+    wanted: object = name
+    while wanted is not None:
+        if layers and wanted not in challenge_names():
+            names = listing(challenge_names(), last=" or ")
+            problem = f"extends is {safe(repr(wanted))}, expected {names}"
+            raise ChallengeError(name, problem)
+        source, content = _read_file(str(wanted))
+        if source in [layer.source for layer in layers]:
+            raise ChallengeError(name, f"extends leads back to {safe(source.name)}")
+        try:
+            values = tomllib.loads(content.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
+        layers.append(_Layer(source=source, content=content, values=values))
+        wanted = values.pop(EXTENDS, None)
+    return tuple(layers)
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file that extends another: its own come first.
+
+    Tables are merged key by key; what `KEPT` names is added to that of the base.
+    """
+    merged = dict(base)
+    for key, value in own.items():
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            merged[key] = {**before, **value}
+        elif key in KEPT and isinstance(before, list) and isinstance(value, list):
+            merged[key] = [*before, *value]
+        else:
+            merged[key] = value
+    return merged
 
 
 def read_challenge(name: str | Path) -> Challenge:
@@ -69,12 +134,13 @@ def read_challenge(name: str | Path) -> Challenge:
         the file, the key, the value found and what is allowed.
     """
     name = str(name)
-    source, content = _read_file(name)
-    try:
-        values = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
-    given = {"key": source.stem, "checksum": hashlib.sha256(content).hexdigest()}
+    layers = _read_layers(name)
+    values = functools.reduce(_merged, (layer.values for layer in reversed(layers)))
+    content = b"".join(layer.content for layer in layers)
+    given = {
+        "key": layers[0].source.stem,
+        "checksum": hashlib.sha256(content).hexdigest(),
+    }
     try:
         return build(Challenge, values, **given)
     except (ValueError, OverflowError) as error:

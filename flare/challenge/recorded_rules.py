@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flare.challenge.npz_rules import NpzRules, SpacingOrder
 from flare.challenge.rules import (
     AbsentOrgans,
     Challenge,
@@ -71,6 +72,11 @@ def recorded_challenge(
             grid=GridRules(
                 compare=GridComparison(rules["grid.compare"]),
                 tolerance_mm=rules["grid.tolerance_mm"],
+            ),
+            npz=NpzRules(
+                prediction=rules.get("npz.prediction", ""),
+                reference=rules.get("npz.reference", ""),
+                spacing=SpacingOrder(rules.get("npz.spacing", "xyz")),
             ),
         )
     except (KeyError, TypeError) as error:

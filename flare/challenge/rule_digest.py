@@ -19,13 +19,13 @@ Rules = Mapping[str, Rule]
 
 READ = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
-    *("unknown_labels", "grid"),
+    *("unknown_labels", "grid", "npz"),
 )
 """Fields of a challenge that scoring reads."""
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
-    *("efficiency_gate_dsc", "board"),
+    *("efficiency_gate_dsc", "board", "reported", "not_known"),
 )
 """Fields of a challenge that change no score."""
 
@@ -61,6 +61,12 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
         "z_range.organs": ", ".join(sorted(zs.organs)),
         "z_range.top_slice": zs.top_slice.value if zs.organs else "",
     }
+    if challenge.npz.prediction:
+        rules |= {
+            "npz.prediction": challenge.npz.prediction,
+            "npz.reference": challenge.npz.reference,
+            "npz.spacing": challenge.npz.spacing.value,
+        }
     return dict(sorted(rules.items()))
 
 

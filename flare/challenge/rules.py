@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
+from flare.challenge.npz_rules import NO_NPZ, NpzRules
+from flare.challenge.provenance import RULES_NOTE, ReportedRule
 from flare.common.schema import check
 from flare.common.text import listing
 
@@ -98,6 +100,8 @@ class Organ:
     """Tolerance of its NSD."""
     in_mean: bool = True
     """Does it count in the DSC and NSD of a case?"""
+    free_cases: bool = False
+    """Is it told how many cases without it a submission leaves empty?"""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -255,6 +259,12 @@ class Challenge:
     """What counts as the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: float = 0.0
     """Other metrics than DSC and NSD count only on cases with at least this DSC."""
+    npz: NpzRules = NO_NPZ
+    """Whether .npz files are label maps, and what is in them."""
+    reported: tuple[ReportedRule, ...] = ()
+    """From whom rules are known that the organisers have not confirmed."""
+    not_known: tuple[str, ...] = ()
+    """What nobody has told of the rules."""
 
     def __post_init__(self) -> None:
         """Check what belongs together."""
@@ -277,6 +287,17 @@ class Challenge:
             expected = f"names of organs: {listing(names)}"
             check(name in names, "z_range.organs", name, expected)
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
+        keys = [field.name for field in fields(self)]
+        for number, entry in enumerate(self.reported, start=1):
+            for key in entry.keys:
+                expected = "a key of this file, such as organs.tolerance_mm"
+                is_key = key.partition(".")[0] in keys
+                check(is_key, f"reported[{number}].keys", key, expected)
+
+    @property
+    def rules_note(self) -> str:
+        """What results say of rules that nobody has confirmed; empty for others."""
+        return RULES_NOTE if self.reported else ""
 
     @property
     def labels_by_name(self) -> dict[str, int]:

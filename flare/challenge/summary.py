@@ -47,10 +47,39 @@ def challenge_summary(challenge: Challenge) -> str:
     if challenge.board.decimals is not None:
         decimals = challenge.board.decimals
         lines.append(f"For the board, numbers are rounded to {decimals} decimals.")
+    counted = [organ.name for organ in organs if organ.free_cases]
+    if counted:
+        names = ", ".join(counted)
+        lines.append(f"It is told how many cases without {names} are left empty.")
+    lines += _npz_lines(challenge)
     if challenge.ranking:
         rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
         lines.append(f"Ranked by {', '.join(rules)}.")
     if challenge.efficiency_gate_dsc:
         gate = f"{challenge.efficiency_gate_dsc:g}"
         lines.append(f"Efficiency counts only where DSC is at least {gate}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_provenance_lines(challenge)])
+
+
+def _npz_lines(challenge: Challenge) -> list[str]:
+    """What .npz files hold, if they are read."""
+    npz = challenge.npz
+    if not npz.prediction:
+        return []
+    return [
+        f"Label maps may be .npz files: {npz.prediction} in predictions,"
+        f" {npz.reference} in references, spacing in the order {npz.spacing.value}."
+    ]
+
+
+def _provenance_lines(challenge: Challenge) -> list[str]:
+    """From whom rules are known that the organisers have not confirmed."""
+    lines = []
+    if challenge.reported:
+        lines += ["", f"{challenge.rules_note[0].upper()}{challenge.rules_note[1:]}:"]
+    for entry in challenge.reported:
+        lines.append(f"  {entry.rule} ({entry.teams_text}):")
+        lines += [f"    {link}" for link in entry.source]
+    if challenge.not_known:
+        lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]
+    return lines

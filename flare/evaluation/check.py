@@ -187,7 +187,7 @@ def _prepare_with_images(
     submitted = (
         find_submission(predictions, references, challenge)
         if are_jobs_read
-        else find_label_maps(predictions)
+        else find_label_maps(predictions, npz=challenge.npz.predictions)
     )
     return prepare(
         match_cases(submitted, references, challenge.labels_by_name), challenge
@@ -223,7 +223,7 @@ def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
     pairs, voxels = [], []
     for pair in matching.pairs:
         try:
-            grid = read_grid(pair.prediction.path, pair.prediction.name)
+            grid = pair.prediction.read_grid()
         except SubmissionError as error:
             problems.append(error)
         else:

@@ -13,6 +13,11 @@ class FileFormatError(FileError):
     holds colours, or keeps its voxels in a second file (`.mhd`, `.nhdr`, `.hdr` with
     `.img`). Save it as `.nii.gz`:
     `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
+
+    NumPy's `.npz` files are read only where the challenge says what is in them, as for
+    the tasks from RECIST to 3-D of FLARE 2025 and 2026. The labels have to be numbers
+    in C order, beside the array `spacing`:
+    `numpy.savez_compressed(file, segs=labels.astype("uint8"), spacing=spacing)`.
     """
 
     code = "F06"

@@ -102,7 +102,7 @@ def find_files(
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:
-        references = find_references(ground_truth)
+        references = find_references(ground_truth, challenge.npz.references)
     except (GroundTruthError, InputError) as error:
         if not is_hidden:
             raise
@@ -134,7 +134,7 @@ def find_submission(
     """What was submitted: files, or what the jobs of an algorithm have written."""
     if os.path.lexists(predictions / JOBS_FILE_NAME):
         return find_job_outputs(predictions, references, challenge)
-    return find_label_maps(predictions)
+    return find_label_maps(predictions, npz=challenge.npz.predictions)
 
 
 def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:

@@ -35,6 +35,7 @@ def make_provenance(
         challenge_sha256=challenge.checksum,
         rules=rules,
         rules_sha256=rules_digest(rules),
+        rules_note=challenge.rules_note,
         version=__version__,
         commit=source_commit(),
         references=source,

@@ -58,7 +58,7 @@ def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
     if not ground_truth.is_dir():
         problem = "there is no such folder"
         raise GroundTruthError(problem)
-    references = find_references(ground_truth)
+    references = find_references(ground_truth, challenge.npz.references)
     grids = []
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:

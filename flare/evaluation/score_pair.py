@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from flare.challenge.case_names import case_name
+from flare.challenge.npz_rules import NpzLayout
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid
@@ -118,12 +119,13 @@ def score_pair(
     ('liver', 1.0, 1.0)
     """
     check_rule_options(grid, unknown_labels)
-    first = _source(reference, "reference")
-    second = _source(prediction, "prediction")
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
+    first = _source(reference, "reference", challenge.npz.references)
+    second = _source(prediction, "prediction", challenge.npz.predictions)
     rules = with_options(challenge, grid, unknown_labels)
-    case = case_name(Path(second.file_name or first.file_name)) or ""
+    file = Path(second.file_name or first.file_name)
+    case = case_name(file, may_be_npz=bool(challenge.npz.prediction)) or ""
     pair = _Pair(case=case, reference=first, prediction=second)
     checked = check_headers(pair, rules)
     if checked.warning:
@@ -131,13 +133,14 @@ def score_pair(
     return score_case(pair, rules)
 
 
-def _source(value: object, kind: str) -> LabelMapSource:
+def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapSource:
     """What was given, as something to read."""
     if is_image(value):
         return ImageInMemory(image=value, name=kind)
     if isinstance(value, (str, os.PathLike)):
         path = Path(value)
-        return LabelMapFile(case=case_name(path) or "", path=path, name=path.name)
+        case = case_name(path, may_be_npz=npz is not None) or ""
+        return LabelMapFile(case=case, path=path, name=path.name, npz=npz)
     text = (
         f"{kind} must be an image of SimpleITK or nibabel, or the path of a file,"
         f" not {type(value).__name__}"

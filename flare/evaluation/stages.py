@@ -29,6 +29,7 @@ from flare.evaluation.rule_overrides import (
     with_options,
 )
 from flare.evaluation.scoring.case import worst_score
+from flare.evaluation.scoring.free_cases import count_free_cases
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.several_problems import raise_problems
 from flare.evaluation.submission.folder import Folder, LabelMapFile
@@ -169,12 +170,14 @@ def results_of(
         *foreign_files(problems),
         *(low.reason for low in ignored),
     ]
+    cases = tuple(
+        scores.get(file.case)
+        or worst_score(file, plan.rules, reason_text(reasons, file.case))
+        for file in references
+    )
     return Results(
-        cases=tuple(
-            scores.get(file.case)
-            or worst_score(file, plan.rules, reason_text(reasons, file.case))
-            for file in references
-        ),
+        cases=cases,
+        free_cases=count_free_cases(cases, plan.rules),
         warnings=(*plan.prepared.warnings, *notes),
         low_scores=(*unusable, *ignored),
         provenance=make_provenance(

@@ -11,8 +11,9 @@ from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.results.errors import MetricsFileError
+from flare.results.metrics_content import find_free_cases
 from flare.results.metrics_json import NO_EVALUATION, Scores, read_evaluated
-from flare.results.scores import LowScores
+from flare.results.scores import FreeCases, LowScores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class EvaluationFile:
     scores: Scores
     aggregates: Mapping[str, float]
     """Such as ``dsc_mean``, as the evaluation has written them."""
+    free_cases: tuple[FreeCases, ...]
+    """Of each organ whose absence is reported."""
     prediction_files: Mapping[str, str]
     """By case; one without a prediction is not there."""
     low_scores: tuple[LowScores, ...]
@@ -54,6 +57,7 @@ def read_evaluation(file: Path) -> EvaluationFile:
                 for name, value in content.get("aggregates", {}).items()
                 if isinstance(value, int | float) and math.isfinite(value)
             },
+            free_cases=find_free_cases(content.get("aggregates", {})),
             prediction_files={
                 cases[n]: str(name)
                 for n, name in by_case.get("alg_fname", {}).items()

@@ -9,7 +9,16 @@ from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.text import printable
-from flare.results.scores import JOBS_NOTE, Results, statistics
+from flare.results.scores import (
+    JOBS_NOTE,
+    FreeCases,
+    Provenance,
+    Results,
+    statistics,
+)
+
+FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
+"""What the keys of aggregates end in that count cases without an organ."""
 
 
 def metrics_json(results: Results) -> str:
@@ -40,8 +49,9 @@ def metrics_json(results: Results) -> str:
             f"{metric}_{name}": None if value is None else rounded(value)
             for metric, values in metrics.items()
             for name, value in statistics(values).items()
-        },
-        "evaluation": asdict(results.provenance),
+        }
+        | free_case_counts(results.free_cases),
+        "evaluation": _evaluation(results.provenance),
         "failed": {case.case: case.failure for case in results.cases if case.failure},
         "warnings": list(results.warnings),
     }
@@ -55,6 +65,42 @@ def metrics_json(results: Results) -> str:
     if results.jobs:
         content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
+    """Cases without an organ, and how many of them were left empty, by key.
+
+    Examples
+    --------
+    >>> free_case_counts([FreeCases(organ="lesion", cases=5, left_empty=3)])
+    {'lesion_free_cases': 5, 'lesion_free_left_empty': 3}
+    """
+    counts = {}
+    for each in found:
+        counts[f"{each.organ}{FREE_CASES}"] = each.cases
+        counts[f"{each.organ}{LEFT_EMPTY}"] = each.left_empty
+    return counts
+
+
+def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
+    """What the aggregates of a metrics.json tell of such cases."""
+    return tuple(
+        FreeCases(
+            organ=organ,
+            cases=int(value),
+            left_empty=int(aggregates[f"{organ}{LEFT_EMPTY}"]),
+        )
+        for key, value in aggregates.items()
+        if (organ := key.removesuffix(FREE_CASES)) != key
+    )
+
+
+def _evaluation(provenance: Provenance) -> dict[str, Any]:
+    """Where the results come from; a note only where there is something to note."""
+    content = asdict(provenance)
+    if not provenance.rules_note:
+        del content["rules_note"]
+    return content
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:

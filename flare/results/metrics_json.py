@@ -43,6 +43,7 @@ class Evaluation:
     references_sha256: Any = None
     rules: Any = None
     rules_sha256: Any = None
+    rules_note: Any = None
     version: Any = None
     options: Any = None
 

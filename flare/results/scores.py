@@ -48,6 +48,10 @@ class CaseScore:
     """Labels of the prediction that are no organs; the first few of many."""
     failure: str = ""
     """Why the case was not scored, and got the worst value instead."""
+    free_of: tuple[str, ...] = ()
+    """Organs that are not in the reference, of those whose absence is reported."""
+    left_empty: tuple[str, ...] = ()
+    """Those of them that the prediction has left out as well."""
 
 
 JOBS_NOTE = (
@@ -67,6 +71,8 @@ class Provenance:
     rules: dict[str, Rule]
     """What scoring has read of it, see `flare.challenge.rule_digest`."""
     rules_sha256: str
+    rules_note: str = ""
+    """Who has confirmed the rules, where the organisers have not."""
     version: str
     commit: str
     """Commit of the program's source, or "unknown"."""
@@ -92,6 +98,31 @@ class LowScores:
     cases: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeCases:
+    """How a submission does on cases without an organ, such as a lesion."""
+
+    organ: str
+    cases: int
+    """So many references do not have it."""
+    left_empty: int
+    """In so many of them, the prediction has not either."""
+
+    @property
+    def text(self) -> str:
+        """A line for people.
+
+        Examples
+        --------
+        >>> FreeCases(organ="lesion", cases=5, left_empty=3).text
+        'lesion: 3 of 5 cases without it were left empty'
+        """
+        count = "1 case" if self.cases == 1 else f"{self.cases} cases"
+        were = "was" if self.cases == 1 else "were"
+        name = self.organ.replace("_", " ")
+        return f"{name}: {self.left_empty} of {count} without it {were} left empty"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
     """What a submission scores."""
@@ -104,6 +135,8 @@ class Results:
     """Where the numbers come from: the rules, the references and the versions."""
     low_scores: tuple[LowScores, ...] = ()
     """What was let pass and explains zeros, each kind with its cases."""
+    free_cases: tuple[FreeCases, ...] = ()
+    """Of each organ whose absence is reported."""
     decimals: int | None = None
     """Decimals in metrics.json; None for full precision."""
     efficiency: dict[str, float] | None = None

@@ -20,7 +20,8 @@ def results_table(results: Results, *, has_std: bool = True) -> str:
             texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
             rows.append([metric[4:] or "mean of organs", *texts])
     width = max(len(row[0]) for row in rows)
-    return "\n".join(
+    lines = [
         f"{row[0]:<{width}}  " + "  ".join(f"{cell:>6}" for cell in row[1:])
         for row in rows
-    )
+    ]
+    return "\n".join([*lines, *(each.text for each in results.free_cases)])

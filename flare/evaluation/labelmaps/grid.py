@@ -44,6 +44,8 @@ class Grid:
     """Voxel size in mm along z, y, x, as the header's pixdim tells it, not rounded."""
     affine: tuple[tuple[float, float, float, float], ...]
     """Three rows that turn voxel (x, y, z, 1) into mm to the right, front and top."""
+    is_placed: bool = True
+    """Whether its file says where it lies, and not its spacing alone."""
 
     @property
     def size_text(self) -> str:
@@ -156,6 +158,8 @@ def make_grid(
     shape: tuple[int, int, int],
     spacing_xyz: npt.NDArray[np.float64],
     affine: npt.NDArray[np.float64],
+    *,
+    is_placed: bool = True,
 ) -> Grid:
     """A grid from the spacing and the affine of a file, of shape (3, 4), in RAS.
 
@@ -175,6 +179,7 @@ def make_grid(
         shape=shape,
         spacing=(size_z, size_y, size_x),
         affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
+        is_placed=is_placed,
     )
 
 

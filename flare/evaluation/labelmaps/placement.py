@@ -24,6 +24,7 @@ TRANSPOSE = (
     " nibabel (x, y, z)."
 )
 PAD = "If it was cropped, pad it back to the size of the CT."
+TURN_SPACING = "Save the array spacing in the reverse order."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,12 @@ def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
 def compare_positions(
     found: Grid, expected: Grid, tolerance_mm: float
 ) -> Misplacement | None:
-    """What is wrong if a grid of the right size lies elsewhere; None if it does not."""
+    """What is wrong if a grid of the right size lies elsewhere; None if it does not.
+
+    Of a file that does not say where it lies, only the spacing is compared.
+    """
+    if not (found.is_placed and expected.is_placed):
+        return _compare_spacings(found, expected, tolerance_mm)
     shift = found.corner_shift(expected)
     if shift <= tolerance_mm:
         return None
@@ -75,6 +81,26 @@ def compare_positions(
         hidden_text=f"it lies elsewhere than the CT: {hidden}",
         remedy=remedy,
     )
+
+
+def _compare_spacings(
+    found: Grid, expected: Grid, tolerance_mm: float
+) -> Misplacement | None:
+    """What is wrong if voxel sizes differ by so much that a corner lies elsewhere."""
+    steps = np.array(found.shape) - 1
+    sizes = np.array(found.spacing), np.array(expected.spacing)
+    shift = math.hypot(*((sizes[0] - sizes[1]) * steps))
+    if shift <= tolerance_mm:
+        return None
+    has, wanted = (_numbers(size[::-1], " x ") for size in sizes)
+    text = f"voxel size is {has} mm, expected {wanted} mm"
+    hidden = "its voxel size is another one than that of the CT"
+    if math.hypot(*((sizes[0][::-1] - sizes[1]) * steps)) <= tolerance_mm:
+        more = ": its spacing is in the reverse order"
+        return Misplacement(
+            text=text + more, hidden_text=hidden + more, remedy=TURN_SPACING
+        )
+    return Misplacement(text=text, hidden_text=hidden)
 
 
 def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:

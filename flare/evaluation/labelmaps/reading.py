@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import InputError
 from flare.common.streams import (
     GZIP_MAGIC,
@@ -26,6 +27,7 @@ from flare.common.streams import (
     Stream,
 )
 from flare.common.text import safe, why
+from flare.common.zip_members import ZIP_MAGIC
 from flare.evaluation.file_errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.errors import (
     NamelessDamageError,
@@ -37,6 +39,7 @@ from flare.evaluation.labelmaps.grid import Grid, Header
 from flare.evaluation.labelmaps.metaimage import is_metaimage, read_metaimage_header
 from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT, Narrower
 from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
+from flare.evaluation.labelmaps.npz import read_npz_header
 from flare.evaluation.labelmaps.nrrd import is_nrrd, read_nrrd_header
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
@@ -71,7 +74,7 @@ class LabelMap:
         return tuple(label for label, found in occupied if found.rows.any())
 
 
-def read_grid(path: Path, name: str) -> Grid:
+def read_grid(path: Path, name: str, npz: NpzLayout | None = None) -> Grid:
     """Read the grid of a label map from its header.
 
     Parameters
@@ -80,6 +83,8 @@ def read_grid(path: Path, name: str) -> Grid:
         The file.
     name : str
         What the file is called in an error.
+    npz : NpzLayout, optional
+        What is in it if it is a .npz file; without it, it must not be one.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def read_grid(path: Path, name: str) -> Grid:
     InputError
         If the file cannot be opened.
     """
-    with _opened(path, name) as (header, _):
+    with _opened(path, name, npz) as (header, _):
         return header.grid
 
 
@@ -99,6 +104,7 @@ def read_label_map(
     name: str,
     known: Sequence[int],
     allocate: Callable[[int], Labels] | None = None,
+    npz: NpzLayout | None = None,
 ) -> LabelMap:
     """Read a whole label map and verify it.
 
@@ -112,6 +118,8 @@ def read_label_map(
         The labels, from 1 to 255, that may be there beside 0.
     allocate : callable, optional
         Gives an array of uint8 for so many labels, with any content.
+    npz : NpzLayout, optional
+        As for `read_grid`.
 
     Raises
     ------
@@ -123,7 +131,7 @@ def read_label_map(
     FractionError
         If a voxel is not a whole number.
     """
-    with _opened(path, name) as (header, stream):
+    with _opened(path, name, npz) as (header, stream):
         return read_labels(stream, header, known, allocate)
 
 
@@ -191,7 +199,9 @@ def verify_voxels(path: Path, name: str) -> None:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
+def _opened(
+    path: Path, name: str, npz: NpzLayout | None = None
+) -> Iterator[tuple[Header, Stream]]:
     """Open a file by what it holds, whatever it is called: its header, then its voxels.
 
     What is wrong with it, also later, becomes an error that names it.
@@ -202,7 +212,10 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Header, Stream]]:
         with path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
-            yield _read_header(file, start)
+            if npz and start.startswith(ZIP_MAGIC):
+                yield read_npz_header(file, npz)
+            else:
+                yield _read_header(file, start)
     except NamelessError as error:
         raise error.named(name) from error
     except DamagedStreamError as error:

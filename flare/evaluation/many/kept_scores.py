@@ -161,8 +161,9 @@ def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
     elif content["score"]:
         fields = content["score"]
         organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
-        labels = tuple(fields.pop("unknown_labels"))
-        score = CaseScore(organs=organs, unknown_labels=labels, **fields)
+        for name in ("unknown_labels", "free_of", "left_empty"):
+            fields[name] = tuple(fields[name])
+        score = CaseScore(organs=organs, **fields)
     return Attempt(pair=pair, score=score, problem=problem, seconds=0.0)
 
 

@@ -18,6 +18,7 @@ from flare.evaluation.file_errors import DamagedFileError
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels
+from flare.evaluation.scoring.free_cases import free_of_case, free_organs, left_empty
 from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.results.scores import CaseScore, OrganScore
@@ -127,6 +128,7 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
         text = "it changed while it was evaluated"
         raise DamagedFileError(pair.prediction.name, text)
     organs = score_labels(reference, prediction, challenge, memory)
+    free_of = free_organs(reference, challenge)
     counted = [
         score
         for score, organ in zip(organs, challenge.organs, strict=True)
@@ -141,13 +143,21 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
         organs=organs,
         dsc=math.fsum(score.dsc for score in counted) / len(counted),
         nsd=math.fsum(score.nsd for score in counted) / len(counted),
+        free_of=free_of,
+        left_empty=left_empty(free_of, prediction, challenge),
     )
 
 
 def worst_score(
     reference: LabelMapFile, challenge: Challenge, failure: str
 ) -> CaseScore:
-    """The score of a case that cannot be scored: 0 for everything, and the reason."""
+    """The score of a case that cannot be scored: 0 for everything, and the reason.
+
+    Raises
+    ------
+    GroundTruthError
+        If its reference has to be read, and is at fault.
+    """
     return CaseScore(
         case=reference.case,
         reference_file=reference.file_name,
@@ -158,6 +168,7 @@ def worst_score(
         dsc=0.0,
         nsd=0.0,
         failure=failure,
+        free_of=free_of_case(reference, challenge),
     )
 
 

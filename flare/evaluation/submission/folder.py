@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from flare.challenge.case_names import case_name
+from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import FileError, InputError
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FolderError
@@ -62,6 +63,8 @@ class LabelMapFile:
     """Of a reference: whether its image is secret, so that no message describes it."""
     durations_s: tuple[tuple[str, float], ...] = ()
     """Of an algorithm's output: what the platform says of the job's running time."""
+    npz: NpzLayout | None = None
+    """What is in it if it is a .npz file; None where it must not be one."""
 
     @property
     def file_name(self) -> str:
@@ -70,13 +73,13 @@ class LabelMapFile:
 
     def read_grid(self) -> Grid:
         """As `flare.evaluation.labelmaps.reading.read_grid`."""
-        return read_grid(self.path, self.name)
+        return read_grid(self.path, self.name, self.npz)
 
     def read_labels(
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """As `flare.evaluation.labelmaps.reading.read_label_map`."""
-        return read_label_map(self.path, self.name, known, allocate)
+        return read_label_map(self.path, self.name, known, allocate, self.npz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +94,13 @@ class Folder:
     """Whether these are what the platform's jobs have written."""
 
 
-def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
+def find_label_maps(
+    folder: Path, *, follow_links: bool = False, npz: NpzLayout | None = None
+) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
     `follow_links` is for folders of one's own: a link in a submission could lead to
-    the references.
+    the references. `npz` says what is in .npz files, if they are label maps.
 
     Raises
     ------
@@ -109,7 +114,7 @@ def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
         relative = path.relative_to(folder)
         file = None
         if not is_ignored(relative):
-            file = _label_map_file(path, relative, follow_links=follow_links)
+            file = _label_map_file(path, relative, follow_links=follow_links, npz=npz)
         if file:
             files.append(file)
         else:
@@ -120,8 +125,10 @@ def find_label_maps(folder: Path, *, follow_links: bool = False) -> Folder:
     )
 
 
-def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
-    """Find the reference of each case.
+def find_references(
+    folder: Path, npz: NpzLayout | None = None
+) -> tuple[LabelMapFile, ...]:
+    """Find the reference of each case; `npz` is as for `find_label_maps`.
 
     Raises
     ------
@@ -130,7 +137,7 @@ def find_references(folder: Path) -> tuple[LabelMapFile, ...]:
         demonstration set lies beside others.
     """
     try:
-        files = find_label_maps(folder, follow_links=True).files
+        files = find_label_maps(folder, follow_links=True, npz=npz).files
     except FolderError as error:
         raise GroundTruthError(error.problem) from error
     if not files:
@@ -202,11 +209,11 @@ def is_ignored(relative: Path) -> bool:
 
 
 def _label_map_file(
-    path: Path, relative: Path, *, follow_links: bool
+    path: Path, relative: Path, *, follow_links: bool, npz: NpzLayout | None
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
     name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
-    case = case_name(path)
+    case = case_name(path, may_be_npz=npz is not None)
     if case is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
         ends = [suffix for suffix in known if path.name.lower().endswith(suffix)]
@@ -227,6 +234,7 @@ def _label_map_file(
         problem=problem,
         is_archive=is_archive,
         is_foreign=is_foreign,
+        npz=npz,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flare.challenge.case_names import NPZ
+
 _ONE_FILE = "Save each label map as one .nii.gz or .mha file."
 
 _WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
@@ -30,8 +32,11 @@ FOREIGN_SUFFIXES = {
         ARCHIVE_SUFFIXES,
         ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
     ),
-    **dict.fromkeys(
-        (".npz", ".npy"), ("it is a NumPy file, which has no grid", _WITH_GRID)
+    ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
+    NPZ: (
+        "it is a NumPy file, which has no grid; only the tasks from RECIST to 3-D of"
+        " FLARE 2025 and 2026 use them",
+        _WITH_GRID,
     ),
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }

@@ -80,7 +80,7 @@ def find_case_files(
     if not folders.predictions.is_dir():
         problem = f"{safe(folders.predictions)}: there is no such folder"
         raise InputError(problem, "Give the folder of the predictions.")
-    references = find_references(folders.ground_truth)
+    references = find_references(folders.ground_truth, challenge.npz.references)
     _check_references(metrics, found, references, folders.ground_truth)
     submitted = find_submission(folders.predictions, references, challenge)
     pairs = {

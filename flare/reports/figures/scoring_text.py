@@ -10,7 +10,7 @@ from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.intervals import METHOD, mean_interval
 from flare.reports.pages.parts import NO_RESULT, count
 from flare.reports.ranking.latex import NEEDS, latex_table
-from flare.reports.ranking.methods import SCORES_DEFINED
+from flare.reports.ranking.methods import SCORES_DEFINED, rules_note_sentences
 from flare.results.evaluation_file import EvaluationFile
 from flare.results.values import SCORES
 
@@ -54,7 +54,9 @@ def evaluation_methods(found: EvaluationFile) -> str:
     evaluation = found.scores.evaluation
     failed = len(found.scores.failed)
     cases = count(len(found.scores.cases), "case")
+    note = str(evaluation.rules_note or "")
     sentences = [f"Label maps of {cases} were scored.", SCORES_DEFINED]
+    sentences += rules_note_sentences(note)
     if isinstance(evaluation.rules, Mapping):
         sentences += _rule_sentences(evaluation.rules)
     else:
@@ -65,6 +67,7 @@ def evaluation_methods(found: EvaluationFile) -> str:
     if isinstance(evaluation.options, Mapping) and evaluation.options:
         options = ", ".join(f"{k} {v}" for k, v in evaluation.options.items())
         sentences.append(f"Options of the evaluation: {options}.")
+    sentences += [f"{free.text}." for free in found.free_cases]
     sentences.append(METHOD)
     if evaluation.references_sha256:
         digest = evaluation.references_sha256

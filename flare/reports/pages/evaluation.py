@@ -31,7 +31,7 @@ from flare.reports.pages.parts import (
 )
 from flare.results.evaluation_file import EvaluationFile
 from flare.results.groups_csv import Grouping
-from flare.results.scores import LowScores
+from flare.results.scores import FreeCases, LowScores
 from flare.results.values import SCORES
 
 ORGANISERS_NOTE = (
@@ -52,6 +52,8 @@ class EvaluationPage:
     warnings: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
     groupings: tuple[Grouping, ...] = ()
+    free_cases: tuple[FreeCases, ...] = ()
+    """Of each organ whose absence is reported."""
 
 
 def evaluation_page(
@@ -67,6 +69,7 @@ def evaluation_page(
         warnings=tuple(line for line in found.warnings if line not in told),
         provenance=found.provenance,
         groupings=groupings,
+        free_cases=found.free_cases,
     )
 
 
@@ -131,6 +134,7 @@ def evaluation_content(
         "shades": SCORE_KEY,
         "panels": score_panels(scores, page.groupings),
         "failed": _failed_table(page.failed),
+        "free_cases": [printable(free.text) for free in page.free_cases],
         "warnings": [printable(line) for line in page.warnings],
         "low_scores": [
             f"{printable(low.reason)} [{listing(low.cases)}]" for low in page.low_scores

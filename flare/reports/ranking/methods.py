@@ -160,6 +160,7 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
     absent = challenge.absent_organs
     sentences = [
         SCORES_DEFINED,
+        *rules_note_sentences(challenge.rules_note),
         f"Tolerances were {_tolerances(challenge)}.",
         f"An organ in neither label map scored {absent.in_both:g}, one that only the"
         f" prediction has {absent.in_reference:g}, and one that only the reference has"
@@ -189,6 +190,17 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
         digest = printable(origin.references_sha256)
         sentences.append(f"The digest (SHA-256) of the reference labels is {digest}.")
     return sentences
+
+
+def rules_note_sentences(note: str) -> list[str]:
+    """That nobody has confirmed the rules, where that is so.
+
+    Examples
+    --------
+    >>> rules_note_sentences("rules as reported")
+    ['Label maps were scored by rules as reported.']
+    """
+    return [f"Label maps were scored by {note}."] if note else []
 
 
 def _tolerances(challenge: Challenge) -> str:

@@ -268,7 +268,12 @@ ARCHIVE = "it is an archive within the zip, which is not opened"
         (".HDR", PAIR),
         (".img.gz", PAIR),
         (".tif", "its format does not say where the voxels are"),
-        (".npz", "it is a NumPy file, which has no grid"),
+        (".npy", "it is a NumPy file, which has no grid"),
+        (
+            ".npz",
+            "it is a NumPy file, which has no grid; only the tasks from RECIST to 3-D"
+            " of FLARE 2025 and 2026 use them",
+        ),
         (".mgz", "its format is not accepted"),
         (".zip", ARCHIVE),
         (".rar", ARCHIVE),

@@ -1,0 +1,392 @@
+"""FLARE 2025 and 2026: who reports each rule, and values of participants' scripts.
+
+The scripts are not part of this project. They were run as they are, as programs of
+their own, on the label maps of tests/builders/editions.py, on 22 November 2026, with
+NumPy 2.4 (to which its old names Inf and NaN were given) and SciPy 1.17:
+
+- PET: eval.py of HuaminWang/flare2025_task3 at c294b06, and eval_pet.py of
+  xjiangmed/FLARE25-task3-LTUDA at 04a4d3a, where 4 is written as 13; both say the same
+- MRI: eval.py of the same two; both say the same
+- laptop: evaluation/DSC_NSD_Eval.py of LCJKwan/FLARE25-Task2-Harmonics at 9b11c41
+- lesions: scripts/evaluation/score_cases.py of Nucleo-Research/omnilesion at 421d0b5
+  with the package surface-distance 0.1
+"""
+
+import importlib.util
+import re
+import sys
+
+import pytest
+
+import flare
+from flare.challenge.errors import ChallengeError
+from flare.challenge.provenance import RULES_NOTE
+from flare.challenge.reading import challenge_names, read_challenge
+from flare.challenge.rule_digest import READ, scoring_rules
+from flare.common.text import safe
+from tests.builders import (
+    ROOT,
+    editions,
+    read_metrics,
+    run_evaluate,
+    run_flare,
+    write_nifti,
+)
+
+REPORTED = tuple(name for name in challenge_names() if read_challenge(name).reported)
+OFFICIAL = tuple(name for name in challenge_names() if name not in REPORTED)
+
+VALUES = {
+    "flare25-pet": """
+    pet_absent dsc 1 0 0.8717 0
+    pet_absent nsd 1 0 0.9176 0
+    pet_far dsc 0.1789 1 0.8147 0
+    pet_far nsd 0 1 1 0
+    pet_liver_alone dsc 1 1 1 1
+    pet_liver_alone nsd 1 1 1 1
+    pet_rough dsc 0.9528 0.9548 0.9509 0.9548
+    pet_rough nsd 0.9199 0.9585 0.9666 0.9585
+    pet_shifted dsc 0.8548 0.8184 0.8364 0.801
+    pet_shifted nsd 0.9566 0.8152 0.8428 0.9026
+    """,
+    "flare25-mri": """
+    mri_few dsc 1 1 0.7235 0 1 0.6995 1 0 0.7235 1 1 0 1
+    mri_few nsd 1 1 0.9066 0 1 0.8911 1 0 0.85 1 1 0 1
+    mri_longer dsc 1 1 1 1 0.8757 0.8201 1 1 1 0.8201 1 1 1
+    mri_longer nsd 1 1 1 1 0.9654 0.9516 1 1 1 0.9815 1 1 1
+    mri_more dsc 0.9458 0.9615 0.6835 0 0.9527 0.6194 0.9458 0 0.6869 0.9565 0.9493 0
+      0.9529
+    mri_more nsd 1 1 0.9156 0 0.9875 0.862 0.986 0 0.8546 1 1 0 1
+    mri_moved dsc 1 1 0.7235 1 1 0.6995 1 1 0.7235 1 1 0.6245 1
+    mri_moved nsd 1 1 0.9066 1 1 0.8911 1 1 0.85 1 1 1 1
+    """,
+    "flare25-laptop": """
+    mri_few dsc 1 1 0.7235 0 1 0.6995 1 0 0.7235 1 1 0 1
+    mri_few nsd 1 1 0.941 0 1 0.9359 1 0 0.914 1 1 0 1
+    mri_longer dsc 1 1 1 1 0.8757 0.8201 1 1 1 0.8201 1 1 1
+    mri_longer nsd 1 1 1 1 0.9901 0.9833 1 1 1 0.9925 1 1 1
+    mri_more dsc 0.9458 0.9615 0.6835 0 0.9527 0.6194 0.9458 0 0.6869 0.9565 0.9493 0
+      0.9529
+    mri_more nsd 1 1 0.9458 0 1 0.9377 0.9984 0 0.9202 1 1 0 1
+    mri_moved dsc 1 1 0.7235 1 1 0.6995 1 1 0.7235 1 1 0.6245 1
+    mri_moved nsd 1 1 0.941 1 1 0.9359 1 1 0.914 1 1 0.9956 1
+    """,
+    "flare26-pancancer": """
+    lesion_far dsc 0.0571
+    lesion_far nsd 0
+    lesion_free_empty dsc 1
+    lesion_free_empty nsd 1
+    lesion_free_found dsc 0
+    lesion_free_found nsd 0
+    lesion_missed dsc 0
+    lesion_missed nsd 0
+    lesion_moved dsc 0.7253
+    lesion_moved nsd 0.8873
+    lesion_other_label dsc 0
+    lesion_other_label nsd 0
+    lesion_rough dsc 0.9504
+    lesion_rough nsd 0.9799
+    """,
+}
+"""What the scripts say: organs in the order of their labels."""
+
+VALUES["flare25-pancancer"] = VALUES["flare26-pancancer"]
+VALUES["flare24-lesion"] = VALUES["flare26-pancancer"]
+
+PAIRS = {
+    "flare25-pet": (editions.pet_pairs, editions.PET_SPACING),
+    "flare25-mri": (editions.mri_pairs, editions.MRI_SPACING),
+    "flare25-laptop": (editions.mri_pairs, editions.CT_SPACING),
+    "flare25-pancancer": (editions.lesion_pairs, editions.CT_SPACING),
+    "flare26-pancancer": (editions.lesion_pairs, editions.CT_SPACING),
+    "flare24-lesion": (editions.lesion_pairs, editions.CT_SPACING),
+}
+
+
+def write_pairs(folder, name):
+    """The label maps of an edition, in two folders: predictions and references."""
+    pairs, spacing = PAIRS[name]
+    for case, (reference, prediction) in pairs().items():
+        for kind, labels in (("references", reference), ("predictions", prediction)):
+            file = folder / kind / f"{case}.nii.gz"
+            write_nifti(file, labels, spacing=spacing)
+    return folder / "predictions", folder / "references"
+
+
+def values_of(text):
+    """By case and score, the values of a table above."""
+    rows = re.findall(r"(\w+) (dsc|nsd)((?:\s+[\d.]+)+)", text)
+    return {(case, score): list(map(float, own.split())) for case, score, own in rows}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_value_is_that_of_the_teams_own_script(tmp_path, name):
+    results = flare.evaluate(*write_pairs(tmp_path, name), challenge=name)
+
+    labels = read_challenge(name).labels_by_name
+    found = {}
+    for case in results.cases:
+        organs = sorted(case.organs, key=lambda organ: labels[organ.organ])
+        found[case.case, "dsc"] = [organ.dsc for organ in organs]
+        found[case.case, "nsd"] = [organ.nsd for organ in organs]
+    assert found == values_of(VALUES[name])
+
+
+def test_13_is_no_kidney_in_pet(tmp_path):
+    """A network of 13 organs writes it so: case pet_far has it, and misses its 4."""
+    results = flare.evaluate(
+        *write_pairs(tmp_path, "flare25-pet"), challenge="flare25-pet"
+    )
+
+    assert "label 13 is no organ and counts as background, in 1 of 5 files" in (
+        results.warnings
+    )
+
+
+# --- Who says so ------------------------------------------------------------------
+
+
+def test_all_of_2025_and_2026_are_reported_and_no_other():
+    names = ("laptop", "mri", "pancancer", "pet")
+    assert set(REPORTED) == {*(f"flare25-{n}" for n in names), "flare26-pancancer"}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_every_rule_of_scoring_has_a_source(name):
+    challenge = read_challenge(name)
+
+    keys = {key for entry in challenge.reported for key in entry.keys}
+    organ_keys = {"organs.label", "organs.name", "organs.tolerance_mm"}
+    for field in set(READ) - {"npz", "organs"}:
+        assert field in keys
+    assert "organs" in keys or organ_keys <= keys
+    assert challenge.not_known
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_every_link_leads_to_one_version_of_a_file(name):
+    for entry in read_challenge(name).reported:
+        for link in entry.source:
+            assert re.fullmatch(
+                r"https://(github\.com/[\w-]+/[\w-]+/blob/[0-9a-f]{40}/[\w./-]+"
+                r"|huggingface\.co/[\w-]+/[\w-]+)",
+                link,
+            )
+        assert entry.teams >= len({link.split("/")[3] for link in entry.source})
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_show_and_validate_print_every_source(name):
+    shown, told = (
+        run_flare("challenge", command, name).stdout for command in ("show", "validate")
+    )
+
+    challenge = read_challenge(name)
+    assert RULES_NOTE in told.lower().replace("\n", " ")
+    for entry in challenge.reported:
+        assert f"  {entry.rule} ({entry.teams_text}):\n" in told
+        assert f'rule = "{entry.rule}"' in shown
+        for link in entry.source:
+            assert link in told
+            assert link in shown
+    for text in challenge.not_known:
+        assert text in told
+        assert text in shown
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The table of the documentation."""
+    path = ROOT / "scripts" / "docs_editions.py"
+    spec = importlib.util.spec_from_file_location("docs_editions", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.editions_table()
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_documentation_has_every_source(table, name):
+    (row,) = [line for line in table.splitlines() if f"| `{name}` |" in line]
+
+    challenge = read_challenge(name)
+    assert row.count(" | ") == 5
+    for entry in challenge.reported:
+        assert f"{entry.rule}: {entry.teams_text} (" in row
+        assert all(f"]({link})" in row for link in entry.source)
+    for organ in challenge.organs:
+        name = organ.name.replace("_", " ")
+        assert f"{organ.label} {name}, {organ.tolerance_mm:g} mm" in row
+    page = ROOT / "docs" / "reference" / "editions.md"
+    assert "<!-- editions -->" in page.read_text(encoding="utf-8")
+
+
+def test_results_say_that_nobody_has_confirmed_the_rules(tmp_path):
+    folders = write_pairs(tmp_path, "flare25-pet")
+
+    run = run_evaluate(*folders, tmp_path / "out", "--challenge", "flare25-pet")
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    evaluation = read_metrics(tmp_path / "out")["evaluation"]
+    assert evaluation["rules_note"] == (
+        "rules as participants report them, not confirmed by the organisers"
+    )
+
+
+@pytest.mark.parametrize("name", ["flare22", "flare24", "flare24-lesion"])
+def test_results_by_official_rules_have_no_note(tmp_path, name):
+    folders = write_pairs(tmp_path, "flare25-pancancer")
+
+    run = run_evaluate(*folders, tmp_path / "out", "--challenge", name)
+
+    assert run.returncode == 0
+    metrics = read_metrics(tmp_path / "out")
+    assert "rules_note" not in metrics["evaluation"]
+    assert not any(key.startswith("npz") for key in metrics["evaluation"]["rules"])
+    counted = [key for key in metrics["aggregates"] if "_free_" in key]
+    assert bool(counted) == (name == "flare24-lesion")
+
+
+# --- Files that extend others -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("flare25-laptop", "flare24"),
+        ("flare25-mri", "flare24"),
+        ("flare25-pancancer", "flare24-lesion"),
+        ("flare26-pancancer", "flare24-lesion"),
+    ],
+)
+def test_a_task_that_goes_on_has_the_rules_of_before(name, base):
+    assert scoring_rules(read_challenge(name)) == scoring_rules(read_challenge(base))
+    text = (ROOT / f"flare/challenge/editions/{name}.toml").read_text("utf-8")
+    assert "[[organs]]" not in text
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a challenge from the text of its file."""
+
+    def read_text(text):
+        file = tmp_path / "mine.toml"
+        file.write_text(text, encoding="utf-8")
+        return read_challenge(str(file))
+
+    return read_text
+
+
+def test_a_file_replaces_values_and_lists_and_adds_to_what_is_reported(read):
+    base = read_challenge("flare25-pet")
+
+    mine = read(
+        """
+        extends = "flare25-pet"
+        name = "Mine"
+        not_known = ["the weather"]
+        [grid]
+        tolerance_mm = 2
+        [[organs]]
+        label = 9
+        name = "bladder"
+        tolerance_mm = 4
+        [[reported]]
+        rule = "A bladder"
+        source = ["https://example.org/bladder"]
+        teams = 1
+        """
+    )
+
+    assert (mine.key, mine.name) == ("mine", "Mine")
+    assert mine.labels_by_name == {"bladder": 9}
+    assert (mine.grid.tolerance_mm, mine.grid.compare) == (2, base.grid.compare)
+    assert mine.smallest_dsc_for_nsd == 0.2
+    assert mine.reported[:-1] == base.reported
+    assert mine.not_known == (*base.not_known, "the weather")
+
+
+def test_the_checksum_is_that_of_all_files(read):
+    """`printf 'extends = "flare24"' | cat - flare24.toml | sha256sum`, by hashlib."""
+    import hashlib
+
+    base = (ROOT / "flare/challenge/editions/flare24.toml").read_bytes()
+
+    found = read('extends = "flare24"').checksum
+
+    assert found == hashlib.sha256(b'extends = "flare24"' + base).hexdigest()
+
+
+START = 'name = "Mine"\n[[organs]]\nlabel = 1\nname = "a"\ntolerance_mm = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            'extends = "flare20"',
+            "extends is 'flare20', expected flare21, flare22, flare23, flare24,"
+            " flare24-lesion, flare25-laptop, flare25-mri, flare25-pancancer,"
+            " flare25-pet or flare26-pancancer",
+        ),
+        ("extends = 7", "extends is 7, expected"),
+        (
+            'extends = "flare24"\ndecimal = 4',
+            "decimal is an unknown key, expected decimals",
+        ),
+        (
+            f'{START}[[reported]]\nrule = " "\nsource = ["https://a.b"]\nteams = 1',
+            "reported[1].rule is ' ', expected a rule in words",
+        ),
+        (
+            f'{START}[[reported]]\nrule = "x"\nsource = []\nteams = 1',
+            "reported[1].source is [], expected at least one link",
+        ),
+        (
+            f'{START}[[reported]]\nrule = "x"\nsource = ["http://a.b"]\nteams = 1',
+            "reported[1].source is 'http://a.b', expected links that begin with"
+            " https://",
+        ),
+        (
+            f'{START}[[reported]]\nrule = "x"\nsource = ["https://a.b"]\nteams = 0',
+            "reported[1].teams is 0, expected a number of teams, 1 or more",
+        ),
+        (
+            f'{START}[[reported]]\nrule = "x"\nsource = ["https://a.b"]\nteams = 1\n'
+            'keys = ["weather"]',
+            "reported[1].keys is 'weather', expected a key of this file, such as"
+            " organs.tolerance_mm",
+        ),
+        (
+            f'{START}[npz]\nprediction = "segs"',
+            "npz.reference is '', expected the name of an array, for prediction and"
+            " reference, or neither",
+        ),
+        (
+            f'{START}[npz]\nprediction = "spacing"\nreference = "gts"',
+            "npz.prediction is 'spacing', expected another array than spacing",
+        ),
+        (
+            f'{START}[npz]\nprediction = "s"\nreference = "g"\nspacing = "yxz"',
+            "npz.spacing is 'yxz', expected xyz or zyx",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_key_value_and_what_is_allowed(read, text, problem):
+    with pytest.raises(ChallengeError) as caught:
+        read(text)
+
+    assert caught.value.problem.startswith(problem)
+
+
+def test_a_file_that_leads_back_to_itself_is_refused(monkeypatch, tmp_path):
+    """As one of your own that an image has under the name of what it extends."""
+    (tmp_path / "flare24.toml").write_text('extends = "flare24"')
+    reading = sys.modules["flare.challenge.reading"]
+    monkeypatch.setattr(reading.resources, "files", lambda _: tmp_path)
+
+    with pytest.raises(ChallengeError) as caught:
+        read_challenge("flare24")
+
+    assert caught.value.problem == "extends leads back to flare24.toml"
+    assert safe("flare24") in str(caught.value)

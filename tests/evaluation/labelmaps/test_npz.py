@@ -1,0 +1,546 @@
+"""Label maps in .npz files: read as NumPy does, and refused where they are hostile."""
+
+import random
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.npz_rules import NpzLayout, SpacingOrder
+from flare.common.errors import FlareError, SubmissionError
+from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti
+from tests.builders.npz import (
+    bomb,
+    npy_bytes,
+    npz_bytes,
+    overlapping,
+    raw_zip,
+    zip_bytes,
+)
+
+LABELS = np.minimum(organ_boxes(), 1)
+"""One lesion, of shape (10, 16, 20); the spacing of built files is 2.5, 0.8, 0.8."""
+
+XYZ = np.array([0.8, 0.8, 2.5])
+CHALLENGE = ROOT / "examples" / "challenges" / "recist.toml"
+LAYOUT = NpzLayout(labels="segs", spacing_order=SpacingOrder.XYZ)
+NAME = "case.npz"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a file of some bytes."""
+
+    def read_bytes(content, layout=LAYOUT):
+        file = tmp_path / NAME
+        file.write_bytes(content)
+        grid = read_grid(file, NAME, layout)
+        if grid.shape != LABELS.shape:  # as an evaluation would say
+            pytest.fail(f"read {grid.shape}")
+        return read_label_map(file, NAME, [1], None, layout)
+
+    return read_bytes
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A prediction of some bytes, and its reference, a NIfTI file or bytes too."""
+
+    def make(prediction, reference=None):
+        for kind in ("predictions", "references"):
+            (tmp_path / kind).mkdir(exist_ok=True)
+        (tmp_path / "predictions" / NAME).write_bytes(prediction)
+        if reference is None:
+            write_nifti(tmp_path / "references" / "case.nii.gz", LABELS)
+        else:
+            (tmp_path / "references" / NAME).write_bytes(reference)
+        return tmp_path / "predictions", tmp_path / "references"
+
+    return make
+
+
+# --- Files that are right ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize(
+    "dtype", ["u1", "i1", "?", "<u2", ">i2", "<i4", "<u8", ">i8", "<f4", ">f8"]
+)
+def test_numpy_s_files_are_read_as_numpy_reads_them(read, dtype, compressed):
+    labels = LABELS.astype(dtype)
+    content = npz_bytes(segs=labels, spacing=XYZ, compressed=compressed)
+
+    found = read(content)
+
+    assert np.array_equal(found.labels, labels)
+    assert found.present == (1,)
+    assert found.grid.spacing == (2.5, 0.8, 0.8)
+    assert not found.grid.is_placed
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_all_versions_of_the_array_format_are_read(read, version):
+    line = "{'descr': '|u1', 'fortran_order': False, 'shape': (10, 16, 20), }\n"
+    members = [
+        ("segs.npy", npy_bytes(LABELS, line=line, version=version)),
+        ("spacing.npy", npy_bytes(XYZ)),
+    ]
+
+    assert np.array_equal(read(zip_bytes(members)).labels, LABELS)
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", "<i4"])
+def test_a_spacing_is_of_any_numbers(read, dtype):
+    spacing = np.array([1, 2, 3], dtype=dtype)
+
+    found = read(npz_bytes(segs=LABELS, spacing=spacing))
+
+    assert found.grid.spacing == (3, 2, 1)
+
+
+def test_the_order_of_a_spacing_is_what_the_challenge_says(read):
+    layout = NpzLayout(labels="segs", spacing_order=SpacingOrder.ZYX)
+
+    found = read(npz_bytes(segs=LABELS, spacing=XYZ[::-1]), layout)
+
+    assert found.grid.spacing == (2.5, 0.8, 0.8)
+
+
+def test_a_prediction_scores_what_the_same_nifti_file_scores(folders, tmp_path):
+    moved = np.roll(LABELS, 1, axis=2)
+    write_nifti(tmp_path / "nifti" / "case.nii.gz", moved)
+
+    predictions, references = folders(npz_bytes(segs=moved, spacing=XYZ))
+    (found,) = flare.evaluate(predictions, references, challenge=CHALLENGE).cases
+    (usual,) = flare.evaluate(tmp_path / "nifti", references, challenge=CHALLENGE).cases
+
+    assert found.dsc < 1
+    assert found.organs == usual.organs
+    assert (found.case, found.prediction_file) == ("case", NAME)
+
+
+def test_a_reference_may_hold_other_arrays(folders):
+    """As the organisers' files do, whose `imgs` and `recist` nobody looks at."""
+    image = np.zeros(LABELS.shape, dtype=np.float16)
+    reference = npz_bytes(imgs=image, recist=LABELS, gts=LABELS, spacing=XYZ)
+    moved = np.roll(LABELS, 1, axis=0)
+
+    (case,) = flare.evaluate(
+        *folders(npz_bytes(segs=moved, spacing=XYZ), reference), challenge=CHALLENGE
+    ).cases
+
+    # Moved by one slice of 2.5 mm; NSD has a tolerance of 2 mm, in the spacing of gts.
+    expected = flare.normalized_surface_dice(
+        LABELS > 0, moved > 0, (2.5, 0.8, 0.8), tolerance=2
+    )
+    assert case.nsd == round(expected, 4)
+    assert case.nsd < 1
+
+
+def test_a_pair_of_paths_is_scored(folders):
+    predictions, references = folders(npz_bytes(segs=LABELS, spacing=XYZ))
+
+    score = flare.score_pair(
+        references / "case.nii.gz", predictions / NAME, flare.read_challenge(CHALLENGE)
+    )
+
+    assert (score.case, score.dsc, score.nsd) == ("case", 1, 1)
+
+
+def test_results_of_such_files_are_read_again(folders, output):
+    reference = npz_bytes(gts=LABELS, spacing=XYZ)
+    run = run_evaluate(
+        *folders(npz_bytes(segs=LABELS, spacing=XYZ), reference),
+        *(output, "--challenge", CHALLENGE),
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    from flare.results.evaluation_file import read_evaluation
+
+    assert read_evaluation(output / "metrics.json").scores.cases == ("case",)
+
+
+# --- A grid that is another one ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spacing", "problem"),
+    [
+        (
+            XYZ[::-1],
+            "voxel size is 2.5 x 0.8 x 0.8 mm, expected 0.8 x 0.8 x 2.5 mm: its spacing"
+            " is in the reverse order. Save the array spacing in the reverse order.",
+        ),
+        (
+            np.ones(3),
+            "voxel size is 1 x 1 x 1 mm, expected 0.8 x 0.8 x 2.5 mm. If the voxels are"
+            " those of the input CT, copy its header; otherwise resample to its grid"
+            " with nearest neighbours.",
+        ),
+    ],
+    ids=["reversed", "lost"],
+)
+def test_a_spacing_is_held_against_the_reference(folders, spacing, problem):
+    with pytest.raises(SubmissionError) as caught:
+        flare.evaluate(
+            *folders(npz_bytes(segs=LABELS, spacing=spacing)), challenge=CHALLENGE
+        )
+
+    assert str(caught.value) == f"{NAME}: {problem} [F08]"
+
+
+def test_another_size_is_refused_before_anything_is_unpacked(folders):
+    """A bomb: the zeros of 4,096 voxels a side, packed into 70 MB, take 64 GiB."""
+    line = "{'descr': '|u1', 'fortran_order': False, 'shape': (4000, 4000, 200), }\n"
+    member = npy_bytes(np.zeros(0, dtype="u1"), line=line)
+    size = len(member) + 4000 * 4000 * 200
+    files = [
+        {"name": "segs.npy", "content": member, "size": size},
+        {"name": "spacing.npy", "content": npy_bytes(XYZ)},
+    ]
+
+    with pytest.raises(SubmissionError) as caught:
+        flare.evaluate(*folders(raw_zip(files)), challenge=CHALLENGE)
+
+    assert str(caught.value).startswith(
+        f"{NAME}: size is 200 x 4000 x 4000 voxels, expected 20 x 16 x 10."
+    )
+
+
+# --- Hostile files ----------------------------------------------------------------
+
+
+def members(**changes):
+    """The two members of a file, of which some are changed."""
+    found = {"segs.npy": npy_bytes(LABELS), "spacing.npy": npy_bytes(XYZ)} | changes
+    return [(name, content) for name, content in found.items() if content is not None]
+
+
+def segs(line, content=LABELS):
+    """A file whose array of labels is said to be something else."""
+    return zip_bytes(members(**{"segs.npy": npy_bytes(content, line=line)}))
+
+
+def plain(**changes):
+    """The two members for `raw_zip`, the first of them changed."""
+    return [
+        {"name": "segs.npy", "content": npy_bytes(LABELS)} | changes,
+        {"name": "spacing.npy", "content": npy_bytes(XYZ)},
+    ]
+
+
+GOOD = npz_bytes(segs=LABELS, spacing=XYZ)
+SIZED = "{'descr': '%s', 'fortran_order': %s, 'shape': (10, 16, 20), }\n"
+
+HOSTILE = {
+    "pickle": (
+        npz_bytes(segs=np.array([{"a": 1}], dtype=object), spacing=XYZ),
+        "its array segs holds Python objects (a pickle)",
+    ),
+    "pickled spacing": (
+        npz_bytes(segs=LABELS, spacing=np.array([1, 2, None], dtype=object)),
+        "its array spacing holds Python objects (a pickle)",
+    ),
+    "a bare pickle": (
+        zip_bytes(members(**{"segs.npy": b"cos\nsystem\n(S'true'\ntR."})),
+        "its member segs is no array of NumPy",
+    ),
+    "code for a shape": (
+        segs("{'descr': '|u1', 'fortran_order': False, 'shape': (exit(), 2, 3), }\n"),
+        "what its array segs is cannot be read",
+    ),
+    "a structured type": (
+        segs("{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (1,), }\n"),
+        "what its array segs is cannot be read",
+    ),
+    "a long header": (
+        segs(SIZED % ("|u1", "False") + " " * 5000),
+        "what its array segs is cannot be read",
+    ),
+    "Fortran order": (
+        npz_bytes(segs=np.asfortranarray(LABELS), spacing=XYZ),
+        "its array segs is in Fortran order",
+    ),
+    "float16": (
+        npz_bytes(segs=LABELS.astype(np.float16), spacing=XYZ),
+        "its array segs is of type <f2, expected uint8",
+    ),
+    "complex": (
+        npz_bytes(segs=LABELS.astype(complex), spacing=XYZ),
+        "its array segs is of type <c16, expected uint8",
+    ),
+    "text": (
+        npz_bytes(segs=LABELS.astype("U1"), spacing=XYZ),
+        "its array segs is of type <U1, expected uint8",
+    ),
+    "four dimensions": (
+        npz_bytes(segs=np.stack([LABELS, LABELS]), spacing=XYZ),
+        "it has 4 dimensions (20 x 16 x 10 x 2), expected 3",
+    ),
+    "no voxel": (
+        npz_bytes(segs=LABELS[:0], spacing=XYZ),
+        "its header has impossible numbers of voxels",
+    ),
+    "fractions": (
+        npz_bytes(segs=LABELS * 0.5, spacing=XYZ),
+        "voxels are not whole numbers (found 0.5)",
+    ),
+    "no spacing": (
+        npz_bytes(segs=LABELS),
+        "its arrays are segs.npy, expected segs and spacing",
+    ),
+    "other keys": (
+        npz_bytes(arr_0=LABELS, spacing=XYZ),
+        "its arrays are arr_0.npy, spacing.npy, expected segs and spacing",
+    ),
+    "a third array": (
+        npz_bytes(segs=LABELS, gts=LABELS, spacing=XYZ),
+        "its arrays are gts.npy, segs.npy, spacing.npy, expected segs and spacing",
+    ),
+    "no array": (
+        zip_bytes([*members(), ("readme.txt", b"hello")]),
+        "its arrays are readme.txt, segs.npy, spacing.npy, expected segs and spacing",
+    ),
+    "two numbers": (
+        npz_bytes(segs=LABELS, spacing=XYZ[:2]),
+        "its array spacing has not three numbers",
+    ),
+    "a spacing of zero": (
+        npz_bytes(segs=LABELS, spacing=XYZ * 0),
+        "its array spacing has numbers that are no voxel sizes",
+    ),
+    "a spacing that is none": (
+        npz_bytes(segs=LABELS, spacing=XYZ * np.nan),
+        "its array spacing has numbers that are no voxel sizes",
+    ),
+    "a spacing beyond any patient": (
+        npz_bytes(segs=LABELS, spacing=XYZ * 1e10),
+        "its header has impossible positions",
+    ),
+    "twice the same name": (
+        raw_zip([*plain(), *plain()[:1]]),
+        "two of its members have one name",
+    ),
+    "members over one another": (
+        overlapping(*members()),
+        "its members lie over one another",
+    ),
+    "a member in the place of another": (
+        raw_zip(plain(place=0)),
+        "a member is not where its directory says",
+    ),
+    "a member that ends elsewhere": (raw_zip(plain(packed_size=99)), None),
+    "too many members": (
+        zip_bytes([(f"a{n}.npy", b"") for n in range(17)]),
+        "it has 17 members, or long names, expected a few arrays",
+    ),
+    "no member": (zip_bytes([]), None),
+    "a long name": (
+        zip_bytes([*members(), ("a" * 5000 + ".npy", b"")]),
+        "it has 3 members, or long names, expected a few arrays",
+    ),
+    "a name in other letters": (
+        zip_bytes([*members(), ("é.npy", b"")]),
+        "a name in it is none of an array",
+    ),
+    "ZIP64": (
+        raw_zip(plain(size=0xFFFFFFFF)),
+        "it is a ZIP64 file, for more than 4 GiB",
+    ),
+    "a count of ZIP64": (
+        raw_zip(plain(), count=0xFFFF),
+        "it is a ZIP64 file, for more than 4 GiB",
+    ),
+    "encrypted": (
+        raw_zip(plain(), flags=1),
+        "it is encrypted, or not compressed by Deflate",
+    ),
+    "another compression": (
+        zip_bytes(members(), method=14),
+        "it is encrypted, or not compressed by Deflate",
+    ),
+    "a comment": (
+        zip_bytes(members(), comment=b"hello"),
+        "its end is not that of a .npz file: was it cut off?",
+    ),
+    "cut off": (
+        GOOD[:-30],
+        "its end is not that of a .npz file: was it cut off?",
+    ),
+    "cut off early": (GOOD[:10], "it ends early"),
+    "something before it": (
+        GOOD[:4] + b"\0" * 64 + GOOD[4:],
+        "its directory is not where it says",
+    ),
+    "another checksum": (
+        raw_zip(plain(crc=1)),
+        "its compressed data do not fit their checksum",
+    ),
+    "a member that ends early": (
+        raw_zip(plain(content=npy_bytes(LABELS)[:-9], size=len(npy_bytes(LABELS)))),
+        "its compressed data end early",
+    ),
+    "more than it says": (
+        segs(SIZED % ("|u1", "False"), np.zeros(5000, dtype="u1")),
+        "its array segs is not as large as it says",
+    ),
+    "fewer than it says": (
+        segs(SIZED % ("<i4", "False")),
+        "its array segs is not as large as it says",
+    ),
+    "more than its directory says": (
+        raw_zip(
+            plain(
+                content=npy_bytes(LABELS) + b"\0" * 10**6, size=len(npy_bytes(LABELS))
+            )
+        ),
+        "it holds more than it says",
+    ),
+    "data that are no Deflate": (
+        raw_zip(plain(packed=b"\xff" * 200)),
+        "its compressed data are damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_file_is_refused_in_one_line(folders, output, kind):
+    content, problem = HOSTILE[kind]
+
+    run = run_evaluate(*folders(content), output, "--challenge", CHALLENGE)
+
+    assert run.returncode == 1
+    lines = run.stderr.decode().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{NAME}: {problem}" if problem else f"{NAME}: ")
+    assert len(lines[0]) < 400
+    assert not (output / "metrics.json").exists()
+
+
+def test_numpy_reads_fortran_order_which_is_refused_all_the_same(tmp_path):
+    """To turn it would take a second array as large as the first."""
+    file = tmp_path / NAME
+    file.write_bytes(HOSTILE["Fortran order"][0])
+
+    assert np.array_equal(np.load(file)["segs"], LABELS)
+
+
+def test_a_message_says_what_to_do(folders):
+    with pytest.raises(SubmissionError) as caught:
+        flare.evaluate(*folders(HOSTILE["Fortran order"][0]), challenge=CHALLENGE)
+
+    assert str(caught.value) == (
+        "case.npz: its array segs is in Fortran order. Save"
+        " numpy.ascontiguousarray(labels). [F06]"
+    )
+
+
+@pytest.mark.parametrize("name", ["flare21", "flare25-pancancer"])
+def test_elsewhere_the_message_names_the_tasks_that_use_them(folders, name):
+    both = folders(GOOD)
+    for folder in both:
+        write_nifti(folder / "other.nii.gz", LABELS)
+
+    with pytest.raises(SubmissionError) as caught:
+        flare.evaluate(*both, challenge=name)
+
+    assert str(caught.value) == (
+        "case.npz: it is a NumPy file, which has no grid; only the tasks from RECIST to"
+        " 3-D of FLARE 2025 and 2026 use them. Save label maps as .nii.gz or .mha, with"
+        " the header of the CT. [F06]"
+    )
+
+
+@pytest.mark.slow
+def test_a_bomb_is_refused_within_the_memory_of_a_worker(folders, output):
+    """400 MiB of zeros in 400 kB, whose directory tells of the labels alone."""
+    content = raw_zip(plain(packed=bomb(npy_bytes(LABELS), 400)))
+    assert len(content) < 500_000
+    predictions, references = folders(content)
+    limit = 2**28
+
+    run = subprocess.run(
+        [
+            *(sys.executable, ROOT / "evaluate.py", "--input", predictions),
+            *("--ground-truth", references, "--output", output, "--workers", "1"),
+            *("--challenge", CHALLENGE),
+        ],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
+        capture_output=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert run.stderr.startswith(b"case.npz: it holds more than it says.")
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_byte_that_changed_is_noticed(read, compressed):
+    """Whatever it is: the labels are the same, or the file is refused."""
+    drawn = random.Random(22)
+    content = npz_bytes(segs=LABELS, spacing=XYZ, compressed=compressed)
+    refused = 0
+    for _ in range(150):
+        place, value = drawn.randrange(len(content)), drawn.randrange(256)
+        changed = content[:place] + bytes([value]) + content[place + 1 :]
+        try:
+            found = read(changed)
+        except FlareError:
+            refused += 1
+        else:
+            assert np.array_equal(found.labels, LABELS)
+            assert found.grid.spacing == (2.5, 0.8, 0.8)
+    assert refused > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_read_of_changed_arrays_is_what_numpy_reads(read, tmp_path, seed):
+    """The zip file around them is right: what an array says of itself is changed."""
+    drawn = random.Random(seed)
+    outcomes = {"read": 0, "refused": 0}
+    words = (b"'|i1'", b"'<u2'", b"'|b1'", b"'|O'", b"True", b"(10, 16, 20)", b"(3,)")
+    words += (
+        b"(20, 16, 10)",
+        b"(3200,)",
+        b"(3200, 1, 1)",
+        b"(1, 10, 16, 20)",
+        b"(-1,)",
+    )
+    for _ in range(400):
+        changed = []
+        for name, content in members():
+            if drawn.random() < 0.6:
+                word = drawn.choice(words)
+                old = drawn.choice((b"'|u1'", b"'<f8'", b"False", b"(10, 16, 20)"))
+                content = content.replace(old, word.ljust(len(old)), 1)
+            if drawn.random() < 0.2:
+                place = drawn.randrange(len(content))
+                content = content[:place] + drawn.randbytes(1) + content[place + 1 :]
+            changed.append((name, content))
+        content = zip_bytes(changed)
+        try:
+            found = read_all(tmp_path, content)
+        except FlareError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["read"] += 1
+        with np.load(tmp_path / NAME) as arrays:
+            expected = arrays["segs"]
+            if expected.dtype == bool:  # NumPy takes any byte but 0 for true
+                expected = expected.view(np.uint8)
+            fits = np.where(expected == 1, 1, 0).reshape(found.labels.shape)
+            assert np.array_equal(found.labels, fits)
+            assert np.array_equal(arrays["spacing"][::-1], found.grid.spacing)
+    assert min(outcomes.values()) > 30, outcomes
+
+
+def read_all(folder, content):
+    """Read a file of whatever size, in a folder."""
+    file = folder / NAME
+    file.write_bytes(content)
+    return read_label_map(file, NAME, [1], None, LAYOUT)
