@@ -21,6 +21,8 @@ import traceback
 from pathlib import Path
 from typing import TextIO
 
+from flare.common.version import source_commit
+
 ROOT = Path(__file__).parents[2]
 
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
@@ -64,7 +66,7 @@ def run_warm(
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end; its streams come back as bytes."""
-    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"])
+    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"], ["score"])
     server = _server(RANKING if has_tables else SCORING)
     environment = dict(os.environ if env is None else env)
     with (
@@ -124,6 +126,7 @@ def serve(number: str, *modules: str) -> None:
     server = socket.socket(fileno=int(number))
     for name in modules:
         importlib.import_module(name)
+    source_commit()  # git is asked once, not by each copy
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:

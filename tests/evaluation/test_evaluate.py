@@ -658,7 +658,7 @@ def test_no_word_of_a_refusal_depends_on_the_references_voxels(
     for voxels in (labels, (5 - labels) % 5, labels[::-1, ::-1], labels * 0):
         write_cases(ground_truth, case_names(3), labels=np.ascontiguousarray(voxels))
         with pytest.raises(flare.SubmissionError) as caught:
-            flare.evaluate(predictions, ground_truth)
+            flare.evaluate(predictions, ground_truth, workers=1)
         messages.add(str(caught.value))
 
     assert messages == {REFUSALS[name][1]}
