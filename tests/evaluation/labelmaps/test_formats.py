@@ -69,13 +69,18 @@ def read(tmp_path):
 # --- What is accepted -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    few_fast(
+        [*(f"<{kind}" for kind in TYPES), *(f">{kind}" for kind in TYPES)],
+        fast=[*range(len(TYPES)), -8, -1],
+    ),
+)
 @pytest.mark.parametrize("make", FORMATS.values(), ids=list(FORMATS))
-def test_every_format_gives_the_same_labels_and_grid(read, make, kind, order):
+def test_every_format_gives_the_same_labels_and_grid(read, make, dtype):
     expected = read(packed_nifti(organ_boxes()))
 
-    found = read(make(organ_boxes(), dtype=order + kind))
+    found = read(make(organ_boxes(), dtype=dtype))
 
     np.testing.assert_array_equal(found.labels, organ_boxes())
     assert found.grid.corner_shift(expected.grid) < 1e-4

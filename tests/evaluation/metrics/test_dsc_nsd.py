@@ -339,10 +339,17 @@ spacings = st.sampled_from(SPACINGS)
 tolerances = st.floats(0.3, 8)
 
 
-@settings(max_examples=60, deadline=None)
-@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
-def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
+EXAMPLES = pytest.mark.parametrize("examples", few_fast([15, 60], fast=[0]))
+
+
+@EXAMPLES
+def test_nsd_does_not_depend_on_how_masks_lie(examples):
     """Swapped, turned, mirrored or padded, the masks have the same NSD."""
+    draws = pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2)
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_lie))()
+
+
+def check_lie(pair, spacing, tolerance, order, axis):
     expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
 
     turned = [mask.transpose(order) for mask in pair]
@@ -357,9 +364,13 @@ def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, a
         assert nsd == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
-@given(pairs, spacings, tolerances, tolerances)
-def test_nsd_never_falls_as_the_tolerance_grows(pair, spacing, first, second):
+@EXAMPLES
+def test_nsd_never_falls_as_the_tolerance_grows(examples):
+    draws = pairs, spacings, tolerances, tolerances
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_growth))()
+
+
+def check_growth(pair, spacing, first, second):
     low, high = sorted([first, second])
 
     assert flare.normalized_surface_dice(

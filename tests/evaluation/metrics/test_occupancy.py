@@ -38,9 +38,10 @@ def assert_found(labels, wanted):
 )
 @pytest.mark.parametrize("labels", [2, 5, 256])
 @pytest.mark.parametrize("sparse", [0, 0.8, 0.99])
-def test_every_label_is_found_where_it_is(shape, labels, sparse):
+@pytest.mark.parametrize("count", few_fast([2, 10], fast=[0]))
+def test_every_label_is_found_where_it_is(shape, labels, sparse, count):
     random = np.random.default_rng(labels)
-    for _ in range(10):
+    for _ in range(count):
         drawn = random.integers(0, labels, size=shape).astype(np.uint8)
         drawn[random.random(shape) < sparse] = 0
         assert_found(drawn, (1, 3, 4, 255))
