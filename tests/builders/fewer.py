@@ -3,11 +3,17 @@
 import pytest
 
 
-def few_fast(values, *, fast):
-    """The values of a parameter, of which only those at the places `fast` are fast."""
+def few_fast(values, *, fast, several=False):
+    """The values of a parameter, of which only those at the places `fast` are fast.
+
+    `several` parameters have tuples of values.
+    """
     values = list(values)
     places = {range(len(values))[place] for place in fast}
     return [
-        value if place in places else pytest.param(value, marks=pytest.mark.slow)
+        pytest.param(
+            *(value if several else [value]),
+            marks=[] if place in places else pytest.mark.slow,
+        )
         for place, value in enumerate(values)
     ]

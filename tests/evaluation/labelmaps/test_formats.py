@@ -113,11 +113,12 @@ def test_tilted_grids_are_those_that_simpleitk_sees(tmp_path, suffix, compressed
     "name",
     ["C.nii", "C.NII", "C.nii.gz", "C.NII.GZ", "C.Nii.Gz", "C.mha", "C.MHA", "C.nrrd"],
 )
-@pytest.mark.parametrize("make", FORMATS.values(), ids=list(FORMATS))
-def test_the_content_decides_and_not_the_name(read, make, name):
+def test_the_content_decides_and_not_the_name(read, name):
     """Every extension in every spelling, also on a file of another format."""
     assert case_name(Path(name)) == "C"
-    np.testing.assert_array_equal(read(make(organ_boxes()), name).labels, organ_boxes())
+    for make in FORMATS.values():
+        found = read(make(organ_boxes()), name).labels
+        np.testing.assert_array_equal(found, organ_boxes())
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def outcome(damage, name, dtype):
 
 
 @pytest.mark.parametrize(
-    "dtype", few_fast(["u1", "<i2", ">i2", "<f4", ">f8"], fast=[0, 4])
+    "dtype", few_fast(["u1", "<i2", ">i2", "<f4", ">f8"], fast=[1])
 )
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", FORMATS)
@@ -215,7 +216,7 @@ def test_damage(read, name, damage, dtype):
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize("dtype", ["u1", "<i2", ">f8"])
+@pytest.mark.parametrize("dtype", few_fast(["u1", "<i2", ">f8"], fast=[-1]))
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(("cut", "expected"), [(-1, FEWER), (None, MORE)])
 def test_a_wrong_number_of_voxels(read, name, dtype, cut, expected):
