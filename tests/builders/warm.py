@@ -33,10 +33,13 @@ SCORING = (
     "flare.evaluation.check",
     "flare.evaluation.references",
     "flare.evaluation.scoring.pool",
+    "flare.evaluation.submission.unpacking",
     "flare.results.metrics_json",
     "flare.results.scores_table",
     # What these load when they begin to work, each copy anew.
+    "encodings.ascii",
     "importlib.readers",
+    "importlib.resources._adapters",
     "multiprocessing.popen_fork",
     "multiprocessing.synchronize",
     "numpy.ma",
@@ -46,8 +49,10 @@ read the environment when imported."""
 
 RANKING = (
     *SCORING,
+    "flare.evaluation.many.evaluate_many",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
+    "flare.reports.ranking.ranking",
     "scipy.stats",
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""

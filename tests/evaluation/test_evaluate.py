@@ -38,6 +38,7 @@ from tests.builders import (
     write_gzip,
     write_nifti,
 )
+from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 HEADER_SPACING = tuple(float(np.float32(size)) for size in SPACING)
@@ -576,16 +577,18 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "message"), REFUSALS.values(), ids=list(REFUSALS))
-def test_a_refusal_is_one_line_and_no_result(
-    predictions, ground_truth, output, spoil, message
-):
-    """An earlier metrics.json is gone as well."""
+@pytest.mark.parametrize("name", few_fast(REFUSALS, fast=range(0, len(REFUSALS), 3)))
+def test_a_refusal_is_one_line_and_no_result(predictions, ground_truth, output, name):
+    """An earlier metrics.json is gone as well; two processes read the label maps.
+
+    A test below has every message, from the function, among the fast tests.
+    """
+    spoil, message = REFUSALS[name]
     output.mkdir()
     (output / "metrics.json").write_text("old")
     spoil(predictions)
 
-    run = run_evaluate(predictions, ground_truth, output)
+    run = run_evaluate(predictions, ground_truth, output, workers=2)
 
     assert run.returncode == 1
     assert run.stderr.decode() == f"{message}\n"
@@ -882,15 +885,19 @@ def test_impossible_arguments_are_refused_before_anything_is_read(arguments, tex
 
 @pytest.mark.parametrize(
     ("option", "variable", "board", "decimals"),
-    [
-        ([], None, None, ""),
-        ([], None, 2, "2"),
-        ([], "", 0, "0"),
-        ([], "3", 2, "3"),
-        ([], "0", None, "0"),
-        (["--decimals", "4"], "3", 2, "4"),
-        (["--decimals", "0"], "3", 2, "0"),
-    ],
+    few_fast(
+        [
+            ([], None, None, ""),
+            ([], None, 2, "2"),
+            ([], "", 0, "0"),
+            ([], "3", 2, "3"),
+            ([], "0", None, "0"),
+            (["--decimals", "4"], "3", 2, "4"),
+            (["--decimals", "0"], "3", 2, "0"),
+        ],
+        fast=[2, 3, 4, 6],
+        several=True,
+    ),
 )
 def test_the_nearest_decimals_count(
     predictions, ground_truth, output, tmp_path, option, variable, board, decimals
