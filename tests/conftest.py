@@ -167,6 +167,13 @@ def page_cache():
         yield
 
 
+@pytest.fixture
+def engine_disk():
+    """The disk of the engine: nobody else puts large images on it, or removes them."""
+    with alone("disk"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def team_base(docker):
     """The image that all images of teams start from."""

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from functools import cache
 
 from flare.common.places import CHECKOUT
 
@@ -15,9 +16,14 @@ def source_commit() -> str:
     The image has it in FLARE_COMMIT; a checkout is asked through git, and says so if
     it has been changed since.
     """
-    commit = os.environ.get("FLARE_COMMIT", "")
-    if commit or not (CHECKOUT / ".git").exists():
-        return commit or "unknown"
+    return os.environ.get("FLARE_COMMIT", "") or _commit_of_checkout()
+
+
+@cache
+def _commit_of_checkout() -> str:
+    """What git says; asked once, as what is loaded stays what it was."""
+    if not (CHECKOUT / ".git").exists():
+        return "unknown"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
 
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]

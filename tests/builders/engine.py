@@ -5,6 +5,7 @@ import subprocess
 from contextlib import contextmanager
 
 from tests.builders import ROOT
+from tests.builders.alone import alone
 
 IMAGE = f"flare-eval-test-{os.getpid()}"
 """Of this run of the tests: others may run on the same engine."""
@@ -26,7 +27,8 @@ def call(*command, image=IMAGE, **options):
 
 def build(name, *arguments):
     """What build.sh does with the base image that is here."""
-    return call("./build.sh", *LOCAL_BASE, *arguments, image=name)
+    with alone("disk"):
+        return call("./build.sh", *LOCAL_BASE, *arguments, image=name)
 
 
 @contextmanager
@@ -37,4 +39,5 @@ def built(name, *arguments):
         assert run.returncode == 0, (run.stdout + run.stderr).decode()[-3000:]
         yield name
     finally:
-        call("docker", "image", "rm", "--force", name)
+        with alone("disk"):
+            call("docker", "image", "rm", "--force", name)

@@ -21,6 +21,8 @@ import traceback
 from pathlib import Path
 from typing import TextIO
 
+from flare.common.version import source_commit
+
 ROOT = Path(__file__).parents[2]
 
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
@@ -31,10 +33,13 @@ SCORING = (
     "flare.evaluation.check",
     "flare.evaluation.references",
     "flare.evaluation.scoring.pool",
+    "flare.evaluation.submission.unpacking",
     "flare.results.metrics_json",
     "flare.results.scores_table",
     # What these load when they begin to work, each copy anew.
+    "encodings.ascii",
     "importlib.readers",
+    "importlib.resources._adapters",
     "multiprocessing.popen_fork",
     "multiprocessing.synchronize",
     "numpy.ma",
@@ -44,8 +49,10 @@ read the environment when imported."""
 
 RANKING = (
     *SCORING,
+    "flare.evaluation.many.evaluate_many",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
+    "flare.reports.ranking.ranking",
     "scipy.stats",
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""
@@ -64,7 +71,7 @@ def run_warm(
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end; its streams come back as bytes."""
-    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"])
+    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"], ["score"])
     server = _server(RANKING if has_tables else SCORING)
     environment = dict(os.environ if env is None else env)
     with (
@@ -124,6 +131,7 @@ def serve(number: str, *modules: str) -> None:
     server = socket.socket(fileno=int(number))
     for name in modules:
         importlib.import_module(name)
+    source_commit()  # git is asked once, not by each copy
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:

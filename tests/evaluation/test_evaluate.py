@@ -38,6 +38,7 @@ from tests.builders import (
     write_gzip,
     write_nifti,
 )
+from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 HEADER_SPACING = tuple(float(np.float32(size)) for size in SPACING)
@@ -576,16 +577,18 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "message"), REFUSALS.values(), ids=list(REFUSALS))
-def test_a_refusal_is_one_line_and_no_result(
-    predictions, ground_truth, output, spoil, message
-):
-    """An earlier metrics.json is gone as well."""
+@pytest.mark.parametrize("name", few_fast(REFUSALS, fast=range(0, len(REFUSALS), 3)))
+def test_a_refusal_is_one_line_and_no_result(predictions, ground_truth, output, name):
+    """An earlier metrics.json is gone as well; two processes read the label maps.
+
+    A test below has every message, from the function, among the fast tests.
+    """
+    spoil, message = REFUSALS[name]
     output.mkdir()
     (output / "metrics.json").write_text("old")
     spoil(predictions)
 
-    run = run_evaluate(predictions, ground_truth, output)
+    run = run_evaluate(predictions, ground_truth, output, workers=2)
 
     assert run.returncode == 1
     assert run.stderr.decode() == f"{message}\n"
@@ -651,14 +654,17 @@ def test_a_name_cannot_forge_a_line(predictions, ground_truth, output):
 def test_no_word_of_a_refusal_depends_on_the_references_voxels(
     predictions, ground_truth, name
 ):
-    """The references' labels are exchanged, moved and removed; their headers stay."""
+    """The references' labels are exchanged, moved and removed; their headers stay.
+
+    What is said of the labels as they are, another test has compared.
+    """
     REFUSALS[name][0](predictions)
     labels = organ_boxes()
     messages = set()
-    for voxels in (labels, (5 - labels) % 5, labels[::-1, ::-1], labels * 0):
+    for voxels in (((5 - labels) % 5)[::-1, ::-1], labels * 0):
         write_cases(ground_truth, case_names(3), labels=np.ascontiguousarray(voxels))
         with pytest.raises(flare.SubmissionError) as caught:
-            flare.evaluate(predictions, ground_truth)
+            flare.evaluate(predictions, ground_truth, workers=1)
         messages.add(str(caught.value))
 
     assert messages == {REFUSALS[name][1]}
@@ -879,15 +885,19 @@ def test_impossible_arguments_are_refused_before_anything_is_read(arguments, tex
 
 @pytest.mark.parametrize(
     ("option", "variable", "board", "decimals"),
-    [
-        ([], None, None, ""),
-        ([], None, 2, "2"),
-        ([], "", 0, "0"),
-        ([], "3", 2, "3"),
-        ([], "0", None, "0"),
-        (["--decimals", "4"], "3", 2, "4"),
-        (["--decimals", "0"], "3", 2, "0"),
-    ],
+    few_fast(
+        [
+            ([], None, None, ""),
+            ([], None, 2, "2"),
+            ([], "", 0, "0"),
+            ([], "3", 2, "3"),
+            ([], "0", None, "0"),
+            (["--decimals", "4"], "3", 2, "4"),
+            (["--decimals", "0"], "3", 2, "0"),
+        ],
+        fast=[2, 3, 4, 6],
+        several=True,
+    ),
 )
 def test_the_nearest_decimals_count(
     predictions, ground_truth, output, tmp_path, option, variable, board, decimals
@@ -1129,7 +1139,11 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_usage_error_is_one_line_and_status_2(program, arguments, message):
     """And names the program as it was called."""
-    run = run_program(*arguments, program=PROGRAMS[program])
+    *start, command = PROGRAMS[program]
+    if command == "evaluate":
+        run = run_program(command, *arguments, program=tuple(start))
+    else:
+        run = run_program(*arguments, program=(command,))
 
     assert (run.returncode, run.stdout) == (2, b"")
     found = re.sub(r"choose from (\w+), (\w+)", r"choose from '\1', '\2'",

@@ -61,6 +61,7 @@ PRIVATE = (
 )
 
 
+@pytest.mark.usefixtures("engine_disk")
 def test_images_as_teams_build_them(docker, case_data, tmp_path):
     """Python and pip's packages, as root and as another user, with volumes and more."""
     base = "python:3.13-slim"

@@ -18,6 +18,9 @@ from flare.measuring.host_load import (
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
+SIZE = 8 * 2**20
+"""Of a file that is put into the memory."""
+
 
 def test_busy_seconds_by_hand(tmp_path):
     """User, nice, system, idle, waiting, interrupts, stolen; guests are in user."""
@@ -85,6 +88,7 @@ def test_the_caches_of_another_computer():
     )
 
 
+@pytest.mark.slow  # whatever else runs here has to read its files again
 @pytest.mark.skipif(
     not os.access(hostload.CACHES, os.W_OK), reason="only root may empty the caches"
 )
@@ -93,7 +97,7 @@ def test_a_file_is_really_gone_from_the_memory():
     """As the kernel counts it: of a file that was read, hardly anything is left."""
     file = Path(__file__).parent / ".caches-test"  # /tmp may be a file system in memory
     try:
-        file.write_bytes(bytes(32 * 2**20))
+        file.write_bytes(bytes(SIZE))
         with file.open("rb") as content:
             before = resident_pages(content)
             empty_caches()
@@ -101,7 +105,7 @@ def test_a_file_is_really_gone_from_the_memory():
     finally:
         file.unlink()
 
-    assert before == 32 * 2**20 // mmap.PAGESIZE
+    assert before == SIZE // mmap.PAGESIZE
     assert after < before / 10
 
 

@@ -278,6 +278,7 @@ def test_a_health_check_is_not_run(attack, tmp_path):
     assert statuses(results / "health") == {"ok"}
 
 
+@pytest.mark.usefixtures("engine_disk")
 def test_a_container_that_fills_the_disk_is_ended(attack, tmp_path):
     """Not its output, but its own file system, which lies on the engine's disk."""
     script = "head -c 700000000 /dev/zero > /tmp/x; sleep 100"
@@ -290,6 +291,7 @@ def test_a_container_that_fills_the_disk_is_ended(attack, tmp_path):
         assert "it took too much of the disk (--disk)" in message
 
 
+@pytest.mark.usefixtures("engine_disk")
 def test_a_disk_that_others_fill_is_no_team_s_fault(
     team_base, case_data, tmp_path, request
 ):
@@ -303,9 +305,8 @@ def test_a_disk_that_others_fill_is_no_team_s_fault(
 
     def fill():
         wait_for_container(tmp_path / "results")
-        with ballast.open("wb") as file:
-            for _ in range(900):
-                file.write(bytes(2**20))
+        with ballast.open("wb") as file:  # at once, however busy the disk is
+            os.posix_fallocate(file.fileno(), 0, 900 * 2**20)
 
     thread = threading.Thread(target=fill, daemon=True)
     thread.start()

@@ -24,6 +24,7 @@ def cases(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_generated_cases_are_work_for_every_organ(cases):
     """All four are in both label maps, and disagree a little: real surfaces."""
     (case,) = flare.evaluate(cases / "predictions", cases / "reference").cases

@@ -119,11 +119,11 @@ def test_without_a_gpu_there_is_no_memory_of_one():
     assert record.gpu_memory_area_mb_s is None
 
 
-@pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("status", [s for s in RunStatus if s is not RunStatus.OK])
-def test_a_run_that_failed_cannot_have_a_value(status, name):
-    with pytest.raises(ValueError, match="but has values"):
-        CaseRecord(case="c", status=status, **{name: 1.0})
+def test_a_run_that_failed_cannot_have_a_value(status):
+    for name in VALUES:
+        with pytest.raises(ValueError, match="but has values"):
+            CaseRecord(case="c", status=status, **{name: 1.0})
 
 
 def test_rows_come_back_as_they_were(tmp_path):

@@ -17,6 +17,7 @@ from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.refused_csv import read_refused
 from tests.builders import organ_boxes, write_nifti
+from tests.builders.fewer import few_fast
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
 
 TEAMS = ("alpha", "beta", "gamma")
@@ -117,7 +118,11 @@ def test_an_equal_file_of_another_team_is_not_scored_again(score, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"grid": "size"}, {"unknown_labels": "ignore"}, {"challenge": "other"}]
+    "options",
+    few_fast(
+        [{"grid": "size"}, {"unknown_labels": "ignore"}, {"challenge": "other"}],
+        fast=[0, 2],
+    ),
 )
 def test_other_rules_score_all_cases_anew(score, tmp_path, options):
     score()

@@ -16,6 +16,7 @@ from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
 from flare.evaluation.metrics.tolerance_ball import ball_rows
+from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 EXACT = 1e-12
@@ -161,7 +162,7 @@ def test_empty_and_full_masks(first, second, expected):
 
 
 @pytest.mark.parametrize("kind", ["noise", "voxels", "sheets", "full", "blobs"])
-@pytest.mark.parametrize("spacing", SPACINGS, ids=str)
+@pytest.mark.parametrize("spacing", few_fast(SPACINGS, fast=[4]), ids=str)
 @pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0, 7.0])
 def test_both_metrics_equal_brute_force(kind, spacing, tolerance):
     reference, prediction = random_pair(kind, seed=(len(kind), int(tolerance * 2)))
@@ -173,7 +174,7 @@ def test_both_metrics_equal_brute_force(kind, spacing, tolerance):
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", few_fast(range(50), fast=range(10)))
 def test_nsd_equals_the_surface_distance_package(seed):
     """Larger masks than brute force can do; the package needs both to be filled."""
     reference, prediction = random_pair("blobs", seed, shape=(24, 30, 33))
@@ -203,7 +204,7 @@ def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
 
 
-@pytest.mark.parametrize("depth", range(1, 14))
+@pytest.mark.parametrize("depth", few_fast(range(1, 14), fast=[0, 1, 2, 12]))
 @pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("density", [0.5, 0.02])
 def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance, density):
@@ -223,7 +224,7 @@ def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance, density):
 
 
 @pytest.mark.parametrize("dense", [0, 10**9])
-@pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.5, 4.0, 7.0])
+@pytest.mark.parametrize("tolerance", few_fast([0.5, 1.0, 2.5, 4.0, 7.0], fast=[1, 4]))
 def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
     """One looks at every surfel, one at every corner."""
     monkeypatch.setattr(surfels, "DENSE", dense)
@@ -236,7 +237,7 @@ def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
         assert nsd == pytest.approx(expected, abs=EXACT)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", few_fast(range(30), fast=range(6)))
 def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
     """Tolerances that equal a distance: SciPy's, of the official (x, y, z) arrays."""
     random = np.random.default_rng(seed)
@@ -338,10 +339,17 @@ spacings = st.sampled_from(SPACINGS)
 tolerances = st.floats(0.3, 8)
 
 
-@settings(max_examples=60, deadline=None)
-@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
-def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
+EXAMPLES = pytest.mark.parametrize("examples", few_fast([15, 60], fast=[0]))
+
+
+@EXAMPLES
+def test_nsd_does_not_depend_on_how_masks_lie(examples):
     """Swapped, turned, mirrored or padded, the masks have the same NSD."""
+    draws = pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2)
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_lie))()
+
+
+def check_lie(pair, spacing, tolerance, order, axis):
     expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
 
     turned = [mask.transpose(order) for mask in pair]
@@ -356,9 +364,13 @@ def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, a
         assert nsd == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
-@given(pairs, spacings, tolerances, tolerances)
-def test_nsd_never_falls_as_the_tolerance_grows(pair, spacing, first, second):
+@EXAMPLES
+def test_nsd_never_falls_as_the_tolerance_grows(examples):
+    draws = pairs, spacings, tolerances, tolerances
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_growth))()
+
+
+def check_growth(pair, spacing, first, second):
     low, high = sorted([first, second])
 
     assert flare.normalized_surface_dice(

@@ -5,6 +5,7 @@ import pytest
 
 from flare.evaluation.metrics import occupancy
 from flare.evaluation.metrics.occupancy import find_labels
+from tests.builders.fewer import few_fast
 
 
 def span(occupied):
@@ -37,16 +38,17 @@ def assert_found(labels, wanted):
 )
 @pytest.mark.parametrize("labels", [2, 5, 256])
 @pytest.mark.parametrize("sparse", [0, 0.8, 0.99])
-def test_every_label_is_found_where_it_is(shape, labels, sparse):
+@pytest.mark.parametrize("count", few_fast([2, 10], fast=[0]))
+def test_every_label_is_found_where_it_is(shape, labels, sparse, count):
     random = np.random.default_rng(labels)
-    for _ in range(10):
+    for _ in range(count):
         drawn = random.integers(0, labels, size=shape).astype(np.uint8)
         drawn[random.random(shape) < sparse] = 0
         assert_found(drawn, (1, 3, 4, 255))
 
 
 @pytest.mark.parametrize("piece", [8, 16, 64])
-@pytest.mark.parametrize("batch", [1, 3, 100])
+@pytest.mark.parametrize("batch", few_fast([1, 3, 100], fast=[1]))
 @pytest.mark.parametrize("dense", [0, 2, 4, 10**9])
 def test_pieces_and_batches_of_any_size_find_the_same(monkeypatch, piece, batch, dense):
     """However many runs end in a piece, and whatever is called many of them."""

@@ -12,6 +12,7 @@ import pytest
 import flare
 from flare.common.errors import WorkerError
 from tests.builders import ROOT, case_names, wait_until, write_cases
+from tests.builders.fewer import few_fast
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="workers are forked on Linux only"
@@ -86,7 +87,7 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("death", few_fast(DEATHS, fast=[0, -1]))
 def test_a_case_that_kills_its_worker_is_named(start, death, tmp_path):
     """Also when it is scored alone; the others were not to blame."""
     run = start(f"if pair.case.endswith('3'): {DEATHS[death]}")

@@ -409,7 +409,7 @@ def test_a_submission_that_is_itself_a_link(match, make_folder, tmp_path):
 
 
 def test_thousands_of_foreign_names_take_no_time(match):
-    matching = match([f"other{n}.nii.gz" for n in range(3000)])
+    matching = match([f"other{n}.nii.gz" for n in range(2000)])
 
     assert [type(problem) for problem in matching.problems] == [
         UnexpectedCasesError,

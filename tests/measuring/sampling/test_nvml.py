@@ -147,7 +147,10 @@ def test_an_idle_clock_is_not_throttled(library):
         ("GPU-3", "10000 300 0 0 0 0", "GPU GPU-3: Not Found."),
         ("MIG-1", "10000 300 0 0 0 0", "GPU MIG-1 is divided into several (MIG)."),
         ("all", "10000 300 0 0 0 0", "all is no index or UUID of a GPU."),
-        ("-1", "10000 300 0 0 0 0", "-1 is no index or UUID of a GPU."),
+        pytest.param(
+            *("-1", "10000 300 0 0 0 0", "-1 is no index or UUID of a GPU."),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_gpu_that_cannot_be_used_is_refused_in_one_line(

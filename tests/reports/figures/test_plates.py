@@ -211,18 +211,21 @@ def test_equal_names_look_equal():
     assert figure_names(["A (3)", "B", "A (3)"], "page") == ("A (3)", "B", "A (3)")
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_shown_name_has_only_letters_of_the_font(name):
+def test_a_shown_name_has_only_letters_of_the_font():
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     known = get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap()
 
-    assert all(ord(char) in known for char in figure_text(name, 34))
+    shown = [figure_text(name, 34) for name in HOSTILE]
+    assert [
+        text for text in shown if not all(ord(char) in known for char in text)
+    ] == []
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_name_of_a_file_is_harmless(name):
-    assert re.fullmatch(r"[a-z0-9][a-z0-9_]{0,39}", file_stem(name))
+def test_a_name_of_a_file_is_harmless():
+    stems = [file_stem(name) for name in HOSTILE]
+
+    assert [s for s in stems if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,39}", s)] == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -10,6 +10,7 @@ from flare.reports.pages.report import write_report
 from flare.reports.pages.sources import Kind, kind_of
 from flare.reports.ranking.ranking import rank
 from flare.results.errors import RankingError
+from tests.builders.fewer import few_fast
 from tests.builders.pages import Page
 from tests.builders.results import write_table, write_team
 
@@ -78,7 +79,7 @@ def written(results, options, tmp_path):
     return tmp_path / "ranking"
 
 
-@pytest.mark.parametrize("is_organiser", [True, False])
+@pytest.mark.parametrize("is_organiser", few_fast([True, False], fast=[0]))
 def test_pages_of_what_was_written_are_those_of_the_results(
     results, options, written, tmp_path, is_organiser
 ):
