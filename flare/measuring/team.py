@@ -13,6 +13,7 @@ from typing import Any
 
 from flare.common.errors import EngineError
 from flare.common.host import describe_host
+from flare.measuring.calibration import calibrate
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
 from flare.measuring.container import ContainerRun
 from flare.measuring.container_command import COMMAND, create_command
@@ -38,6 +39,8 @@ EMPTY_RUNS = 3
 def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     """Load a team's image, and see what the engine itself costs.
 
+    The computer is calibrated before the team's cases, and again behind them.
+
     Parameters
     ----------
     plan : TeamPlan
@@ -62,10 +65,17 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
         lock=plan.lock,
     ) as image:
         empty = run_empty(image, EMPTY_RUNS)
-        plan.log.add(_made_with(plan, image, empty))
+        before = calibrate(image).to_json()
+        calibrated = {"before": before, "after": None}
+        made_with = _made_with(plan, image, empty)
+        plan.log.add({**made_with, "calibration": calibrated})
         if options.has_warm_up and options.caches is Caches.WARM:
             run_case(image, plan.todo[0], setup.challenge)
-        yield OpenTeam(plan, image)
+        team = OpenTeam(plan, image)
+        yield team
+        if team.is_done:  # and nobody waits for the end
+            after = calibrate(image).to_json()
+            plan.log.amend(calibration={"before": before, "after": after})
 
 
 class OpenTeam:
@@ -82,6 +92,8 @@ class OpenTeam:
     def __init__(self, plan: TeamPlan, image: LoadedImage) -> None:
         self._plan, self._image = plan, image
         self._records = dict(plan.done)
+        self.is_done = False
+        """Whether the last case was run."""
 
     def run(self, case: Case) -> CaseRecord:
         """Run a case, all its repeats, and write its row and its files.
@@ -92,6 +104,7 @@ class OpenTeam:
             If they cannot be written.
         """
         record, runs, files = self._measure(case)
+        self.is_done = case is self._plan.todo[-1]
         if case.name in self._records:
             if record.status is RunStatus.ENGINE_ERROR:
                 return record  # what there is stays

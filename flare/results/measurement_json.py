@@ -79,6 +79,21 @@ class MeasurementLog:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})
+        self._write()
+
+    def amend(self, **changed: Any) -> None:
+        """Change what was added last; the file is complete or unchanged.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        self._sessions[-1] = {**self._sessions[-1], **changed}
+        self._write()
+
+    def _write(self) -> None:
+        """Write the file."""
         content = {"settings": self._settings, "sessions": self._sessions}
         write_whole(self._file, json.dumps(content, indent=2) + "\n")
 
