@@ -23,6 +23,7 @@ from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
 from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
+from flare.measuring.unlike import check_host, check_steady
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -54,7 +55,8 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     Raises
     ------
     FlareError
-        If the image cannot be loaded, or not even an empty container be run.
+        If the image cannot be loaded, or not even an empty container be run; if the
+        computer is unlike that of earlier cases, or has changed in the end.
     """
     setup, options = plan.setup, plan.setup.options
     with loaded_image(
@@ -65,17 +67,20 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
         lock=plan.lock,
     ) as image:
         empty = run_empty(image, EMPTY_RUNS)
-        before = calibrate(image).to_json()
-        calibrated = {"before": before, "after": None}
+        before = calibrate(image)
+        unlike = check_host(plan.log, before, options.unlike_host)
         made_with = _made_with(plan, image, empty)
-        plan.log.add({**made_with, "calibration": calibrated})
+        calibrated = {"before": before.to_json(), "after": None}
+        plan.log.add({**made_with, "calibration": calibrated, "unlike": unlike})
         if options.has_warm_up and options.caches is Caches.WARM:
             run_case(image, plan.todo[0], setup.challenge)
         team = OpenTeam(plan, image)
         yield team
         if team.is_done:  # and nobody waits for the end
             after = calibrate(image).to_json()
-            plan.log.amend(calibration={"before": before, "after": after})
+            session = plan.log.sessions[-1]
+            plan.log.amend(session, calibration={**calibrated, "after": after})
+            check_steady(plan.log, options.unlike_host)
 
 
 class OpenTeam:

@@ -105,6 +105,17 @@ def _gpu(content: Any) -> GpuSpeed | None:
     )
 
 
+def calibrations_of(session: Mapping[str, Any]) -> tuple[Calibration, Calibration]:
+    """What a session of measurement.json has: before the team's cases, and behind.
+
+    They are empty where it has none.
+    """
+    found = session.get("calibration")
+    both = found if isinstance(found, dict) else {}
+    before, after = (Calibration.from_json(both.get(n)) for n in ("before", "after"))
+    return before, after
+
+
 # --- Comparing --------------------------------------------------------------------
 
 

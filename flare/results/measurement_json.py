@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,12 @@ from flare.results.errors import MeasurementError
 MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
 
+OF_HOST = ("gpu", "processor", "cpus")
+"""Settings that another computer, or another GPU, may change."""
+
+ACCEPT = "--unlike-host REASON"
+"""Accepts that, and what calibrations tell."""
+
 
 class MeasurementLog:
     """The file of a team, which a measurement that goes on adds to.
@@ -30,6 +36,8 @@ class MeasurementLog:
         What must not change while a team is measured.
     former : mapping, optional
         Settings that files of earlier versions have in the place of new ones.
+    accepted : collection of str
+        Settings that may have changed all the same: the file keeps what it has.
 
     Raises
     ------
@@ -42,9 +50,12 @@ class MeasurementLog:
         file: Path,
         settings: Mapping[str, Any],
         former: Mapping[str, Any] | None = None,
+        accepted: Collection[str] = (),
     ) -> None:
-        self._file, self._settings = file, dict(settings)
+        self.file, self._settings = file, dict(settings)
         self._sessions: list[Any] = []
+        self.unlike: list[str] = []
+        """Settings that have changed, as they were accepted."""
         if not file.exists():
             return
         try:
@@ -62,11 +73,23 @@ class MeasurementLog:
         for name, value in found.items():
             if before.get(name) != value:
                 was, now = safe(str(before.get(name))), safe(str(value))
+                is_host = name in OF_HOST and _is_there(name, before.get(name), value)
+                if is_host and name in accepted:
+                    self._settings[name] = before.get(name)
+                    self.unlike.append(f"{name} is {now} instead of {was}")
+                    continue
                 problem = f"the team was measured with {name} {was}, now it is {now}"
                 remedy = "Measure it as before, or all anew with another --output."
+                if is_host:
+                    remedy += f" Or accept it: {ACCEPT}."
                 if former and name in former:
                     remedy += " What is measured can be scored anew: flare rescore."
                 raise MeasurementError(str(file), problem, remedy)
+
+    @property
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        """What the file has of earlier measurements and of this one, oldest first."""
+        return [session for session in self._sessions if isinstance(session, dict)]
 
     def add(self, session: Mapping[str, Any]) -> None:
         """Add what a measurement was made with; the file is complete or unchanged.
@@ -81,21 +104,27 @@ class MeasurementLog:
         self._sessions.append({"time": now, **program, **session})
         self._write()
 
-    def amend(self, **changed: Any) -> None:
-        """Change what was added last; the file is complete or unchanged.
+    def amend(self, session: Mapping[str, Any], **changed: Any) -> None:
+        """Change a session, one of `sessions`; the file is complete or unchanged.
 
         Raises
         ------
         OutputError
             If it cannot be written.
         """
-        self._sessions[-1] = {**self._sessions[-1], **changed}
+        number = next(n for n, own in enumerate(self._sessions) if own is session)
+        self._sessions[number] = {**session, **changed}
         self._write()
 
     def _write(self) -> None:
         """Write the file."""
         content = {"settings": self._settings, "sessions": self._sessions}
-        write_whole(self._file, json.dumps(content, indent=2) + "\n")
+        write_whole(self.file, json.dumps(content, indent=2) + "\n")
+
+
+def _is_there(name: str, *values: Any) -> bool:
+    """Whether there is a GPU both times, if it is about GPUs."""
+    return name != "gpu" or all(values)
 
 
 # --- Reading it, to rank ----------------------------------------------------------
