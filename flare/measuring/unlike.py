@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.results.calibration import Calibration, calibrations_of, find_unlike
+from flare.results.calibration import (
+    Calibration,
+    calibrations_of,
+    changes_of,
+    find_unlike,
+)
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import ACCEPT, MeasurementLog
-
-AFTERWARDS = "afterwards"
-"""Follows what has changed while a team was measured."""
 
 
 def check_host(
@@ -74,9 +76,7 @@ def check_steady(log: MeasurementLog, reason: str) -> None:
         If one has, and that was not accepted before.
     """
     for session in log.sessions:
-        changes = [
-            f"{text} {AFTERWARDS}" for text in find_unlike(*calibrations_of(session))
-        ]
+        changes = changes_of(session)
         before, known = _accepted(session)
         if set(changes) <= set(known):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Any
 from flare.common.files import write_whole
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
+from flare.results.calibration import Calibration, calibrations_of, changes_of
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
@@ -147,6 +148,10 @@ class Measurement:
     """Device and engine of the last session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
+    calibration: Calibration | None = None
+    """How fast the computer was before the first case; None in older files."""
+    unlike: tuple[str, ...] = ()
+    """In what computers were unlike, or changed, while the team was measured."""
 
 
 def read_measurement(file: Path) -> Measurement:
@@ -154,6 +159,7 @@ def read_measurement(file: Path) -> Measurement:
     settings: dict[str, str] = {}
     made_with: dict[str, str] = {}
     noise_s = None
+    sessions: list[Any] = []
     with suppress(
         *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
         RecursionError,
@@ -162,11 +168,38 @@ def read_measurement(file: Path) -> Measurement:
         for name in COMPARED:
             if name in content["settings"]:
                 settings[name] = str(content["settings"][name])
+        sessions = [s for s in content["sessions"] if isinstance(s, dict)]
         session = content["sessions"][-1]
         made_with |= _made_with(session)
         cost = session["engine_cost_s"]
         noise_s = float(cost["largest"]) - float(cost["smallest"])
-    return Measurement(settings=settings, made_with=made_with, noise_s=noise_s)
+    return Measurement(
+        settings=settings,
+        made_with=made_with,
+        noise_s=noise_s,
+        calibration=next(_calibrations(sessions), None),
+        unlike=tuple(text for session in sessions for text in _unlike(session)),
+    )
+
+
+def _calibrations(sessions: Iterable[Mapping[str, Any]]) -> Iterator[Calibration]:
+    """What was found before the cases of each session that tells something."""
+    for session in sessions:
+        before, _ = calibrations_of(session)
+        if before.times or before.gpu:
+            yield before
+
+
+def _unlike(session: Mapping[str, Any]) -> Iterator[str]:
+    """In what a computer was unlike, or changed, whether that was accepted or not."""
+    unlike = session.get("unlike")
+    accepted = unlike.get("found") if isinstance(unlike, dict) else None
+    if isinstance(unlike, dict) and isinstance(accepted, list):
+        for text in accepted:
+            yield f"{text} (accepted: {unlike.get('reason')})"
+    for text in changes_of(session):
+        if not isinstance(accepted, list) or text not in accepted:
+            yield text
 
 
 def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
