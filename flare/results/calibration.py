@@ -10,10 +10,15 @@ from typing import Any, Self
 
 from flare.common.text import safe
 
-BOUNDS = {"integers": 1.10, "memory": 1.50}
-"""So many times as long, or as short, each kind of work may take on computers that
-count as alike. On one computer that was never quiet, with two processors and five to
-ten programs at work, 42 calibrations lay apart by a factor of 1.03 and of 1.31."""
+FLAGGED = {"integers": 1.10, "memory": 1.50}
+"""So many times as long, or as short, each kind of work may take before a ranking says
+so. On one computer that was never quiet, with two processors and five to ten programs
+at work, 42 calibrations lay apart by a factor of 1.03 and of 1.31."""
+
+REFUSED = {"integers": 1.25, "memory": 2.00}
+"""And before a team is not measured any further: this costs more than a look. A
+processor changes its clock, and its memory has less to give, with how many others
+work beside it."""
 
 VERBS = {"integers": "take", "memory": "takes"}
 """What each kind of work does in a sentence."""
@@ -137,20 +142,20 @@ def ratios(usual: Calibration, other: Calibration) -> Mapping[str, float]:
     }
 
 
-def is_unlike(kind: str, ratio: float) -> bool:
-    """Whether a kind of work takes too much longer, or shorter, to be compared.
+def is_beyond(bound: float, ratio: float) -> bool:
+    """Whether work takes too much longer, or shorter.
 
     Examples
     --------
-    >>> is_unlike("integers", 1.11), is_unlike("integers", 1 / 1.11)
-    (True, True)
-    >>> is_unlike("integers", 1.09), is_unlike("memory", 1 / 1.2)
-    (False, False)
+    >>> is_beyond(1.1, 1.11), is_beyond(1.1, 1 / 1.11), is_beyond(1.1, 1 / 1.09)
+    (True, True, False)
     """
-    return max(ratio, 1 / ratio) > BOUNDS[kind]
+    return max(ratio, 1 / ratio) > bound
 
 
-def find_unlike(usual: Calibration, other: Calibration) -> tuple[str, ...]:
+def find_unlike(
+    usual: Calibration, other: Calibration, bounds: Mapping[str, float] = REFUSED
+) -> tuple[str, ...]:
     """In what another computer is unlike the usual one; empty if in nothing.
 
     Only what both of them tell is compared.
@@ -159,6 +164,8 @@ def find_unlike(usual: Calibration, other: Calibration) -> tuple[str, ...]:
     ----------
     usual, other : Calibration
         Of the two, or of one at two moments.
+    bounds : mapping of str to float
+        `REFUSED`, or `FLAGGED`.
 
     Returns
     -------
@@ -172,14 +179,12 @@ def find_unlike(usual: Calibration, other: Calibration) -> tuple[str, ...]:
     >>> find_unlike(Calibration(integers=fast), Calibration(integers=slow))
     ('integers take 1.50 times as long',)
     """
-    return (*_unlike_times(usual, other), *_unlike_gpus(usual.gpu, other.gpu))
-
-
-def _unlike_times(usual: Calibration, other: Calibration) -> Iterator[str]:
-    """Kinds of work that take longer or shorter."""
-    for kind, ratio in ratios(usual, other).items():
-        if is_unlike(kind, ratio):
-            yield f"{kind} {VERBS[kind]} {ratio:.2f} times as long"
+    times = [
+        f"{kind} {VERBS[kind]} {ratio:.2f} times as long"
+        for kind, ratio in ratios(usual, other).items()
+        if is_beyond(bounds[kind], ratio)
+    ]
+    return (*times, *_unlike_gpus(usual.gpu, other.gpu))
 
 
 def _unlike_gpus(usual: GpuSpeed | None, other: GpuSpeed | None) -> Iterator[str]:
@@ -190,7 +195,9 @@ def _unlike_gpus(usual: GpuSpeed | None, other: GpuSpeed | None) -> Iterator[str
             yield f"{name} of the GPU is {safe(str(now))} instead of {safe(str(was))}"
 
 
-def changes_of(session: Mapping[str, Any]) -> tuple[str, ...]:
+def changes_of(
+    session: Mapping[str, Any], bounds: Mapping[str, float] = REFUSED
+) -> tuple[str, ...]:
     """In what a computer was unlike after a session of measurement.json."""
-    found = find_unlike(*calibrations_of(session))
+    found = find_unlike(*calibrations_of(session), bounds)
     return tuple(f"{text} afterwards" for text in found)

@@ -13,7 +13,12 @@ from typing import Any
 from flare.common.files import write_whole
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
-from flare.results.calibration import Calibration, calibrations_of, changes_of
+from flare.results.calibration import (
+    FLAGGED,
+    Calibration,
+    calibrations_of,
+    changes_of,
+)
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
@@ -197,7 +202,7 @@ def _unlike(session: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(unlike, dict) and isinstance(accepted, list):
         for text in accepted:
             yield f"{text} (accepted: {unlike.get('reason')})"
-    for text in changes_of(session):
+    for text in changes_of(session, FLAGGED):
         if not isinstance(accepted, list) or text not in accepted:
             yield text
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from flare.common.text import listing, safe
 from flare.results.calibration import (
-    BOUNDS,
+    FLAGGED,
     GPU_SETTINGS,
     VERBS,
     Calibration,
-    is_unlike,
+    is_beyond,
     ratios,
 )
 from flare.results.measurement_json import Measurement
@@ -44,7 +44,7 @@ def unlike_notes(teams: Mapping[str, Measurement]) -> tuple[str, ...]:
 
 def _unlike_times(teams: Mapping[str, Calibration]) -> Iterator[str]:
     """Kinds of work that take longer than on the computer that is the fastest at it."""
-    for kind in BOUNDS:
+    for kind, bound in FLAGGED.items():
         seconds = {
             team: found.times[kind].smallest
             for team, found in teams.items()
@@ -56,7 +56,7 @@ def _unlike_times(teams: Mapping[str, Calibration]) -> Iterator[str]:
         slower = [
             (ratio, team)
             for team in seconds
-            if is_unlike(kind, ratio := ratios(teams[fastest], teams[team])[kind])
+            if is_beyond(bound, ratio := ratios(teams[fastest], teams[team])[kind])
         ]
         if slower:
             found = listing(

@@ -1,13 +1,13 @@
 """Teams that were measured on unlike computers, as a ranking points them out."""
 
 import json
-from itertools import pairwise
 
 import pytest
 
 import flare
 from flare.reports.pages.report import write_report
 from flare.results.calibration import (
+    FLAGGED,
     Calibration,
     GpuSpeed,
     Times,
@@ -113,8 +113,21 @@ def test_computers_that_are_alike_are_not_mentioned():
     teams = {str(n): measured(own) for n, own in enumerate(calibrations)}
 
     assert unlike_notes(teams) == ()
-    for first, second in pairwise(calibrations):
-        assert find_unlike(first, second) == ()
+
+
+def test_a_flag_comes_earlier_than_a_refusal():
+    """1.2 and 1.8 times as long."""
+    first, second = speed(0.020, 0.020), speed(0.024, 0.036)
+
+    assert find_unlike(first, second) == ()
+    assert find_unlike(first, second, FLAGGED) == (
+        "integers take 1.20 times as long",
+        "memory takes 1.80 times as long",
+    )
+    assert find_unlike(first, speed(0.026, 0.041)) == (
+        "integers take 1.30 times as long",
+        "memory takes 2.05 times as long",
+    )
 
 
 def test_devices_and_limits_of_gpus():
@@ -165,14 +178,14 @@ def write_measurement(folder, *sessions):
 def test_the_first_computer_counts_and_all_that_was_odd_is_told(tmp_path):
     accepted = {"reason": "it broke", "found": ["integers take 1.50 times as long"]}
     write_measurement(
-        tmp_path, session(0.02, 0.03), session(0.03, unlike=accepted), "no session"
+        tmp_path, session(0.02, 0.023), session(0.03, unlike=accepted), "no session"
     )
 
     found = read_measurement(tmp_path / "measurement.json")
 
     assert found.calibration == speed(0.02, 0.02)
     assert found.unlike == (
-        "integers take 1.50 times as long afterwards",
+        "integers take 1.15 times as long afterwards",
         "integers take 1.50 times as long (accepted: it broke)",
     )
 
