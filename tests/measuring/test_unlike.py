@@ -108,6 +108,16 @@ def test_the_first_computer_counts_and_not_the_last(measured):
     assert record(bench)["sessions"][1]["unlike"] is None
 
 
+def test_it_may_go_on_on_the_first_one_after_another_that_was_accepted(measured):
+    bench, archive = measured
+    bench.engine.calibrate(integers_ns=30_000_000, memory_ns=25_000_000)
+    bench.measure(archive, cases=1, unlike_host="the old one was away", **AGAIN)
+    bench.engine.calibrate(integers_ns=20_000_000, memory_ns=25_000_000)
+
+    assert bench.measure(archive, cases=1, **AGAIN) == {}
+    assert record(bench)["sessions"][2]["unlike"] is None
+
+
 def test_without_a_calibration_nothing_is_compared(measured):
     """That is in the record, and stands in nobody's way."""
     bench, archive = measured
