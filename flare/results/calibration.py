@@ -12,8 +12,8 @@ from flare.common.text import safe
 
 FLAGGED = {"integers": 1.10, "memory": 1.50}
 """So many times as long, or as short, each kind of work may take before a ranking says
-so. On one computer that was never quiet, with two processors and five to ten programs
-at work, 42 calibrations lay apart by a factor of 1.03 and of 1.31."""
+so. On a computer with two processors and a load of 14 to 23, 30 calibrations lay apart
+by a factor of 1.02 and of 1.44: benchmarks/calibrations.md."""
 
 REFUSED = {"integers": 1.25, "memory": 2.00}
 """And before a team is not measured any further: this costs more than a look. A
