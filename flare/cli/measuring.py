@@ -51,6 +51,7 @@ class Request:
     rerun: tuple[str, ...]
     reason: str
     new_archive: str
+    unlike_host: str
     paper: str
     plots: bool
     page: Path | None
@@ -171,4 +172,5 @@ def _options(request: Request, limits: Limits, engine: Engine) -> Options:
         reason=request.reason,
         new_archive=request.new_archive,
         paper=request.paper,
+        unlike_host=request.unlike_host.strip(),
     )

@@ -21,6 +21,7 @@ from flare.measuring.container_command import Limits
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.sampling.nvml import NvmlSource
+from flare.measuring.unlike import check_steady
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -29,7 +30,11 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.lock import FolderLock
-from flare.results.measurement_json import MEASUREMENT_JSON, MeasurementLog
+from flare.results.measurement_json import (
+    MEASUREMENT_JSON,
+    OF_HOST,
+    MeasurementLog,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,8 @@ class Options:
     """Why a team may send another archive."""
     paper: str = ""
     """Of the team, for the ledger."""
+    unlike_host: str = ""
+    """Why a computer or a GPU may be unlike that of a team's earlier cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +148,14 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
                 lock = locks.enter_context(FolderLock(folder))
             # Earlier versions took the challenge's file byte by byte.
             former = {"challenge_sha256": setup.challenge.checksum}
+            reason = setup.options.unlike_host
             log = MeasurementLog(
-                folder / MEASUREMENT_JSON, _settings(setup, archive), former
+                folder / MEASUREMENT_JSON,
+                _settings(setup, archive),
+                former,
+                OF_HOST if reason else (),
             )
+            check_steady(log, reason)
             register(ledger, entry)
         done = read_records(folder / EFFICIENCY_CSV)
         yield TeamPlan(

@@ -13,6 +13,7 @@ from typing import Any
 
 from flare.common.errors import EngineError
 from flare.common.host import describe_host
+from flare.measuring.calibration import calibrate
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
 from flare.measuring.container import ContainerRun
 from flare.measuring.container_command import COMMAND, create_command
@@ -22,6 +23,7 @@ from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
 from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
+from flare.measuring.unlike import check_host, check_steady
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -38,6 +40,8 @@ EMPTY_RUNS = 3
 def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     """Load a team's image, and see what the engine itself costs.
 
+    The computer is calibrated before the team's cases, and again behind them.
+
     Parameters
     ----------
     plan : TeamPlan
@@ -51,7 +55,8 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     Raises
     ------
     FlareError
-        If the image cannot be loaded, or not even an empty container be run.
+        If the image cannot be loaded, or not even an empty container be run; if the
+        computer is unlike that of earlier cases, or has changed in the end.
     """
     setup, options = plan.setup, plan.setup.options
     with loaded_image(
@@ -62,10 +67,20 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
         lock=plan.lock,
     ) as image:
         empty = run_empty(image, EMPTY_RUNS)
-        plan.log.add(_made_with(plan, image, empty))
+        before = calibrate(image)
+        unlike = check_host(plan.log, before, options.unlike_host)
+        made_with = _made_with(plan, image, empty)
+        calibrated = {"before": before.to_json(), "after": None}
+        plan.log.add({**made_with, "calibration": calibrated, "unlike": unlike})
         if options.has_warm_up and options.caches is Caches.WARM:
             run_case(image, plan.todo[0], setup.challenge)
-        yield OpenTeam(plan, image)
+        team = OpenTeam(plan, image)
+        yield team
+        if team.is_done:  # and nobody waits for the end
+            after = calibrate(image).to_json()
+            session = plan.log.sessions[-1]
+            plan.log.amend(session, calibration={**calibrated, "after": after})
+            check_steady(plan.log, options.unlike_host)
 
 
 class OpenTeam:
@@ -82,6 +97,8 @@ class OpenTeam:
     def __init__(self, plan: TeamPlan, image: LoadedImage) -> None:
         self._plan, self._image = plan, image
         self._records = dict(plan.done)
+        self.is_done = False
+        """Whether the last case was run."""
 
     def run(self, case: Case) -> CaseRecord:
         """Run a case, all its repeats, and write its row and its files.
@@ -92,6 +109,7 @@ class OpenTeam:
             If they cannot be written.
         """
         record, runs, files = self._measure(case)
+        self.is_done = case is self._plan.todo[-1]
         if case.name in self._records:
             if record.status is RunStatus.ENGINE_ERROR:
                 return record  # what there is stays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,10 +13,22 @@ from typing import Any
 from flare.common.files import write_whole
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
+from flare.results.calibration import (
+    FLAGGED,
+    Calibration,
+    calibrations_of,
+    changes_of,
+)
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
+
+OF_HOST = ("gpu", "processor", "cpus")
+"""Settings that another computer, or another GPU, may change."""
+
+ACCEPT = "--unlike-host REASON"
+"""Accepts that, and what calibrations tell."""
 
 
 class MeasurementLog:
@@ -30,6 +42,8 @@ class MeasurementLog:
         What must not change while a team is measured.
     former : mapping, optional
         Settings that files of earlier versions have in the place of new ones.
+    accepted : collection of str
+        Settings that may have changed all the same: the file keeps what it has.
 
     Raises
     ------
@@ -42,9 +56,12 @@ class MeasurementLog:
         file: Path,
         settings: Mapping[str, Any],
         former: Mapping[str, Any] | None = None,
+        accepted: Collection[str] = (),
     ) -> None:
-        self._file, self._settings = file, dict(settings)
+        self.file, self._settings = file, dict(settings)
         self._sessions: list[Any] = []
+        self.unlike: list[str] = []
+        """Settings that have changed, as they were accepted."""
         if not file.exists():
             return
         try:
@@ -62,11 +79,23 @@ class MeasurementLog:
         for name, value in found.items():
             if before.get(name) != value:
                 was, now = safe(str(before.get(name))), safe(str(value))
+                is_host = name in OF_HOST and _is_there(name, before.get(name), value)
+                if is_host and name in accepted:
+                    self._settings[name] = before.get(name)
+                    self.unlike.append(f"{name} is {now} instead of {was}")
+                    continue
                 problem = f"the team was measured with {name} {was}, now it is {now}"
                 remedy = "Measure it as before, or all anew with another --output."
+                if is_host:
+                    remedy += f" Or accept it: {ACCEPT}."
                 if former and name in former:
                     remedy += " What is measured can be scored anew: flare rescore."
                 raise MeasurementError(str(file), problem, remedy)
+
+    @property
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        """What the file has of earlier measurements and of this one, oldest first."""
+        return [session for session in self._sessions if isinstance(session, dict)]
 
     def add(self, session: Mapping[str, Any]) -> None:
         """Add what a measurement was made with; the file is complete or unchanged.
@@ -79,8 +108,29 @@ class MeasurementLog:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})
+        self._write()
+
+    def amend(self, session: Mapping[str, Any], **changed: Any) -> None:
+        """Change a session, one of `sessions`; the file is complete or unchanged.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        number = next(n for n, own in enumerate(self._sessions) if own is session)
+        self._sessions[number] = {**session, **changed}
+        self._write()
+
+    def _write(self) -> None:
+        """Write the file."""
         content = {"settings": self._settings, "sessions": self._sessions}
-        write_whole(self._file, json.dumps(content, indent=2) + "\n")
+        write_whole(self.file, json.dumps(content, indent=2) + "\n")
+
+
+def _is_there(name: str, *values: Any) -> bool:
+    """Whether there is a GPU both times, if it is about GPUs."""
+    return name != "gpu" or all(values)
 
 
 # --- Reading it, to rank ----------------------------------------------------------
@@ -103,6 +153,10 @@ class Measurement:
     """Device and engine of the last session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
+    calibration: Calibration | None = None
+    """How fast the computer was before the first case; None in older files."""
+    unlike: tuple[str, ...] = ()
+    """In what computers were unlike, or changed, while the team was measured."""
 
 
 def read_measurement(file: Path) -> Measurement:
@@ -110,6 +164,7 @@ def read_measurement(file: Path) -> Measurement:
     settings: dict[str, str] = {}
     made_with: dict[str, str] = {}
     noise_s = None
+    sessions: list[Any] = []
     with suppress(
         *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
         RecursionError,
@@ -118,11 +173,38 @@ def read_measurement(file: Path) -> Measurement:
         for name in COMPARED:
             if name in content["settings"]:
                 settings[name] = str(content["settings"][name])
+        sessions = [s for s in content["sessions"] if isinstance(s, dict)]
         session = content["sessions"][-1]
         made_with |= _made_with(session)
         cost = session["engine_cost_s"]
         noise_s = float(cost["largest"]) - float(cost["smallest"])
-    return Measurement(settings=settings, made_with=made_with, noise_s=noise_s)
+    return Measurement(
+        settings=settings,
+        made_with=made_with,
+        noise_s=noise_s,
+        calibration=next(_calibrations(sessions), None),
+        unlike=tuple(text for session in sessions for text in _unlike(session)),
+    )
+
+
+def _calibrations(sessions: Iterable[Mapping[str, Any]]) -> Iterator[Calibration]:
+    """What was found before the cases of each session that tells something."""
+    for session in sessions:
+        before, _ = calibrations_of(session)
+        if before.times or before.gpu:
+            yield before
+
+
+def _unlike(session: Mapping[str, Any]) -> Iterator[str]:
+    """In what a computer was unlike, or changed, whether that was accepted or not."""
+    unlike = session.get("unlike")
+    accepted = unlike.get("found") if isinstance(unlike, dict) else None
+    if isinstance(unlike, dict) and isinstance(accepted, list):
+        for text in accepted:
+            yield f"{text} (accepted: {unlike.get('reason')})"
+    for text in changes_of(session, FLAGGED):
+        if not isinstance(accepted, list) or text not in accepted:
+            yield text
 
 
 def _made_with(session: Mapping[str, Any]) -> dict[str, str]:

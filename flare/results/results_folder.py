@@ -21,6 +21,7 @@ from flare.results.team_folder import (
     is_team,
     read_team,
 )
+from flare.results.unlike_hosts import unlike_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,12 @@ def read_teams(
     )
     return AllResults(
         teams=teams,
-        notes=(*_unfinished_notes(teams), *_settings_notes(teams), *odd),
+        notes=(
+            *_unfinished_notes(teams),
+            *_settings_notes(teams),
+            *unlike_notes({found.team: found.measurement for found in teams}),
+            *odd,
+        ),
         roll=roll,
         origin=_with_measurements(origin, teams),
     )

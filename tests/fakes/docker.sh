@@ -8,6 +8,7 @@
 #     STATE/info.json       what `docker info` says
 #     STATE/fail/COMMAND    what COMMAND (such as create, or image-load) writes to
 #                           stderr before it fails
+#     STATE/calibration     what /calibrate of our own image writes
 #     predict.sh            of a team's image is really run, as a process of this
 #                           computer. It may write to $SCRIPTED, a folder:
 #                           out-of-memory (a mark) and error (why it did not start)
@@ -145,7 +146,9 @@ start_attached() { # ID
     container=$state/containers/$1 status=0 error=''
     begin=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)
     echo running > "$container/status"
-    if [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
+    if [ "$command" = /calibrate ]; then
+        cp calibration "$container/log"
+    elif [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
         sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g" \
             "images/$image/workspace/predict.sh" > "$container/predict.sh"
         cd "images/$image/workspace" || exit 1

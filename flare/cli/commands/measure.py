@@ -116,6 +116,13 @@ _log = logging.getLogger(__name__)
     help="Accept another archive of a team than the first, for this reason.",
 )
 @click.option(
+    "--unlike-host",
+    default="",
+    metavar="REASON",
+    help="Accept a computer or a GPU that is unlike that of a team's earlier cases, or"
+    " that has changed meanwhile, for this reason.",
+)
+@click.option(
     "--paper",
     default="",
     metavar="TEXT",
