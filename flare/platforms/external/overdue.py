@@ -14,6 +14,10 @@ HOURS = 24.0
 SPARE_SHARE = 1 / 48
 """Of the hours, kept to clean up and to answer: half an hour of a day."""
 
+REPEAT_S = 60.0
+"""What is raised from a signal is lost where Python ignores exceptions, such as in a
+destructor: so it is raised again, if the block has not ended after so long."""
+
 
 class OverdueSignal(BaseException):
     """The time of a submission is over: what runs for it is ended, as by Ctrl-C."""
@@ -48,7 +52,7 @@ def ended_after(seconds: float) -> Iterator[None]:
     if seconds <= 0:
         raise OverdueSignal
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
     try:
         yield
     finally:
