@@ -47,6 +47,8 @@ class ServedWork:
         What counts for a case that has failed.
     now : callable
         Date and time.
+    is_named : bool
+        Whether an image has to be called like its team.
     """
 
     def __init__(
@@ -56,10 +58,12 @@ class ServedWork:
         cases: Sequence[Case],
         worst: Worst,
         now: Callable[[], datetime],
+        *,
+        is_named: bool = True,
     ) -> None:
         self._request, self._challenge = request, challenge
         self._cases, self._worst, self._now = tuple(cases), worst, now
-        self._results = request.output
+        self._results, self._is_named = request.output, is_named
 
     @property
     def cases(self) -> int:
@@ -74,7 +78,7 @@ class ServedWork:
         SubmissionError
             If it cannot be run.
         """
-        archive = read_archive(file)
+        archive = read_archive(file, is_named=self._is_named)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(file.name), doubt)
         write_refused([archive], self._results)
@@ -91,7 +95,7 @@ class ServedWork:
         HostError
             If something on this computer stands in the way.
         """
-        archive = read_archive(file)
+        archive = read_archive(file, is_named=self._is_named)
         # What it predicts is scored in a step of its own.
         request = replace(
             self._request,

@@ -195,8 +195,8 @@ def test_what_a_service_needs_is_asked_for(capfd):
 
     assert status == 2
     assert capfd.readouterr().err == (
-        "flare serve: the following arguments are required: --drop-folder, --images,"
-        " --ground-truth; see flare serve --help\n"
+        "flare serve: the following arguments are required: --phase or --drop-folder,"
+        " --images, --ground-truth; see flare serve --help\n"
     )
 
 

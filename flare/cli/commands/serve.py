@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, refuse
+from flare.cli.commands.download import key
 from flare.cli.console import stopping_with
 from flare.cli.limits import LimitOptions, limit_options, open_limits
 from flare.cli.measuring import Request
@@ -29,21 +31,22 @@ from flare.common.errors import StoppedError
 from flare.common.text import safe
 from flare.measuring.inputs import check_cases, find_cases
 from flare.platforms.external.overdue import HOURS
+from flare.platforms.grandchallenge.download import read_token
 from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
     from flare.platforms.external.returned import Worst
-    from flare.platforms.external.source import Submission
+    from flare.platforms.external.source import Source, Submission
 
 _log = logging.getLogger(__name__)
 
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
 
-OWN = ("drop_folder", "once", "dry_run", "status", "poll", "hours")
+OWN = ("phase", "api", "drop_folder", "once", "dry_run", "status", "poll", "hours")
 """Options that are no measuring's."""
 
-NEEDED = ("drop_folder", "images", "ground_truth")
+NEEDED = ("images", "ground_truth")
 """What has to be given, unless it is only asked how far the service is."""
 
 
@@ -53,18 +56,38 @@ class _ServeCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; what a service needs has to be there."""
         rest = super().parse_args(ctx, args)
+        given = {name for name, value in ctx.params.items() if value is not None}
         missing = [
-            f"--{name.replace('_', '-')}"
-            for name in NEEDED
-            if ctx.params.get(name) is None
+            f"--{name.replace('_', '-')}" for name in NEEDED if name not in given
         ]
+        if not given & {"phase", "drop_folder"}:
+            missing = ["--phase or --drop-folder", *missing]
         if missing and not ctx.params.get("status") and not ctx.resilient_parsing:
             words = ", ".join(missing)
             refuse(ctx, f"the following arguments are required: {words}")
         return rest
 
 
-@click.command("serve", cls=_ServeCommand)
+@click.command(
+    "serve",
+    cls=_ServeCommand,
+    exclusive=("phase", "drop_folder"),
+    epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
+    " phase's external evaluators, or FLARE_GC_TOKEN holds the token.",
+)
+@click.option(
+    "--phase",
+    type=Parsed(key),
+    metavar="UUID",
+    help="Claim submissions of this phase of grand-challenge.org, which has external"
+    " evaluation.",
+)
+@click.option(
+    "--api",
+    default="https://grand-challenge.org/api/v1/",
+    metavar="URL",
+    help="Address of the platform's API (default: https://grand-challenge.org/api/v1/).",
+)
 @click.option(
     "--drop-folder",
     type=PATH,
@@ -153,7 +176,7 @@ def command(**given: Any) -> None:
         return
     poll_s = None if own["once"] else own["poll"]
     request = Request(
-        archives=own["drop_folder"],
+        archives=own["drop_folder"] or given["output"],
         interleave=False,
         rerun=(),
         reason="",
@@ -163,12 +186,29 @@ def command(**given: Any) -> None:
         page=None,
         **given,
     )
-    _serve(request, own["drop_folder"], hours, is_dry=own["dry_run"], poll_s=poll_s)
+    source = _source(own["phase"], own["api"], own["drop_folder"])
+    _serve(request, source, hours, is_dry=own["dry_run"], poll_s=poll_s)
+
+
+def _source(phase: str | None, api: str, drop_folder: Path | None) -> Source:
+    """Where submissions come from."""
+    # Here, as help and completion should not wait for it.
+    from flare.platforms.external.drop_folder import DropFolder
+    from flare.platforms.external.service import utc_now
+    from flare.platforms.grandchallenge.calls import Calls
+    from flare.platforms.grandchallenge.external import PhaseSource
+
+    if drop_folder:
+        return DropFolder(drop_folder, utc_now)
+    file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
+    # What we start does not need it, and so does not get it.
+    token = read_token(os.environ.pop("FLARE_GC_TOKEN", ""), file)
+    return PhaseSource(str(phase), Calls(api, token))
 
 
 def _serve(
     request: Request,
-    drop_folder: Path,
+    source: Source,
     hours: float,
     *,
     is_dry: bool,
@@ -177,14 +217,12 @@ def _serve(
     """Serve until nothing waits, if there is no time to look again, or for ever."""
     # Here, as help and completion should not wait for it.
     from flare.cli.serving import ServedWork
-    from flare.platforms.external.drop_folder import DropFolder
     from flare.platforms.external.service import Service, utc_now
 
     challenge = read_challenge(request.challenge)
     cases = find_cases(request.images)
     if request.ground_truth:
         check_cases(cases, request.ground_truth)
-    source = DropFolder(drop_folder, utc_now)
     _warn_of_time(request, len(cases), hours)
     worst = _worst(request.limits)
     folder = request.output / FOLDER
@@ -193,7 +231,9 @@ def _serve(
         _log.info("%s", waiting_text(source, folder))
         return
     with FolderLock(folder, "served"), stopping_with(_stopped):
-        work = ServedWork(request, challenge, cases, worst, utc_now)
+        # The platform's archives have whatever name their authors liked.
+        is_named = request.archives != request.output
+        work = ServedWork(request, challenge, cases, worst, utc_now, is_named=is_named)
         service = Service(source, work, folder, hours=hours, on_moment=_tell)
         while True:
             if service.serve_one():

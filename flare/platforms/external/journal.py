@@ -129,14 +129,22 @@ class Journal:
         step = step or entry.step
         times = {**entry.times, step.value: now.astimezone(UTC).isoformat()}
         kept = replace(entry, step=step, times=times, **changes)
-        entries = {**self._entries, kept.submission.key: kept}
+        self._write({**self._entries, kept.submission.key: kept})
+        return kept
+
+    def forget(self, entry: Entry) -> None:
+        """Know nothing of a submission: it was not claimed."""
+        key = entry.submission.key
+        self._write({k: e for k, e in self._entries.items() if k != key})
+
+    def _write(self, entries: dict[str, Entry]) -> None:
+        """Write all entries down, and know them then."""
         content = {
             "source": self._source,
             "submissions": list(map(_json, entries.values())),
         }
         write_whole(self._file, f"{json.dumps(content, indent=2)}\n")
         self._entries = entries
-        return kept
 
     def write_answer(self, entry: Entry, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.

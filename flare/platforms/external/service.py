@@ -26,6 +26,7 @@ from flare.platforms.external.overdue import (
 )
 from flare.platforms.external.source import (
     Answer,
+    NotNowError,
     NotOursError,
     Source,
     Submission,
@@ -114,6 +115,10 @@ class Service:
             title = safe(entry.submission.title)
             _log.warning("%s: it is not ours any more: %s", title, error)
             self._done(self.journal.latest(entry), Step.LOST, message=str(error))
+        except NotNowError as error:
+            _log.warning("%s: it has to wait: %s", safe(entry.submission.title), error)
+            self.journal.forget(entry)
+            return False
         remove_tree(self._downloads(entry))
         return True
 

@@ -39,6 +39,10 @@ class NotOursError(Exception):
     """Another service has claimed a submission, or its time is over; the text says."""
 
 
+class NotNowError(Exception):
+    """A submission cannot be claimed now, but perhaps later; the text says why."""
+
+
 class Source(Protocol):
     """Where submissions come from, and where answers go.
 
@@ -67,6 +71,8 @@ class Source(Protocol):
         ------
         NotOursError
             If somebody else was faster.
+        NotNowError
+            If it has to wait.
         """
 
     def download(self, submission: Submission, folder: Path) -> Path:

@@ -1,0 +1,408 @@
+"""A phase as a source of submissions, with a platform that plays by the documents."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from flare.measuring.errors import ArchiveError
+from flare.platforms.external.source import Answer, NotNowError, NotOursError
+from flare.platforms.grandchallenge import calls as calls_module
+from flare.platforms.grandchallenge.calls import Calls
+from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.external import PhaseSource, team_of
+from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
+
+GOOD = Answer(metrics={"aggregates": {"runtime_s_mean": 3.5}})
+
+
+class FakeTime:
+    """Seconds that pass when somebody sleeps."""
+
+    def __init__(self):
+        self.at, self.pauses = 0.0, []
+
+    def sleep(self, seconds):
+        """Let time pass."""
+        self.pauses.append(seconds)
+        self.at += seconds
+
+    def clock(self):
+        """Seconds since the beginning."""
+        return self.at
+
+
+@pytest.fixture
+def passing():
+    """The time of the service."""
+    return FakeTime()
+
+
+@pytest.fixture
+def source(external_platform, passing):
+    """The phase, for a service whose pauses take no time."""
+    return make_source(external_platform, passing)
+
+
+def make_source(external_platform, passing, token=TOKEN, api=None):
+    calls = Calls(
+        api or external_platform.api,
+        token,
+        sleep=passing.sleep,
+        clock=passing.clock,
+        chance=lambda: 0.5,
+    )
+    return PhaseSource(PHASE, calls)
+
+
+def claimed(external_platform, source, user="jane", archive=b"image"):
+    """A submission that is ours."""
+    external_platform.submit(user, archive)
+    (submission,) = source.claimable()
+    return source.claim(submission, is_again=False)
+
+
+# --- Claiming ---------------------------------------------------------------------
+
+
+def test_the_oldest_submission_of_the_phase_comes_first(external_platform, source):
+    """The one that was handed in last has the earliest date here."""
+    external_platform.submit("young", b"")
+    external_platform.submit("old", b"")
+    external_platform.submit("other", b"", phase="00000000-0000-0000-0000-00000000000f")
+
+    found = source.claimable()
+
+    assert [submission.team for submission in found] == ["old", "young"]
+    assert found[0].title == "old (00000000)"
+    assert "Signature" not in str(found[0].place)
+
+
+def test_a_claim_is_ours(external_platform, source):
+    submission = claimed(external_platform, source)
+
+    found = external_platform.evaluations[submission.key]
+    assert (found["status"], found["claimed_by"]) == (CLAIMED, "evaluator")
+    assert source.claimable() == []
+
+
+def test_a_service_with_another_token_was_faster(external_platform, source):
+    pk = external_platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    external_platform.evaluations[pk] |= {"status": CLAIMED, "claimed_by": "other"}
+
+    with pytest.raises(NotOursError, match="another service has claimed it"):
+        source.claim(submission, is_again=False)
+
+
+def test_a_second_service_with_the_same_token_is_noticed(external_platform, source):
+    claimed(external_platform, source)
+    external_platform.submit("john", b"")
+    (second,) = source.claimable()
+
+    with pytest.raises(NotNowError, match="another service may be at work"):
+        source.claim(second, is_again=False)
+
+
+def test_a_claim_before_a_kill_is_found_to_be_ours(external_platform, source):
+    submission = claimed(external_platform, source)
+
+    assert source.claim(submission, is_again=True) == submission
+
+
+def test_a_claim_that_is_over_is_not_ours(external_platform, source):
+    submission = claimed(external_platform, source)
+    external_platform.evaluations[submission.key]["status"] = CANCELLED
+
+    with pytest.raises(NotOursError):
+        source.claim(submission, is_again=True)
+
+
+def test_who_is_no_external_evaluator_is_told(external_platform, source):
+    external_platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    external_platform.evaluators.clear()
+
+    with pytest.raises(PlatformError) as error:
+        source.claim(submission, is_again=False)
+
+    assert str(error.value) == (
+        f"{external_platform.api}: status 403: You do not have permission to perform this"
+        " action. Check --phase, and that the token's user is among the external"
+        " evaluators of the challenge. [H09]"
+    )
+
+
+# --- Answers ----------------------------------------------------------------------
+
+
+def test_metrics_arrive(external_platform, source):
+    submission = claimed(external_platform, source)
+
+    source.answer(submission, GOOD, is_again=False)
+
+    assert external_platform.answers()["jane"] == [
+        {"status": "Succeeded", "metrics": {"aggregates": {"runtime_s_mean": 3.5}}}
+    ]
+
+
+def test_a_line_arrives_cut_to_what_the_platform_keeps(external_platform, source):
+    submission = claimed(external_platform, source)
+
+    source.answer(submission, Answer(message="a\nb" + "x" * 2000), is_again=False)
+
+    (answer,) = external_platform.answers()["jane"]
+    assert answer["status"] == "Failed"
+    assert answer["error_message"] == "a\\nb" + "x" * 1020
+
+
+def test_an_answer_that_was_sent_before_a_kill_is_not_sent_again(
+    external_platform, source
+):
+    submission = claimed(external_platform, source)
+    source.answer(submission, GOOD, is_again=False)
+
+    source.answer(submission, GOOD, is_again=True)
+
+    assert external_platform.calls("update") == [200]
+
+
+def test_an_answer_that_was_not_sent_before_a_kill_is_sent(external_platform, source):
+    submission = claimed(external_platform, source)
+
+    source.answer(submission, GOOD, is_again=True)
+
+    assert len(external_platform.answers()["jane"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"status": CANCELLED}, "You need to claim an evaluation before you can upd"),
+        ({"claimed_by": "other"}, "You do not have permission to update this evaluat"),
+    ],
+    ids=["cancelled", "somebody else's"],
+)
+def test_an_answer_that_nobody_waits_for_is_lost(
+    external_platform, source, change, text
+):
+    submission = claimed(external_platform, source)
+    external_platform.evaluations[submission.key] |= change
+
+    with pytest.raises(NotOursError, match=text):
+        source.answer(submission, GOOD, is_again=False)
+
+
+def test_an_answer_after_24_hours_is_too_late(external_platform, source):
+    submission = claimed(external_platform, source)
+    external_platform.passed = timedelta(hours=24, seconds=1)
+
+    with pytest.raises(NotOursError):
+        source.answer(submission, GOOD, is_again=False)
+
+    assert external_platform.evaluations[submission.key]["status"] == CANCELLED
+
+
+# --- Downloads --------------------------------------------------------------------
+
+
+def test_an_archive_is_fetched_whole_by_a_signed_address(
+    external_platform, source, tmp_path
+):
+    """The token goes to the platform alone: the fake refuses it elsewhere."""
+    content = bytes(range(256)) * 4000
+    submission = claimed(external_platform, source, archive=content)
+
+    file = source.download(submission, tmp_path)
+
+    assert file == tmp_path / "jane.tar.gz"
+    assert file.read_bytes() == content
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_download_goes_on_where_it_has_ended(external_platform, source, tmp_path):
+    content = bytes(range(256)) * 4000
+    submission = claimed(external_platform, source, archive=content)
+    external_platform.faults["file"] = ["short"]
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == content
+    (_, whole), (status, rest) = external_platform.calls("file")
+    assert (whole, status, rest) == (len(content), 206, len(content) // 2)
+
+
+def test_half_of_another_file_is_not_used(external_platform, source, tmp_path):
+    submission = claimed(external_platform, source, archive=b"b" * 1000)
+    (tmp_path / ".jane.tar.gz.part").write_bytes(b"a" * 500)
+    (tmp_path / ".jane.tar.gz.part.json").write_text('{"mark": "\\"old\\""}')
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"b" * 1000
+
+
+def test_what_is_there_is_not_fetched(external_platform, source, tmp_path):
+    submission = claimed(external_platform, source)
+    source.download(submission, tmp_path)
+
+    source.download(submission, tmp_path)
+
+    assert len(external_platform.calls("file")) == 1
+
+
+def test_an_image_with_a_model_beside_it_is_refused(
+    external_platform, source, tmp_path
+):
+    external_platform.submit("jane", b"", model=True)
+    (submission,) = source.claimable()
+
+    with pytest.raises(ArchiveError, match="a model was submitted beside the image"):
+        source.download(submission, tmp_path)
+
+
+def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
+    external_platform, source, tmp_path
+):
+    submission = claimed(external_platform, source)
+    external_platform.evaluators.clear()
+
+    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+        source.download(submission, tmp_path)
+
+
+# --- A network that fails ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [500, 502, 503, 429, "reset"])
+@pytest.mark.parametrize(
+    "call", ["version", "claimable", "claim", "download", "update"]
+)
+def test_a_fault_that_passes_is_not_noticed(
+    external_platform, source, passing, tmp_path, call, fault
+):
+    """Three of them in a row; each pause is twice as long as the one before."""
+    external_platform.submit("jane", b"image")
+    external_platform.faults[call] = [fault] * 3
+
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False)
+    source.download(submission, tmp_path)
+    source.answer(submission, GOOD, is_again=False)
+
+    assert passing.pauses == [1, 2, 4]
+    assert len(external_platform.answers()["jane"]) == 1
+
+
+@pytest.mark.parametrize("call", ["claim", "update"])
+def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(
+    external_platform, source, call
+):
+    """The second one is refused by the external_platform, which is how we know."""
+    external_platform.submit("jane", b"image")
+    external_platform.faults[call] = ["deaf"]
+
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False)
+    source.answer(submission, GOOD, is_again=False)
+
+    assert external_platform.calls(call) == ["deaf", 400]
+    assert len(external_platform.answers()["jane"]) == 1
+
+
+def test_a_platform_that_does_not_answer_is_asked_again(
+    external_platform, passing, monkeypatch
+):
+    monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.2)
+    source = make_source(external_platform, passing)
+    external_platform.faults["claimable"] = ["slow"]
+
+    assert source.claimable() == []
+
+    assert passing.pauses == [1]
+
+
+def test_pauses_grow_to_five_minutes_and_end_after_hours(
+    external_platform, source, passing
+):
+    """1, 2, 4, ... 256, 300, 300 ...: 511 s, and then 300 s each up to 6 hours."""
+    external_platform.faults["claimable"] = [500] * 1000
+
+    with pytest.raises(PlatformError) as error:
+        source.claimable()
+
+    assert passing.pauses[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert 6 * 3600 < passing.at <= 6 * 3600 + 300
+    assert "the platform answers with status 500, for hours" in str(error.value)
+
+
+def test_pauses_differ_between_services(external_platform, passing):
+    calls = Calls(external_platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
+    external_platform.faults["claimable"] = [500]
+
+    PhaseSource(PHASE, calls).claimable()
+
+    assert passing.pauses == [1.5]
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+def test_a_token_that_is_refused_is_one_line_without_it(
+    external_platform, passing, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    source = make_source(external_platform, passing, token="secret-of-mine")
+
+    with pytest.raises(PlatformError) as error:
+        source.claimable()
+
+    assert str(error.value) == (
+        f"{external_platform.api}: it does not accept the token. Make one of a user who is among"
+        " the phase's external evaluators, and put its file's name into"
+        " FLARE_GC_TOKEN_FILE. [H09]"
+    )
+    assert passing.pauses == []
+    assert "secret-of-mine" not in caplog.text
+
+
+def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
+    external_platform, source, passing, monkeypatch
+):
+    monkeypatch.delenv("SSL_CERT_FILE")
+
+    with pytest.raises(PlatformError, match="CERTIFICATE_VERIFY_FAILED"):
+        source.claimable()
+
+    assert external_platform.log == []
+
+
+def test_an_address_without_tls_is_refused(passing):
+    with pytest.raises(PlatformError, match="the token is sent to no http address"):
+        Calls("http://localhost/api/v1/", TOKEN)
+
+
+def test_something_else_answers(external_platform, passing):
+    source = make_source(
+        external_platform, passing, api=f"{external_platform.api}nowhere/"
+    )
+
+    with pytest.raises(PlatformError, match=r"it cannot be used \(HTTPStatusError"):
+        source.claimable()
+
+
+@pytest.mark.parametrize(
+    ("user", "team"),
+    [("jane", "jane"), ("jane_doe-2", "jane_doe-2")],
+)
+def test_a_user_whose_name_is_plain_keeps_it(user, team):
+    assert team_of(user) == team
+
+
+def test_odd_names_of_users_stay_different():
+    users = ["A", "a", "a.b", "a-b", "Ü", "", "..", "x" * 99, "x" * 98]
+
+    teams = [team_of(user) for user in users]
+
+    assert len(set(teams)) == len(users)
+    assert not [team for team in teams if not team.replace("-", "").isalnum()]
