@@ -206,9 +206,15 @@ def start(bench, platform, point=None):
     )
 
 
+@pytest.fixture(scope="module")
+def undisturbed():
+    """The answer of a service that nobody has killed, once there is one."""
+    return []
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_a_service_that_was_killed_gives_one_result(
-    bench, external_platform, hand_in, point
+    bench, external_platform, hand_in, undisturbed, point
 ):
     """The same as that of a service which nobody has killed, but for times."""
     hand_in("jane", PREDICT)
@@ -221,12 +227,12 @@ def test_a_service_that_was_killed_gives_one_result(
     (answer,) = external_platform.answers()["jane"]
     assert external_platform.calls("claim").count(200) == 1
     assert external_platform.calls("update") == [200]
-    undisturbed = bench.results.rename(bench.folder / "killed")
-    assert undisturbed.exists()
-    hand_in("sam", PREDICT)
-    assert start(bench, external_platform).returncode == 0
-    (expected,) = external_platform.answers()["sam"]
-    assert without_times(answer) == without_times(expected)
+    if not undisturbed:
+        bench.results.rename(bench.folder / "killed")
+        hand_in("sam", PREDICT)
+        assert start(bench, external_platform).returncode == 0
+        undisturbed += map(without_times, external_platform.answers()["sam"])
+    assert without_times(answer) == undisturbed[0]
     assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
     assert bench.engine.left() == []
 
@@ -237,8 +243,8 @@ SPY = """
 env
 for process in /proc/[0-9]*; do
     tr '\\0' ' ' < "$process/cmdline"
-    [ "$process" = "/proc/$PYTEST" ] || tr '\\0' ' ' < "/proc/$PPID/environ"
 done
+tr '\\0' ' ' < "/proc/$PPID/environ"
 """
 """What a container, and what starts it, can see of others: it is kept in its log."""
 

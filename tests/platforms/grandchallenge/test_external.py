@@ -16,6 +16,12 @@ from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
 GOOD = Answer(metrics={"aggregates": {"runtime_s_mean": 3.5}})
 
 
+@pytest.fixture
+def platform(external_platform):
+    """A platform with a phase."""
+    return external_platform
+
+
 class FakeTime:
     """Seconds that pass when somebody sleeps."""
 
@@ -39,14 +45,14 @@ def passing():
 
 
 @pytest.fixture
-def source(external_platform, passing):
+def source(platform, passing):
     """The phase, for a service whose pauses take no time."""
-    return make_source(external_platform, passing)
+    return make_source(platform, passing)
 
 
-def make_source(external_platform, passing, token=TOKEN, api=None):
+def make_source(platform, passing, token=TOKEN, api=None):
     calls = Calls(
-        api or external_platform.api,
+        api or platform.api,
         token,
         sleep=passing.sleep,
         clock=passing.clock,
@@ -55,9 +61,9 @@ def make_source(external_platform, passing, token=TOKEN, api=None):
     return PhaseSource(PHASE, calls)
 
 
-def claimed(external_platform, source, user="jane", archive=b"image"):
+def claimed(platform, source, user="jane", archive=b"image"):
     """A submission that is ours."""
-    external_platform.submit(user, archive)
+    platform.submit(user, archive)
     (submission,) = source.claimable()
     return source.claim(submission, is_again=False)
 
@@ -65,11 +71,11 @@ def claimed(external_platform, source, user="jane", archive=b"image"):
 # --- Claiming ---------------------------------------------------------------------
 
 
-def test_the_oldest_submission_of_the_phase_comes_first(external_platform, source):
+def test_the_oldest_submission_of_the_phase_comes_first(platform, source):
     """The one that was handed in last has the earliest date here."""
-    external_platform.submit("young", b"")
-    external_platform.submit("old", b"")
-    external_platform.submit("other", b"", phase="00000000-0000-0000-0000-00000000000f")
+    platform.submit("young", b"")
+    platform.submit("old", b"")
+    platform.submit("other", b"", phase="00000000-0000-0000-0000-00000000000f")
 
     found = source.claimable()
 
@@ -78,56 +84,56 @@ def test_the_oldest_submission_of_the_phase_comes_first(external_platform, sourc
     assert "Signature" not in str(found[0].place)
 
 
-def test_a_claim_is_ours(external_platform, source):
-    submission = claimed(external_platform, source)
+def test_a_claim_is_ours(platform, source):
+    submission = claimed(platform, source)
 
-    found = external_platform.evaluations[submission.key]
+    found = platform.evaluations[submission.key]
     assert (found["status"], found["claimed_by"]) == (CLAIMED, "evaluator")
     assert source.claimable() == []
 
 
-def test_a_service_with_another_token_was_faster(external_platform, source):
-    pk = external_platform.submit("jane", b"")
+def test_a_service_with_another_token_was_faster(platform, source):
+    pk = platform.submit("jane", b"")
     (submission,) = source.claimable()
-    external_platform.evaluations[pk] |= {"status": CLAIMED, "claimed_by": "other"}
+    platform.evaluations[pk] |= {"status": CLAIMED, "claimed_by": "other"}
 
     with pytest.raises(NotOursError, match="another service has claimed it"):
         source.claim(submission, is_again=False)
 
 
-def test_a_second_service_with_the_same_token_is_noticed(external_platform, source):
-    claimed(external_platform, source)
-    external_platform.submit("john", b"")
+def test_a_second_service_with_the_same_token_is_noticed(platform, source):
+    claimed(platform, source)
+    platform.submit("john", b"")
     (second,) = source.claimable()
 
     with pytest.raises(NotNowError, match="another service may be at work"):
         source.claim(second, is_again=False)
 
 
-def test_a_claim_before_a_kill_is_found_to_be_ours(external_platform, source):
-    submission = claimed(external_platform, source)
+def test_a_claim_before_a_kill_is_found_to_be_ours(platform, source):
+    submission = claimed(platform, source)
 
     assert source.claim(submission, is_again=True) == submission
 
 
-def test_a_claim_that_is_over_is_not_ours(external_platform, source):
-    submission = claimed(external_platform, source)
-    external_platform.evaluations[submission.key]["status"] = CANCELLED
+def test_a_claim_that_is_over_is_not_ours(platform, source):
+    submission = claimed(platform, source)
+    platform.evaluations[submission.key]["status"] = CANCELLED
 
     with pytest.raises(NotOursError):
         source.claim(submission, is_again=True)
 
 
-def test_who_is_no_external_evaluator_is_told(external_platform, source):
-    external_platform.submit("jane", b"")
+def test_who_is_no_external_evaluator_is_told(platform, source):
+    platform.submit("jane", b"")
     (submission,) = source.claimable()
-    external_platform.evaluators.clear()
+    platform.evaluators.clear()
 
     with pytest.raises(PlatformError) as error:
         source.claim(submission, is_again=False)
 
     assert str(error.value) == (
-        f"{external_platform.api}: status 403: You do not have permission to perform this"
+        f"{platform.api}: status 403: You do not have permission to perform this"
         " action. Check --phase, and that the token's user is among the external"
         " evaluators of the challenge. [H09]"
     )
@@ -136,43 +142,41 @@ def test_who_is_no_external_evaluator_is_told(external_platform, source):
 # --- Answers ----------------------------------------------------------------------
 
 
-def test_metrics_arrive(external_platform, source):
-    submission = claimed(external_platform, source)
+def test_metrics_arrive(platform, source):
+    submission = claimed(platform, source)
 
     source.answer(submission, GOOD, is_again=False)
 
-    assert external_platform.answers()["jane"] == [
+    assert platform.answers()["jane"] == [
         {"status": "Succeeded", "metrics": {"aggregates": {"runtime_s_mean": 3.5}}}
     ]
 
 
-def test_a_line_arrives_cut_to_what_the_platform_keeps(external_platform, source):
-    submission = claimed(external_platform, source)
+def test_a_line_arrives_cut_to_what_the_platform_keeps(platform, source):
+    submission = claimed(platform, source)
 
     source.answer(submission, Answer(message="a\nb" + "x" * 2000), is_again=False)
 
-    (answer,) = external_platform.answers()["jane"]
+    (answer,) = platform.answers()["jane"]
     assert answer["status"] == "Failed"
     assert answer["error_message"] == "a\\nb" + "x" * 1020
 
 
-def test_an_answer_that_was_sent_before_a_kill_is_not_sent_again(
-    external_platform, source
-):
-    submission = claimed(external_platform, source)
+def test_an_answer_that_was_sent_before_a_kill_is_not_sent_again(platform, source):
+    submission = claimed(platform, source)
     source.answer(submission, GOOD, is_again=False)
 
     source.answer(submission, GOOD, is_again=True)
 
-    assert external_platform.calls("update") == [200]
+    assert platform.calls("update") == [200]
 
 
-def test_an_answer_that_was_not_sent_before_a_kill_is_sent(external_platform, source):
-    submission = claimed(external_platform, source)
+def test_an_answer_that_was_not_sent_before_a_kill_is_sent(platform, source):
+    submission = claimed(platform, source)
 
     source.answer(submission, GOOD, is_again=True)
 
-    assert len(external_platform.answers()["jane"]) == 1
+    assert len(platform.answers()["jane"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -183,35 +187,31 @@ def test_an_answer_that_was_not_sent_before_a_kill_is_sent(external_platform, so
     ],
     ids=["cancelled", "somebody else's"],
 )
-def test_an_answer_that_nobody_waits_for_is_lost(
-    external_platform, source, change, text
-):
-    submission = claimed(external_platform, source)
-    external_platform.evaluations[submission.key] |= change
+def test_an_answer_that_nobody_waits_for_is_lost(platform, source, change, text):
+    submission = claimed(platform, source)
+    platform.evaluations[submission.key] |= change
 
     with pytest.raises(NotOursError, match=text):
         source.answer(submission, GOOD, is_again=False)
 
 
-def test_an_answer_after_24_hours_is_too_late(external_platform, source):
-    submission = claimed(external_platform, source)
-    external_platform.passed = timedelta(hours=24, seconds=1)
+def test_an_answer_after_24_hours_is_too_late(platform, source):
+    submission = claimed(platform, source)
+    platform.passed = timedelta(hours=24, seconds=1)
 
     with pytest.raises(NotOursError):
         source.answer(submission, GOOD, is_again=False)
 
-    assert external_platform.evaluations[submission.key]["status"] == CANCELLED
+    assert platform.evaluations[submission.key]["status"] == CANCELLED
 
 
 # --- Downloads --------------------------------------------------------------------
 
 
-def test_an_archive_is_fetched_whole_by_a_signed_address(
-    external_platform, source, tmp_path
-):
+def test_an_archive_is_fetched_whole_by_a_signed_address(platform, source, tmp_path):
     """The token goes to the platform alone: the fake refuses it elsewhere."""
     content = bytes(range(256)) * 4000
-    submission = claimed(external_platform, source, archive=content)
+    submission = claimed(platform, source, archive=content)
 
     file = source.download(submission, tmp_path)
 
@@ -220,20 +220,20 @@ def test_an_archive_is_fetched_whole_by_a_signed_address(
     assert [*tmp_path.iterdir()] == [file]
 
 
-def test_a_download_goes_on_where_it_has_ended(external_platform, source, tmp_path):
+def test_a_download_goes_on_where_it_has_ended(platform, source, tmp_path):
     content = bytes(range(256)) * 4000
-    submission = claimed(external_platform, source, archive=content)
-    external_platform.faults["file"] = ["short"]
+    submission = claimed(platform, source, archive=content)
+    platform.faults["file"] = ["short"]
 
     file = source.download(submission, tmp_path)
 
     assert file.read_bytes() == content
-    (_, whole), (status, rest) = external_platform.calls("file")
+    (_, whole), (status, rest) = platform.calls("file")
     assert (whole, status, rest) == (len(content), 206, len(content) // 2)
 
 
-def test_half_of_another_file_is_not_used(external_platform, source, tmp_path):
-    submission = claimed(external_platform, source, archive=b"b" * 1000)
+def test_half_of_another_file_is_not_used(platform, source, tmp_path):
+    submission = claimed(platform, source, archive=b"b" * 1000)
     (tmp_path / ".jane.tar.gz.part").write_bytes(b"a" * 500)
     (tmp_path / ".jane.tar.gz.part.json").write_text('{"mark": "\\"old\\""}')
 
@@ -242,19 +242,17 @@ def test_half_of_another_file_is_not_used(external_platform, source, tmp_path):
     assert file.read_bytes() == b"b" * 1000
 
 
-def test_what_is_there_is_not_fetched(external_platform, source, tmp_path):
-    submission = claimed(external_platform, source)
+def test_what_is_there_is_not_fetched(platform, source, tmp_path):
+    submission = claimed(platform, source)
     source.download(submission, tmp_path)
 
     source.download(submission, tmp_path)
 
-    assert len(external_platform.calls("file")) == 1
+    assert len(platform.calls("file")) == 1
 
 
-def test_an_image_with_a_model_beside_it_is_refused(
-    external_platform, source, tmp_path
-):
-    external_platform.submit("jane", b"", model=True)
+def test_an_image_with_a_model_beside_it_is_refused(platform, source, tmp_path):
+    platform.submit("jane", b"", model=True)
     (submission,) = source.claimable()
 
     with pytest.raises(ArchiveError, match="a model was submitted beside the image"):
@@ -262,10 +260,10 @@ def test_an_image_with_a_model_beside_it_is_refused(
 
 
 def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
-    external_platform, source, tmp_path
+    platform, source, tmp_path
 ):
-    submission = claimed(external_platform, source)
-    external_platform.evaluators.clear()
+    submission = claimed(platform, source)
+    platform.evaluators.clear()
 
     with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
         source.download(submission, tmp_path)
@@ -279,11 +277,11 @@ def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
     "call", ["version", "claimable", "claim", "download", "update"]
 )
 def test_a_fault_that_passes_is_not_noticed(
-    external_platform, source, passing, tmp_path, call, fault
+    platform, source, passing, tmp_path, call, fault
 ):
     """Three of them in a row; each pause is twice as long as the one before."""
-    external_platform.submit("jane", b"image")
-    external_platform.faults[call] = [fault] * 3
+    platform.submit("jane", b"image")
+    platform.faults[call] = [fault] * 3
 
     (submission,) = source.claimable()
     submission = source.claim(submission, is_again=False)
@@ -291,42 +289,36 @@ def test_a_fault_that_passes_is_not_noticed(
     source.answer(submission, GOOD, is_again=False)
 
     assert passing.pauses == [1, 2, 4]
-    assert len(external_platform.answers()["jane"]) == 1
+    assert len(platform.answers()["jane"]) == 1
 
 
 @pytest.mark.parametrize("call", ["claim", "update"])
-def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(
-    external_platform, source, call
-):
-    """The second one is refused by the external_platform, which is how we know."""
-    external_platform.submit("jane", b"image")
-    external_platform.faults[call] = ["deaf"]
+def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(platform, source, call):
+    """The second one is refused by the platform, which is how we know."""
+    platform.submit("jane", b"image")
+    platform.faults[call] = ["deaf"]
 
     (submission,) = source.claimable()
     submission = source.claim(submission, is_again=False)
     source.answer(submission, GOOD, is_again=False)
 
-    assert external_platform.calls(call) == ["deaf", 400]
-    assert len(external_platform.answers()["jane"]) == 1
+    assert platform.calls(call) == ["deaf", 400]
+    assert len(platform.answers()["jane"]) == 1
 
 
-def test_a_platform_that_does_not_answer_is_asked_again(
-    external_platform, passing, monkeypatch
-):
+def test_a_platform_that_does_not_answer_is_asked_again(platform, passing, monkeypatch):
     monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.2)
-    source = make_source(external_platform, passing)
-    external_platform.faults["claimable"] = ["slow"]
+    source = make_source(platform, passing)
+    platform.faults["claimable"] = ["slow"]
 
     assert source.claimable() == []
 
     assert passing.pauses == [1]
 
 
-def test_pauses_grow_to_five_minutes_and_end_after_hours(
-    external_platform, source, passing
-):
+def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passing):
     """1, 2, 4, ... 256, 300, 300 ...: 511 s, and then 300 s each up to 6 hours."""
-    external_platform.faults["claimable"] = [500] * 1000
+    platform.faults["claimable"] = [500] * 1000
 
     with pytest.raises(PlatformError) as error:
         source.claimable()
@@ -336,9 +328,9 @@ def test_pauses_grow_to_five_minutes_and_end_after_hours(
     assert "the platform answers with status 500, for hours" in str(error.value)
 
 
-def test_pauses_differ_between_services(external_platform, passing):
-    calls = Calls(external_platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
-    external_platform.faults["claimable"] = [500]
+def test_pauses_differ_between_services(platform, passing):
+    calls = Calls(platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
+    platform.faults["claimable"] = [500]
 
     PhaseSource(PHASE, calls).claimable()
 
@@ -348,17 +340,15 @@ def test_pauses_differ_between_services(external_platform, passing):
 # --- Refusals ---------------------------------------------------------------------
 
 
-def test_a_token_that_is_refused_is_one_line_without_it(
-    external_platform, passing, caplog
-):
+def test_a_token_that_is_refused_is_one_line_without_it(platform, passing, caplog):
     caplog.set_level(logging.DEBUG)
-    source = make_source(external_platform, passing, token="secret-of-mine")
+    source = make_source(platform, passing, token="secret-of-mine")
 
     with pytest.raises(PlatformError) as error:
         source.claimable()
 
     assert str(error.value) == (
-        f"{external_platform.api}: it does not accept the token. Make one of a user who is among"
+        f"{platform.api}: it does not accept the token. Make one of a user who is among"
         " the phase's external evaluators, and put its file's name into"
         " FLARE_GC_TOKEN_FILE. [H09]"
     )
@@ -367,14 +357,14 @@ def test_a_token_that_is_refused_is_one_line_without_it(
 
 
 def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
-    external_platform, source, passing, monkeypatch
+    platform, source, passing, monkeypatch
 ):
     monkeypatch.delenv("SSL_CERT_FILE")
 
     with pytest.raises(PlatformError, match="CERTIFICATE_VERIFY_FAILED"):
         source.claimable()
 
-    assert external_platform.log == []
+    assert platform.log == []
 
 
 def test_an_address_without_tls_is_refused(passing):
@@ -382,10 +372,8 @@ def test_an_address_without_tls_is_refused(passing):
         Calls("http://localhost/api/v1/", TOKEN)
 
 
-def test_something_else_answers(external_platform, passing):
-    source = make_source(
-        external_platform, passing, api=f"{external_platform.api}nowhere/"
-    )
+def test_something_else_answers(platform, passing):
+    source = make_source(platform, passing, api=f"{platform.api}nowhere/")
 
     with pytest.raises(PlatformError, match=r"it cannot be used \(HTTPStatusError"):
         source.claimable()
