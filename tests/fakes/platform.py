@@ -41,7 +41,7 @@ class FakePlatform(ThreadingHTTPServer):
         self.users = {TOKEN: "evaluator"}
         self.evaluators = {"evaluator"}
         self.evaluations, self.faults, self.log = {}, {}, []
-        self.passed = timedelta()
+        self.passed, self.lowest_version = timedelta(), "0.0.1"
         self.is_slow = threading.Event()
         self.lock = threading.Lock()
 
@@ -113,7 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say something."""
         path = urlsplit(self.path).path
         if path == "/api/v1/gcapi/":
-            versions = {"latest_version": "0.0.1", "lowest_supported_version": "0.0.1"}
+            lowest = self.server.lowest_version
+            versions = {"latest_version": lowest, "lowest_supported_version": lowest}
             self.answer("version", lambda: (200, versions))
         elif path == "/api/v1/evaluations/claimable_evaluations/":
             self.answer("claimable", self.claimable)
@@ -216,10 +217,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         data = self.server.evaluations[path.split("/")[2]]["archive"]
-        mark, start = f'"{hash(data)}"', 0
+        mark, start = f'"{len(data)}"', 0
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == mark:
             start = int(asked.removeprefix("bytes=").partition("-")[0])
+        if start >= len(data):
+            self.server.log.append(("file", 416))
+            self.send_error(416)
+            return
         status = 206 if start else 200
         self.server.log.append(("file", (status, len(data) - start)))
         self.send_response(status)

@@ -9,6 +9,7 @@ from flare.measuring.errors import ArchiveError
 from flare.platforms.external.journal import Journal, Step
 from flare.platforms.external.overdue import OverdueSignal
 from flare.platforms.external.service import Service
+from flare.platforms.external.source import NotNowError, NotOursError
 from tests.fakes.submissions import FakeSource, FakeWork, KilledError
 
 STEPS = [
@@ -133,6 +134,44 @@ def test_a_submission_that_another_service_has_is_left_to_it(serve):
     assert entries["a"].step is Step.LOST
     assert entries["a"].message == "another service has it"
     assert [*source.answers] == ["b"]
+
+
+def test_an_answer_that_comes_too_late_is_lost_and_the_next_one_is_served(serve):
+    source = FakeSource("a", "b")
+    answer = source.answer
+
+    def refuse(submission, *rest, **more):
+        if submission.key == "a":
+            text = "The evaluation was not updated in time"
+            raise NotOursError(text)
+        answer(submission, *rest, **more)
+
+    source.answer = refuse
+
+    _, entries = serve(source)
+
+    assert entries["a"].step is Step.LOST
+    assert entries["a"].message == "The evaluation was not updated in time"
+    assert entries["b"].step is Step.RETURNED
+
+
+def test_a_submission_that_has_to_wait_is_not_remembered(serve):
+    """So it is claimed as soon as that can be."""
+    source = FakeSource("a")
+    claim = source.claim
+
+    def refuse(submission, *, is_again):
+        text = "another one is claimed"
+        raise NotNowError(text)
+
+    source.claim = refuse
+    _, entries = serve(source)
+    assert entries == {}
+
+    source.claim = claim
+    serve(source)
+
+    assert source.answers["a"].status == "Succeeded"
 
 
 def test_no_answer_has_a_number_that_is_not_finite(serve):

@@ -1,13 +1,16 @@
 """A phase as a source of submissions, with a platform that plays by the documents."""
 
 import logging
+import sys
 from datetime import timedelta
 
 import pytest
 
+from flare.common.errors import OutputError
 from flare.measuring.errors import ArchiveError
 from flare.platforms.external.source import Answer, NotNowError, NotOursError
 from flare.platforms.grandchallenge import calls as calls_module
+from flare.platforms.grandchallenge import fetching
 from flare.platforms.grandchallenge.calls import Calls
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.grandchallenge.external import PhaseSource, team_of
@@ -269,6 +272,54 @@ def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
         source.download(submission, tmp_path)
 
 
+def test_more_than_the_file_is_thrown_away(platform, source, tmp_path):
+    """A part that is longer than all of it: the platform has nothing to add."""
+    submission = claimed(platform, source, archive=b"b" * 10)
+    (tmp_path / ".jane.tar.gz.part").write_bytes(b"a" * 50)
+    (tmp_path / ".jane.tar.gz.part.json").write_text('{"mark": "\\"10\\""}')
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"b" * 10
+    assert platform.calls("file") == [416, (200, 10)]
+
+
+def test_an_archive_that_is_too_large_is_not_fetched(
+    platform, source, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
+    submission = claimed(platform, source, archive=b"b" * 10)
+
+    with pytest.raises(PlatformError, match="the archive has 0 GiB"):
+        source.download(submission, tmp_path)
+
+    assert [*tmp_path.glob("*.gz")] == []
+
+
+def test_an_archive_at_an_address_without_tls_is_refused(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    submission.place["image"] = "http://localhost/x.tar.gz"
+
+    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+        source.download(submission, tmp_path)
+
+
+def test_an_image_without_an_archive_is_refused(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    submission.place["image"] = ""
+
+    with pytest.raises(ArchiveError, match="the platform has no archive of the image"):
+        source.download(submission, tmp_path)
+
+
+def test_a_disk_that_cannot_be_written_to_is_said(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    (tmp_path / ".jane.tar.gz.part").mkdir()
+
+    with pytest.raises(OutputError, match=r"jane.tar.gz.part: it cannot be written"):
+        source.download(submission, tmp_path)
+
+
 # --- A network that fails ---------------------------------------------------------
 
 
@@ -306,16 +357,27 @@ def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(platform, source
     assert len(platform.answers()["jane"]) == 1
 
 
-def test_a_platform_that_does_not_answer_is_asked_again(platform, passing, monkeypatch):
-    monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.2)
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["claimable", "claim", "download", "update"])
+def test_a_platform_that_does_not_answer_in_time_is_asked_again(
+    platform, passing, monkeypatch, tmp_path, call
+):
+    """It may have obeyed all the same: there is one claim, and one answer."""
+    monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.3)
     source = make_source(platform, passing)
-    platform.faults["claimable"] = ["slow"]
+    platform.submit("jane", b"image")
+    platform.faults[call] = ["slow"]
 
-    assert source.claimable() == []
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False)
+    source.download(submission, tmp_path)
+    source.answer(submission, GOOD, is_again=False)
 
     assert passing.pauses == [1]
+    assert len(platform.answers()["jane"]) == 1
 
 
+@pytest.mark.slow
 def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passing):
     """1, 2, 4, ... 256, 300, 300 ...: 511 s, and then 300 s each up to 6 hours."""
     platform.faults["claimable"] = [500] * 1000
@@ -365,6 +427,20 @@ def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
         source.claimable()
 
     assert platform.log == []
+
+
+def test_a_client_that_is_too_old_is_said(platform, source):
+    platform.lowest_version = "99.0.0"
+
+    with pytest.raises(PlatformError, match="gcapi is too old for it"):
+        source.claimable()
+
+
+def test_a_client_that_is_not_there_is_said(source, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcapi", None)
+
+    with pytest.raises(PlatformError, match="flare serve: gcapi is not installed"):
+        source.claimable()
 
 
 def test_an_address_without_tls_is_refused(passing):
