@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flare.challenge.rules import Challenge
 from flare.cli.measuring import Measuring, Request
@@ -24,7 +25,9 @@ from flare.platforms.external.returned import Worst, returned_metrics
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
-from flare.results.team_folder import finished_cases
+
+if TYPE_CHECKING:
+    from flare.cli.live_page import LivePage
 
 _log = logging.getLogger(__name__)
 
@@ -103,9 +106,11 @@ class ServedWork:
             ground_truth=None,
             new_archive=self._why_another(archive),
         )
-        run = _Watched(request, self._challenge, self._results)
-        run.watch(Forecast(end, self._now))
-        for team, error in run.measure([archive], self._cases):
+        with self._page(archive) as page:
+            run = _Watched(request, self._challenge, self._results, page)
+            run.watch(Forecast(end, self._now))
+            failed = run.measure([archive], self._cases)
+        for team, error in failed:
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
                 write_refused([refused], self._results)
@@ -134,9 +139,18 @@ class ServedWork:
 
     def done(self, team: str) -> int:
         """How many cases of a team need not be run again."""
-        return min(
-            count_done(self._results / team), len(finished_cases(self._results / team))
-        )
+        return count_done(self._results / team)
+
+    def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
+        """The page that shows the submission which is measured, if there is one."""
+        if not self._request.page:
+            return nullcontext()
+        from flare.cli.live_page import LivePage
+        from flare.cli.live_run import LiveRun
+
+        name = self._challenge.name
+        run = LiveRun(self._results, [archive], self._cases, challenge=name)
+        return LivePage(self._request.page, run)
 
     def _why_another(self, archive: Archive) -> str:
         """Why the ledger accepts an archive; empty if it is a team's first one."""

@@ -10,6 +10,7 @@ import pytest
 from flare.cli.main import main
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
+from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
@@ -136,6 +137,20 @@ def test_a_file_that_is_still_being_written_is_left_alone(bench, capfd):
     )
 
     assert "bad" not in capfd.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.tools(package="jinja2")
+def test_a_page_shows_what_is_measured(bench, serve):
+    bench.archive("good", PREDICT)
+    page = bench.folder / "live.html"
+
+    status, _, stderr = serve("--page", page)
+
+    assert (status, stderr) == (0, "")
+    text = Page(page.read_text()).text
+    assert "good" in text
+    assert "validation_003" in text
 
 
 # --- Without claiming anything ----------------------------------------------------

@@ -19,6 +19,7 @@ from flare.cli.measuring import Request
 from flare.cli.options import (
     PATH,
     OneOf,
+    PageFile,
     Parsed,
     challenge_option,
     positive,
@@ -165,6 +166,13 @@ class _ServeCommand(Command):
     is_flag=True,
     help="With warm caches, do not throw a first run away.",
 )
+@click.option(
+    "--page",
+    type=PageFile(path_type=Path, readable=False),
+    metavar="FILE.html",
+    help="Show the submission that is measured on this page, which a browser reads anew"
+    " by itself; needs Jinja2.",
+)
 @challenge_option
 @workers_option
 def command(**given: Any) -> None:
@@ -183,7 +191,6 @@ def command(**given: Any) -> None:
         new_archive="",
         paper="",
         plots=False,
-        page=None,
         **given,
     )
     source = _source(own["phase"], own["api"], own["drop_folder"])
@@ -219,6 +226,10 @@ def _serve(
     from flare.cli.serving import ServedWork
     from flare.platforms.external.service import Service, utc_now
 
+    if request.page:
+        from flare.reports.pages.page import check_pages
+
+        check_pages(request.page)
     challenge = read_challenge(request.challenge)
     cases = find_cases(request.images)
     if request.ground_truth:
