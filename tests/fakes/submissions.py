@@ -1,6 +1,6 @@
 """A source of submissions that notes what it is asked, with work done at once."""
 
-from flare.platforms.external.source import NotOursError, Submission
+from flare.platforms.external.source import Claim, NotOursError, Submission
 
 
 class KilledError(BaseException):
@@ -11,6 +11,8 @@ class FakeSource:
     """Submissions by name; `log` has each call that changes something."""
 
     name = "a fake"
+    is_heard = False
+    """Whether a claim was heard although the service was killed."""
 
     def __init__(self, *names, taken=()):
         self.names, self.taken, self.log, self.answers = names, taken, [], {}
@@ -25,7 +27,7 @@ class FakeSource:
         if submission.key in self.taken:
             text = "another service has it"
             raise NotOursError(text)
-        return submission
+        return Claim(submission=submission, is_new=not self.is_heard)
 
     def download(self, submission, folder):
         """A file with the name of the team."""

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from flare.cli.main import main
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
+from tests.builders import ROOT, wait_until
 from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
+PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 
 
@@ -202,6 +206,33 @@ def test_there_is_no_service_yet(bench, capfd):
     assert capfd.readouterr().out.endswith("results: no submission was claimed yet\n")
 
 
+@pytest.mark.slow
+def test_a_service_that_waits_can_be_ended(bench):
+    (bench.folder / "archives").mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "flare",
+        "serve",
+        "--output",
+        bench.results,
+        *LIMITS,
+    ]
+    command += ["--drop-folder", bench.folder / "archives", "--images", bench.images]
+    command += ["--ground-truth", bench.labels]
+
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        wait_until((bench.results / ".serve").exists)
+        time.sleep(1)
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == 143
+    assert stderr.decode() == (
+        "The service was ended. What is done is kept; the same command goes on. [H04]\n"
+    )
+
+
 # --- Refusals ---------------------------------------------------------------------
 
 
@@ -213,6 +244,15 @@ def test_what_a_service_needs_is_asked_for(capfd):
         "flare serve: the following arguments are required: --phase or --drop-folder,"
         " --images, --ground-truth; see flare serve --help\n"
     )
+
+
+def test_submissions_come_from_one_place(capfd):
+    words = ["--phase", PHASE, "--drop-folder", "archives", "--images", "CTs"]
+
+    status = main(["serve", *words, "--ground-truth", "labels", "--output", "results"])
+
+    assert status == 2
+    assert "--drop-folder: not allowed with argument --phase" in capfd.readouterr().err
 
 
 def test_a_second_service_on_the_same_results_is_refused(bench, serve, monkeypatch):

@@ -14,18 +14,12 @@ import pytest
 from flare.cli.main import main
 from tests.builders import ROOT
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
 
 pytestmark = pytest.mark.slow
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
-
-POINTS = (
-    *("claiming", "claim obeyed", "claimed", "half an archive", "downloaded"),
-    *("checked", "loading", "case 1", "case 2", "measured", "scoring", "scored"),
-    *("returning", "answer obeyed", "returned"),
-)
-"""Where a service is killed: at each step, and within each."""
 
 
 def words(bench, platform, *options):
@@ -172,6 +166,17 @@ def test_a_dry_run_claims_nothing(external_platform, serve, hand_in):
     assert status == 0
     assert stdout.startswith("jane (00000000): would be claimed\n")
     assert external_platform.calls("claim") == []
+
+
+def test_without_a_token_nothing_is_asked(external_platform, bench, capfd, monkeypatch):
+    for name in ("FLARE_GC_TOKEN", "FLARE_GC_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    status = main(words(bench, external_platform))
+
+    assert status == 1
+    assert capfd.readouterr().err.startswith("There is no API token. Make one under")
+    assert external_platform.log == []
 
 
 # --- kill -9 ----------------------------------------------------------------------

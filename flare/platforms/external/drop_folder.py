@@ -13,7 +13,7 @@ from flare.common.files import write_whole
 from flare.common.text import safe, why
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError
-from flare.platforms.external.source import Answer, Submission
+from flare.platforms.external.source import Answer, Claim, Submission
 
 ANSWERS = "returned"
 """Folder in it that gets TEAMNAME.json for each archive."""
@@ -69,9 +69,9 @@ class DropFolder:
         ready = self._now().timestamp() - SETTLE_S
         return [_submission(path) for time, path in sorted(found) if time <= ready]
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
+    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Nothing is to be done: the folder is locked by that of the results."""
-        return submission
+        return Claim(submission=submission)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.

@@ -138,8 +138,7 @@ class Service:
     def _serve(self, entry: Entry) -> None:
         """Take a submission to its answer."""
         if not entry.has(Step.CLAIMED):
-            claimed = self._source.claim(entry.submission, is_again=entry.is_old)
-            entry = self._done(entry, Step.CLAIMED, submission=claimed)
+            entry = self._claimed(entry)
         if not entry.has(Step.SCORED):
             entry = self._answered(entry)
         answer = self.journal.read_answer(entry)
@@ -148,6 +147,14 @@ class Service:
             entry = self._done(entry, Step.RETURNING)
         self._source.answer(entry.submission, answer, is_again=is_again)
         self._done(entry, Step.RETURNED)
+
+    def _claimed(self, entry: Entry) -> Entry:
+        """Claim a submission; its hours begin before that, so that they end in time."""
+        before = self._now()
+        claim = self._source.claim(entry.submission, is_again=entry.is_old)
+        if entry.is_old and claim.is_new:  # nobody has heard of the claim before
+            entry = self.journal.keep(entry, before)
+        return self._done(entry, Step.CLAIMED, submission=claim.submission)
 
     def _answered(self, entry: Entry) -> Entry:
         """Find out what came of a submission, and write it down."""

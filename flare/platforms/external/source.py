@@ -22,6 +22,15 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A submission that is ours."""
+
+    submission: Submission
+    is_new: bool = True
+    """Whether it was claimed now, and not by a call before a restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What came of a submission: metrics, or a line for whoever has handed it in."""
 
@@ -57,7 +66,7 @@ class Source(Protocol):
     def claimable(self) -> list[Submission]:
         """Submissions that nobody has claimed, the oldest first."""
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
+    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Let nobody else have a submission.
 
         Parameters

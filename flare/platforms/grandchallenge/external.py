@@ -19,6 +19,7 @@ from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError
 from flare.platforms.external.source import (
     Answer,
+    Claim,
     NotNowError,
     NotOursError,
     Submission,
@@ -82,7 +83,7 @@ class PhaseSource:
         ordered = sorted(own, key=lambda value: str(value.get("created")))
         return [self._submission(value) for value in ordered]
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
+    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Claim a submission.
 
         Raises
@@ -98,12 +99,12 @@ class PhaseSource:
             "PATCH", f"evaluations/{submission.key}/claim/", json={}
         )
         if reply.status == 200 and isinstance(reply.content, dict):
-            return self._submission(reply.content)
+            return Claim(submission=self._submission(reply.content))
         if reply.status == 400 and _PENDING_ONLY in reply.reason:
             # If an earlier call was heard, though we never heard of it, it is ours.
             may_be_ours = is_again or not reply.is_certain
             if may_be_ours and self._status(submission) == CLAIMED:
-                return submission
+                return Claim(submission=submission, is_new=False)
             text = "another service has claimed it"
             raise NotOursError(text)
         if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:

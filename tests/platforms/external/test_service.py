@@ -221,6 +221,20 @@ def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
     assert "[F18]" in source.answers["a"].message
 
 
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_the_hours_begin_with_the_claim_that_was_heard(serve, is_heard):
+    """A service was killed as it claimed, and comes back a day later."""
+    clock, source = Clock(), FakeSource("a")
+    with pytest.raises(KilledError):
+        serve(source, kill_at="claiming", now=clock)
+    clock.at += timedelta(hours=25)
+    source.is_heard = is_heard
+
+    serve(source, now=clock)
+
+    assert source.answers["a"].status == ("Failed" if is_heard else "Succeeded")
+
+
 def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
     """It may still be accepted; if not, the platform says so."""
     clock, source = Clock(), FakeSource("a")

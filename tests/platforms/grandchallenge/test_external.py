@@ -68,7 +68,7 @@ def claimed(platform, source, user="jane", archive=b"image"):
     """A submission that is ours."""
     platform.submit(user, archive)
     (submission,) = source.claimable()
-    return source.claim(submission, is_again=False)
+    return source.claim(submission, is_again=False).submission
 
 
 # --- Claiming ---------------------------------------------------------------------
@@ -116,7 +116,9 @@ def test_a_second_service_with_the_same_token_is_noticed(platform, source):
 def test_a_claim_before_a_kill_is_found_to_be_ours(platform, source):
     submission = claimed(platform, source)
 
-    assert source.claim(submission, is_again=True) == submission
+    claim = source.claim(submission, is_again=True)
+
+    assert (claim.submission, claim.is_new) == (submission, False)
 
 
 def test_a_claim_that_is_over_is_not_ours(platform, source):
@@ -335,7 +337,7 @@ def test_a_fault_that_passes_is_not_noticed(
     platform.faults[call] = [fault] * 3
 
     (submission,) = source.claimable()
-    submission = source.claim(submission, is_again=False)
+    submission = source.claim(submission, is_again=False).submission
     source.download(submission, tmp_path)
     source.answer(submission, GOOD, is_again=False)
 
@@ -350,7 +352,7 @@ def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(platform, source
     platform.faults[call] = ["deaf"]
 
     (submission,) = source.claimable()
-    submission = source.claim(submission, is_again=False)
+    submission = source.claim(submission, is_again=False).submission
     source.answer(submission, GOOD, is_again=False)
 
     assert platform.calls(call) == ["deaf", 400]
@@ -369,7 +371,7 @@ def test_a_platform_that_does_not_answer_in_time_is_asked_again(
     platform.faults[call] = ["slow"]
 
     (submission,) = source.claimable()
-    submission = source.claim(submission, is_again=False)
+    submission = source.claim(submission, is_again=False).submission
     source.download(submission, tmp_path)
     source.answer(submission, GOOD, is_again=False)
 
