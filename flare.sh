@@ -15,6 +15,7 @@
 #   leaderboard       Rank several metrics.json as the platform would.
 #   download          Get the metrics.json of a phase's teams off the platform.
 #   measure           Run teams' images, and measure time and GPU memory.
+#   serve             Measure submissions as they come, and answer them.
 #   score             Score all teams' predictions, each case only once.
 #   rescore           Score kept predictions anew, when rules or labels changed.
 #   rank              Rank teams by FLARE's rule, on each case and metric.

@@ -232,3 +232,40 @@ def scripted_engine(tmp_path, monkeypatch):
     found = ScriptedEngine(tmp_path / "engine")
     monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)
     return found
+
+
+@pytest.fixture(scope="session")
+def certificate(request, tmp_path_factory):
+    """A certificate of localhost, and its key."""
+    need_tool(request, "openssl")
+    file = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *(
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            ),
+            *("-keyout", file, "-out", file.with_suffix(".crt")),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
+@pytest.fixture
+def external_platform(request, certificate, monkeypatch):
+    """A platform of which a phase has external evaluation."""
+    from tests.fakes.platform import FakePlatform, running  # few tests need it
+
+    need_package(request, "gcapi")
+    server = FakePlatform(certificate)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+    with running(server):
+        yield server

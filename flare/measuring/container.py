@@ -185,7 +185,13 @@ def _watch_container(
         busy_before = busy_s()
         start = sampler.start()
         process = engine.begin("start", "--attach", container)
-        end = _wait(process, conditions.limits.timeout_s, watch)
+        try:
+            end = _wait(process, conditions.limits.timeout_s, watch)
+        except BaseException:
+            # Whoever has ended us may go on with something else: nothing stays behind.
+            process.kill()
+            process.wait()
+            raise
         runtime_s = clock() - start
         busy_after = busy_s()
         if end is not _End.ENDED:

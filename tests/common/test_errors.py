@@ -46,6 +46,7 @@ from flare.evaluation.organiser_errors import (
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError
+from flare.platforms.external.errors import NoCaseError, OverdueError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import (
     GroupsFileError,
@@ -69,6 +70,8 @@ EXAMPLES = (
     DeviceError("there is no GPU 1, but 1, counted from 0"),
     ClusterError("tcp://10.0.0.1:8786: no worker answers there"),
     PlatformError("https://a.org/api/v1/: it does not accept the token"),
+    NoCaseError(5, "3 failed, 2 timed out (the first: exit code 3)"),
+    OverdueError(24.0, 12, 50),
     NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
     MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),

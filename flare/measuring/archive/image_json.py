@@ -61,7 +61,7 @@ class Image:
 
 
 def find_image(contents: Contents, team: str) -> Image:
-    """Find the one image of an archive.
+    """Find the one image of an archive; without a team, it may have any name.
 
     Raises
     ------
@@ -75,7 +75,8 @@ def find_image(contents: Contents, team: str) -> Image:
         index = fields_of(strict_json(contents.files.get(INDEX, b"")), "manifests")
     if MANIFEST in contents.blobs or not index:
         entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
-    _check_tags(entry, index, team)
+    if team:
+        _check_tags(entry, index, team)
     found = []
     if index:
         found.append(_follow_index(contents, index))

@@ -70,8 +70,15 @@ class Archive:
         return bool(identity) and identity in (self.image, self.manifest)
 
 
-def read_archive(path: Path) -> Archive:
+def read_archive(path: Path, *, is_named: bool = True) -> Archive:
     """Read an archive and check everything that can be checked without running it.
+
+    Parameters
+    ----------
+    path : Path
+        TEAMNAME.tar.gz.
+    is_named : bool
+        Whether the image in it has to be called teamname:latest.
 
     Raises
     ------
@@ -90,7 +97,7 @@ def read_archive(path: Path) -> Archive:
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}
     try:
-        image = find_image(read_contents(path), team)
+        image = find_image(read_contents(path), team if is_named else "")
         described = _describe(image)
         for found in (
             configuration_problems(image.configuration),

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import ssl
-import subprocess
 import threading
 import zipfile
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from flare.platforms.grandchallenge.download import (
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
 from tests.builders.schemas import file_problems
-from tests.conftest import need_package, need_tool
+from tests.conftest import need_package
 
 pytestmark = pytest.mark.slow
 
@@ -142,28 +141,6 @@ class Platform(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-@pytest.fixture(scope="session")
-def certificate(request, tmp_path_factory):
-    """A certificate of localhost, and its key."""
-    need_tool(request, "openssl")
-    file = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *(
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            ),
-            *("-keyout", file, "-out", file.with_suffix(".crt")),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return file
 
 
 @pytest.fixture

@@ -1,0 +1,176 @@
+"""Measures submissions of a service as ``flare measure`` does it, told on the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flare.challenge.rules import Challenge
+from flare.cli.measuring import Measuring, Request
+from flare.common.errors import SubmissionError
+from flare.common.text import safe
+from flare.evaluation.several_problems import raise_problems
+from flare.measuring.archive.reading import Archive, read_archive
+from flare.measuring.inputs import Case
+from flare.measuring.refused import write_refused
+from flare.measuring.scoring import evaluate_team
+from flare.measuring.summary import count_done
+from flare.platforms.external.overdue import Forecast
+from flare.platforms.external.returned import Worst, returned_metrics
+from flare.results.efficiency_csv import CaseRecord
+from flare.results.errors import MeasurementError
+from flare.results.ledger_csv import LEDGER_CSV, read_ledger
+
+if TYPE_CHECKING:
+    from flare.cli.live_page import LivePage
+
+_log = logging.getLogger(__name__)
+
+AGAIN = "handed in again, and served"
+"""In the ledger, why another archive of a team is accepted."""
+
+
+class ServedWork:
+    """What is done with the archive of a submission.
+
+    Parameters
+    ----------
+    request : Request
+        How teams are measured; its archives are those of the submissions.
+    challenge : Challenge
+        Its rules.
+    cases : sequence of Case
+        What images are run on.
+    worst : Worst
+        What counts for a case that has failed.
+    now : callable
+        Date and time.
+    is_named : bool
+        Whether an image has to be called like its team.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        challenge: Challenge,
+        cases: Sequence[Case],
+        worst: Worst,
+        now: Callable[[], datetime],
+        *,
+        is_named: bool = True,
+    ) -> None:
+        self._request, self._challenge = request, challenge
+        self._cases, self._worst, self._now = tuple(cases), worst, now
+        self._results, self._is_named = request.output, is_named
+
+    @property
+    def cases(self) -> int:
+        """How many there are."""
+        return len(self._cases)
+
+    def check(self, file: Path) -> None:
+        """Read an archive, without loading it.
+
+        Raises
+        ------
+        SubmissionError
+            If it cannot be run.
+        """
+        archive = read_archive(file, is_named=self._is_named)
+        for doubt in archive.doubts:
+            _log.info("%s: doubtful: %s", safe(file.name), doubt)
+        write_refused([archive], self._results)
+        if archive.problems:
+            raise_problems(archive.problems)
+
+    def measure(self, file: Path, end: datetime) -> None:
+        """Run an image on all cases that are not done yet.
+
+        Raises
+        ------
+        SubmissionError
+            If it cannot be loaded.
+        HostError
+            If something on this computer stands in the way.
+        """
+        archive = read_archive(file, is_named=self._is_named)
+        # What it predicts is scored in a step of its own.
+        request = replace(
+            self._request,
+            archives=file,
+            ground_truth=None,
+            new_archive=self._why_another(archive),
+        )
+        with self._page(archive) as page:
+            run = _Watched(request, self._challenge, self._results, page)
+            run.watch(Forecast(end, self._now))
+            failed = run.measure([archive], self._cases)
+        for team, error in failed:
+            if isinstance(error, SubmissionError):
+                refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
+                write_refused([refused], self._results)
+            _log.info("%s: not measured to the end: %s", team, error)
+            raise error
+        left = self.cases - self.done(archive.team)
+        if left:
+            problem = f"{left} cases have ended by errors of the engine"
+            remedy = "See its log; when the service is started again, it goes on there."
+            raise MeasurementError(archive.team, problem, remedy)
+
+    def score(self, team: str) -> dict[str, Any]:
+        """Score what an image has predicted, and return its metrics.
+
+        Raises
+        ------
+        SubmissionError
+            If it has failed on every case.
+        """
+        folder, request = self._results / team, self._request
+        if request.ground_truth:
+            evaluate_team(
+                folder, request.ground_truth, self._challenge, request.workers
+            )
+        return returned_metrics(folder, self._worst)
+
+    def done(self, team: str) -> int:
+        """How many cases of a team need not be run again."""
+        return count_done(self._results / team)
+
+    def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
+        """The page that shows the submission which is measured, if there is one."""
+        if not self._request.page:
+            return nullcontext()
+        from flare.cli.live_page import LivePage
+        from flare.cli.live_run import LiveRun
+
+        name = self._challenge.name
+        run = LiveRun(self._results, [archive], self._cases, challenge=name)
+        return LivePage(self._request.page, run)
+
+    def _why_another(self, archive: Archive) -> str:
+        """Why the ledger accepts an archive; empty if it is a team's first one."""
+        entries = read_ledger(self._results / LEDGER_CSV)
+        others = [e for e in entries if e.team == archive.team]
+        if others and others[-1].archive_sha256 != archive.sha256:
+            return AGAIN
+        return ""
+
+
+class _Watched(Measuring):
+    """Measuring that says if its end will come too late."""
+
+    def watch(self, forecast: Forecast) -> None:
+        """Say so by this forecast."""
+        self._forecast = forecast
+
+    def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
+        """Tell what came of a case, and when the others will be done."""
+        super().on_run(team, record, number, total)
+        warning = self._forecast.warning(number, total)
+        if warning:
+            _log.warning("%s: %s", team, warning)

@@ -1,0 +1,1 @@
+"""External evaluation: submissions are claimed, measured here, and answered."""

@@ -1,0 +1,44 @@
+"""Why a submission that was measured here has no result."""
+
+from __future__ import annotations
+
+from flare.common.errors import SubmissionError
+
+
+class NoCaseError(SubmissionError):
+    """An image has failed on every case.
+
+    It was loaded and run as FLARE runs images, and gave no label map that could be
+    scored. The message has how the runs ended, and what the first one said. Try the
+    image on a computer of yours in the same way, without a network and with the same
+    limits of time and memory: `flare check teamname.tar.gz --run CT.nii.gz`.
+    """
+
+    code = "F17"
+    remedy = "Try it as it is measured: flare check TEAMNAME.tar.gz --run CT.nii.gz."
+
+    def __init__(self, cases: int, endings: str) -> None:
+        self.cases, self.endings = cases, endings
+        self.finding = f"0 of {cases} cases gave a label map: {endings}"
+
+
+class OverdueError(SubmissionError):
+    """An image was not measured in the time that a submission has.
+
+    The platform gives a submission 24 hours from the moment when it is claimed. The
+    message has how many cases were done by then. If your image takes much longer than
+    the challenge allows for a case, make it faster and submit it anew. If not, the
+    computer that measures was busy or out of order: ask the organisers.
+    """
+
+    code = "F18"
+    remedy = (
+        "Make it faster, or ask the organisers whether their computer was at fault."
+    )
+
+    def __init__(self, hours: float, done: int, cases: int) -> None:
+        self.hours, self.done, self.cases = hours, done, cases
+        self.finding = (
+            f"It was not measured within {hours:g} hours:"
+            f" {done} of {cases} cases were done"
+        )

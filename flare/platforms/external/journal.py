@@ -1,0 +1,221 @@
+"""Keeps how far each submission is, so that a service that was killed goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from flare.common.files import write_whole
+from flare.platforms.external.source import Answer, Submission
+from flare.results.errors import MeasurementError
+
+JOURNAL_JSON = "journal.json"
+ANSWERS = "answers"
+"""Folder of what is sent, a file for each submission."""
+
+
+class Step(Enum):
+    """How far a submission is. Each is written down when it is done."""
+
+    CLAIMING = "claiming"
+    """It is about to be claimed: whether it is ours is not known after a kill."""
+    CLAIMED = "claimed"
+    DOWNLOADED = "downloaded"
+    CHECKED = "checked"
+    MEASURED = "measured"
+    SCORED = "scored"
+    """Its answer is written, be it metrics or a line."""
+    RETURNING = "returning"
+    """Its answer is about to be sent: whether it is there is not known after a kill."""
+    RETURNED = "returned"
+    LOST = "lost"
+    """Somebody else has it, or its time is over."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing is left to do."""
+        return self in (Step.RETURNED, Step.LOST)
+
+
+ORDER = list(Step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is known of a submission."""
+
+    submission: Submission
+    step: Step
+    times: dict[str, str] = field(default_factory=dict)
+    """When each step was done."""
+    status: str = ""
+    """Of the answer, in the platform's words."""
+    message: str = ""
+    """For whoever has handed it in, or why it is lost."""
+    is_old: bool = False
+    """Whether it is from an earlier start of the service; not written."""
+
+    def has(self, step: Step) -> bool:
+        """Whether a step is done."""
+        return ORDER.index(self.step) >= ORDER.index(step)
+
+    @property
+    def claimed(self) -> datetime:
+        """When it was claimed, or a little before."""
+        return datetime.fromisoformat(self.times[Step.CLAIMING.value])
+
+
+class Journal:
+    """The journal of a service: one small file, written whole at each step.
+
+    Parameters
+    ----------
+    folder : Path
+        That holds it, and the answers.
+    source : str
+        Name of the source; a journal of another one is refused.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read, or is of another source.
+    """
+
+    def __init__(self, folder: Path, source: str) -> None:
+        self._file, self._answers = folder / JOURNAL_JSON, folder / ANSWERS
+        self._source = source
+        known, entries = read_journal(folder)
+        if known and known != source:
+            problem = f"it is of {known}, and now submissions come from {source}"
+            remedy = "Give each source an --output of its own."
+            raise MeasurementError(str(self._file), problem, remedy)
+        self._entries = {entry.submission.key: entry for entry in entries}
+
+    def __iter__(self) -> Iterator[Entry]:
+        """All entries, the oldest first."""
+        return iter(tuple(self._entries.values()))
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a submission is known."""
+        return key in self._entries
+
+    def open_entries(self) -> list[Entry]:
+        """Submissions of which something is left to do, the oldest first."""
+        return [entry for entry in self if not entry.step.is_end]
+
+    def latest(self, entry: Entry) -> Entry:
+        """An entry as it was kept last."""
+        return self._entries[entry.submission.key]
+
+    def begin(self, submission: Submission, now: datetime) -> Entry:
+        """Note that a submission is about to be claimed."""
+        return self.keep(Entry(submission=submission, step=Step.CLAIMING), now)
+
+    def keep(
+        self, entry: Entry, now: datetime, step: Step | None = None, **changes: Any
+    ) -> Entry:
+        """Write down a step of a submission, and what has changed.
+
+        Raises
+        ------
+        OutputError
+            If that cannot be; then nothing has changed.
+        """
+        step = step or entry.step
+        times = {**entry.times, step.value: now.astimezone(UTC).isoformat()}
+        kept = replace(entry, step=step, times=times, **changes)
+        self._write({**self._entries, kept.submission.key: kept})
+        return kept
+
+    def forget(self, entry: Entry) -> None:
+        """Know nothing of a submission: it was not claimed."""
+        key = entry.submission.key
+        self._write({k: e for k, e in self._entries.items() if k != key})
+
+    def _write(self, entries: dict[str, Entry]) -> None:
+        """Write all entries down, and know them then."""
+        content = {
+            "source": self._source,
+            "submissions": list(map(_json, entries.values())),
+        }
+        write_whole(self._file, f"{json.dumps(content, indent=2)}\n")
+        self._entries = entries
+
+    def write_answer(self, entry: Entry, answer: Answer) -> None:
+        """Write what is to be sent, so that each try sends the same.
+
+        Raises
+        ------
+        ValueError
+            If a number in it is not finite.
+        OutputError
+            If it cannot be written.
+        """
+        content = {"metrics": answer.metrics, "message": answer.message}
+        text = json.dumps(content, indent=2, allow_nan=False)
+        write_whole(self._answer_file(entry), f"{text}\n")
+
+    def read_answer(self, entry: Entry) -> Answer:
+        """What is to be sent.
+
+        Raises
+        ------
+        MeasurementError
+            If it cannot be read.
+        """
+        file = self._answer_file(entry)
+        try:
+            return Answer(**json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            problem = "it is not what this program has written"
+            raise MeasurementError(str(file), problem) from error
+
+    def _answer_file(self, entry: Entry) -> Path:
+        """Of a submission, whose key the source has made safe."""
+        return self._answers / f"{entry.submission.key}.json"
+
+
+def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
+    """The source of a journal, and all entries; nothing if there is none yet.
+
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read.
+    """
+    file = folder / JOURNAL_JSON
+    if not file.exists():
+        return "", ()
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return str(content["source"]), tuple(map(_entry, content["submissions"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = "it is not what this program has written"
+        raise MeasurementError(str(file), problem) from error
+
+
+def _json(entry: Entry) -> dict[str, Any]:
+    """An entry as it is written."""
+    own = entry.submission
+    return {
+        "key": own.key,
+        "team": own.team,
+        "title": own.title,
+        "place": own.place,
+        "step": entry.step.value,
+        "times": entry.times,
+        "status": entry.status,
+        "message": entry.message,
+    }
+
+
+def _entry(content: dict[str, Any]) -> Entry:
+    """An entry as it was written."""
+    rest = dict(content)
+    own = {name: rest.pop(name) for name in ("key", "team", "title", "place")}
+    return Entry(submission=Submission(**own), step=Step(rest.pop("step")), **rest)

@@ -1,0 +1,117 @@
+"""Makes of what was measured of a team the metrics that a platform ranks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flare.challenge.case_names import case_of
+from flare.common.text import printable
+from flare.platforms.external.errors import NoCaseError
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    CaseRecord,
+    RunStatus,
+    read_records,
+)
+from flare.results.metrics_json import METRICS_JSON, read_evaluated
+from flare.results.scores import statistics
+
+RANKED = ("runtime_s", "max_gpu_memory_mb")
+"""Metrics of efficiency that a platform can rank, besides scores."""
+
+FIRST_CHARACTERS = 90
+"""Of the message of a run, that a line has room for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """What counts for a case that has failed: no honest run takes more."""
+
+    runtime_s: float
+    """The time limit of a case."""
+    max_gpu_memory_mb: float | None = None
+    """All memory of the GPU; None where there is none."""
+
+
+def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
+    """A team's metrics.json with running times, GPU memory and statuses.
+
+    A case that has failed has no running time in ``case``, and counts with the worst
+    one in ``aggregates``: the platform drops a result that lacks a ranked value, and a
+    mean over the cases that worked would reward whoever fails on long ones.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a team that is measured and scored.
+    worst : Worst
+        What counts for a case that has failed.
+
+    Raises
+    ------
+    NoCaseError
+        If every case has failed.
+    RankingError, MetricsFileError, MeasurementError
+        If the files cannot be read.
+    """
+    content, _ = read_evaluated(folder / METRICS_JSON)
+    found = read_records(folder / EFFICIENCY_CSV)
+    cases = [case_of(str(name)) for name in content["case"]["gt_fname"].values()]
+    records = [found[case] for case in cases]
+    if all(record.status is not RunStatus.OK for record in records):
+        raise NoCaseError(len(records), _endings(records))
+    by_case, aggregates = dict(content["case"]), dict(content["aggregates"])
+    by_case["status"] = _numbered([record.status.value for record in records])
+    for metric in RANKED:
+        values = [getattr(record, metric) for record in records]
+        if all(value is None for value in values):
+            continue  # it was not measured, such as memory where there is no GPU
+        by_case[metric] = _numbered(values)
+        counted = [_counted(r, metric, worst) for r in records]
+        aggregates |= {
+            f"{metric}_{name}": value
+            for name, value in _complete_statistics(counted).items()
+        }
+    ok = sum(record.status is RunStatus.OK for record in records)
+    aggregates |= {"cases": len(records), "cases_ok": ok}
+    aggregates["cases_failed"] = len(records) - ok
+    metrics = {**content, "case": by_case, "aggregates": aggregates}
+    # What is sent is what a file can hold: no NaN, no infinity, texts as keys.
+    complete: dict[str, Any] = json.loads(json.dumps(metrics, allow_nan=False))
+    return complete
+
+
+def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
+    """What counts of a case; None if that is not known."""
+    if record.status is RunStatus.OK:
+        value: float | None = getattr(record, metric)
+        return value
+    limit: float | None = getattr(worst, metric)
+    return limit
+
+
+def _complete_statistics(values: Sequence[float | None]) -> Mapping[str, float | None]:
+    """Mean and others; none if a value is not known."""
+    known = [value for value in values if value is not None]
+    return statistics(known) if len(known) == len(values) else {}
+
+
+def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the number of their case, as in metrics.json."""
+    return {str(number): value for number, value in enumerate(values)}
+
+
+def _endings(records: Sequence[CaseRecord]) -> str:
+    """How runs have ended, and what is said of the first one, without a case's name."""
+    counts = Counter(record.status.value for record in records)
+    text = ", ".join(f"{count} {status}" for status, count in counts.items())
+    first = records[0].message.partition("; see ")[0]
+    first = printable(first).replace(records[0].case, "CASE")
+    if len(first) > FIRST_CHARACTERS:
+        first = f"{first[: FIRST_CHARACTERS - 3]}..."
+    return f"{text} (the first: {first})" if first else text

@@ -1,0 +1,97 @@
+"""Says what a place that submissions come from can do: a folder, or a platform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What somebody has handed in, to be measured."""
+
+    key: str
+    """Tells it from all others of its source."""
+    team: str
+    """Names its folder in RESULTS."""
+    title: str
+    """What people call it."""
+    place: dict[str, str] = field(default_factory=dict)
+    """What its source needs to get it again after a restart; no secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A submission that is ours."""
+
+    submission: Submission
+    is_new: bool = True
+    """Whether it was claimed now, and not by a call before a restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a submission: metrics, or a line for whoever has handed it in."""
+
+    metrics: dict[str, Any] | None = None
+    message: str = ""
+    """Empty if there are metrics."""
+
+    @property
+    def status(self) -> str:
+        """In the platform's words."""
+        return "Failed" if self.metrics is None else "Succeeded"
+
+
+class NotOursError(Exception):
+    """Another service has claimed a submission, or its time is over; the text says."""
+
+
+class NotNowError(Exception):
+    """A submission cannot be claimed now, but perhaps later; the text says why."""
+
+
+class Source(Protocol):
+    """Where submissions come from, and where answers go.
+
+    What goes wrong on the way is a HostError; what is wrong with a submission itself,
+    a SubmissionError.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is, always the same for one source."""
+
+    def claimable(self) -> list[Submission]:
+        """Submissions that nobody has claimed, the oldest first."""
+
+    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
+        """Let nobody else have a submission.
+
+        Parameters
+        ----------
+        submission : Submission
+            That was claimable.
+        is_again : bool
+            Whether it was tried before, and what came of that is not known.
+
+        Raises
+        ------
+        NotOursError
+            If somebody else was faster.
+        NotNowError
+            If it has to wait.
+        """
+
+    def download(self, submission: Submission, folder: Path) -> Path:
+        """Get the archive, unless it is there already; its file, called TEAM.tar.gz."""
+
+    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
+        """Hand on what came of a submission, once.
+
+        Raises
+        ------
+        NotOursError
+            If it is too late for that.
+        """

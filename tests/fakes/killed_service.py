@@ -1,0 +1,82 @@
+"""Runs the program, and kills it at a point that has a name: nothing is done behind it.
+
+Usage: python -m tests.fakes.killed_service POINT WORD ...
+"""
+
+import os
+import signal
+import sys
+
+from flare.cli import serving
+from flare.cli.commands import serve
+from flare.cli.main import main
+from flare.measuring import team_image
+from flare.platforms.grandchallenge import calls, fetching
+
+STEPS = (
+    *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
+    *("returning", "returned"),
+)
+POINTS = (
+    *STEPS,
+    *("claim obeyed", "half an archive", "loading", "case 1", "case 2"),
+    *("scoring", "answer obeyed"),
+)
+
+
+def kill():
+    """End at once, as by kill -9."""
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after_call(end):
+    """Kill when the platform has answered a call whose path has this end."""
+    real = calls.Calls.call
+
+    def call(self, method, path, **more):
+        reply = real(self, method, path, **more)
+        if path.endswith(end):
+            kill()
+        return reply
+
+    calls.Calls.call = call
+
+
+def before(module, name):
+    """Kill when a function is called."""
+    assert hasattr(module, name)
+    setattr(module, name, lambda *_, **__: kill())
+
+
+def arm(point):
+    """Let the program be killed at a point."""
+    assert point in POINTS
+    if point in STEPS:
+        serve._tell = lambda step, _: kill() if step == point else None
+    elif point == "claim obeyed":
+        after_call("/claim/")
+    elif point == "answer obeyed":
+        after_call("/update_external_evaluation/")
+    elif point == "half an archive":
+        real = fetching._keep_mark
+
+        def keep(part, response):
+            real(part, response)
+            part.write_bytes(next(response.iter_raw(100)))
+            kill()
+
+        fetching._keep_mark = keep
+    elif point == "loading":
+        before(team_image, "load_image")
+    elif point == "scoring":
+        before(serving, "evaluate_team")
+    else:
+        number = int(point.removeprefix("case "))
+        watched = serving._Watched
+        watched.on_run = lambda _, __, ___, n, ____: n == number and kill()
+
+
+if __name__ == "__main__":
+    arm(sys.argv[1])
+    raise SystemExit(main(sys.argv[2:]))

@@ -1,0 +1,323 @@
+"""A platform with external evaluation, over TLS: its calls, refusals and faults.
+
+Written from what the platform's documentation and its evaluation app (views.api,
+serializers, of December 2025) say; nothing here is taken from the client under test.
+"""
+
+import json
+import ssl
+import threading
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
+TOKEN = "0f3c9b7d55aa41e2-evaluator"
+TIMEOUT = timedelta(hours=24)
+
+QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
+
+
+class FakePlatform(ThreadingHTTPServer):
+    """A phase, its evaluations, and what services have done with them.
+
+    `faults` has a list for each call (version, claimable, claim, update, status,
+    download, file): what goes wrong the next times. A number is a status; "reset" ends
+    the connection at once, "deaf" only after the call was obeyed, "slow" answers after
+    a while, "short" ends a file in its middle.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, certificate):
+        super().__init__(("localhost", 0), _Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.certificate = certificate.with_suffix(".crt")
+        self.api = f"https://localhost:{self.server_port}/api/v1/"
+        self.users = {TOKEN: "evaluator"}
+        self.evaluators = {"evaluator"}
+        self.evaluations, self.faults, self.log = {}, {}, []
+        self.passed, self.lowest_version = timedelta(), "0.0.1"
+        self.is_slow = threading.Event()
+        self.lock = threading.Lock()
+
+    def handle_error(self, request, client_address):
+        """Say nothing of a client that has left."""
+
+    def now(self):
+        """The platform's time, which a test sets by `passed`."""
+        return datetime.now(UTC) + self.passed
+
+    def submit(self, user, archive, *, phase=PHASE, model=None):
+        """A user hands in an algorithm; the key of its evaluation."""
+        number = len(self.evaluations)
+        pk = str(uuid.UUID(int=number + 1))
+        self.evaluations[pk] = {
+            "pk": pk,
+            "user": user,
+            "archive": archive,
+            "phase": phase,
+            "model": model,
+            "created": f"2026-09-01T10:{59 - number:02}:00Z",
+            "status": QUEUED,
+            "claimed_by": None,
+            "claimed_at": None,
+            "answers": [],
+        }
+        return pk
+
+    def answers(self):
+        """All answers that were accepted, by user."""
+        return {e["user"]: e["answers"] for e in self.evaluations.values()}
+
+    def calls(self, name):
+        """The status of each call of a kind."""
+        return [status for kind, status in self.log if kind == name]
+
+    def fault(self, name):
+        """What goes wrong with this call."""
+        with self.lock:
+            waiting = self.faults.get(name)
+            return waiting.pop(0) if waiting else None
+
+    def cancel_what_is_late(self):
+        """What the platform does from time to time."""
+        for found in self.evaluations.values():
+            at = found["claimed_at"]
+            if found["status"] == CLAIMED and at and self.now() - at > TIMEOUT:
+                found["status"] = CANCELLED
+
+
+@contextmanager
+def running(server):
+    """Let a server answer, until the block ends."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.is_slow.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """The platform's calls."""
+
+    def do_GET(self):
+        """Say something."""
+        path = urlsplit(self.path).path
+        if path == "/api/v1/gcapi/":
+            lowest = self.server.lowest_version
+            versions = {"latest_version": lowest, "lowest_supported_version": lowest}
+            self.answer("version", lambda: (200, versions))
+        elif path == "/api/v1/evaluations/claimable_evaluations/":
+            self.answer("claimable", self.claimable)
+        elif path.startswith("/api/v1/evaluations/"):
+            self.answer("status", self.one)
+        elif path.startswith("/media/"):
+            self.answer("download", self.lead)
+        elif path.startswith("/signed/"):
+            self.give(path)
+        else:
+            self.answer("unknown", lambda: (404, {"detail": "Not found."}))
+
+    def do_PATCH(self):
+        """Change something."""
+        path = urlsplit(self.path).path
+        length = int(self.headers.get("Content-Length") or 0)
+        self.body = self.rfile.read(length)
+        if path.endswith("/claim/"):
+            self.answer("claim", self.claim)
+        elif path.endswith("/update_external_evaluation/"):
+            self.answer("update", self.update)
+        else:
+            self.answer("unknown", lambda: (404, {"detail": "Not found."}))
+
+    # --- What a call does ---------------------------------------------------------
+
+    def claimable(self):
+        """A bare list, which is not in pages."""
+        (phase,) = parse_qs(urlsplit(self.path).query)["submission__phase"]
+        if self.user() not in self.server.evaluators:
+            return 200, []
+        return 200, [
+            self.external(found)
+            for found in self.server.evaluations.values()
+            if found["status"] == QUEUED and found["phase"] == phase
+        ]
+
+    def one(self):
+        """An evaluation, without its image."""
+        found = self.found(self.path.split("/")[4])
+        if not found:
+            return 404, {"detail": "Not found."}
+        return 200, self.plain(found)
+
+    def claim(self):
+        """One at a time, and only what is queued."""
+        found, user = self.found(self.path.split("/")[4]), self.user()
+        if not found:
+            return 404, {"detail": "Not found."}
+        if user not in self.server.evaluators:
+            return 403, {"detail": "You do not have permission to perform this action."}
+        if found["status"] != QUEUED:
+            return 400, {"status": "You can only claim pending evaluations."}
+        others = self.server.evaluations.values()
+        if any(o["status"] == CLAIMED and o["claimed_by"] == user for o in others):
+            return 400, {"status": "You can only claim one evaluation at a time."}
+        at = self.server.now()
+        found |= {"status": CLAIMED, "claimed_by": user, "claimed_at": at}
+        return 200, self.external(found)
+
+    def update(self):
+        """The one who has claimed it, in time, with all that belongs to it."""
+        found, user = self.found(self.path.split("/")[4]), self.user()
+        if not found:
+            return 404, {"detail": "Not found."}
+        if found["status"] != CLAIMED:
+            text = "You need to claim an evaluation before you can update it."
+            return 400, {"status": text}
+        if found["claimed_by"] != user:
+            text = "You do not have permission to update this evaluation."
+            return 403, {"status": text}
+        if self.server.now() - found["claimed_at"] > TIMEOUT:
+            return 400, {"status": "The evaluation was not updated in time."}
+        content = json.loads(self.body, parse_constant=_no_number)
+        needed = {"Succeeded": "metrics", "Failed": "error_message"}
+        if content.get("status") not in needed:
+            return 400, {"status": ["Not a valid choice."]}
+        if needed[content["status"]] not in content:
+            return 400, {"non_field_errors": ["Metrics are required."]}
+        assert len(content.get("error_message", "")) <= 1024
+        assert "\n" not in content.get("error_message", "")
+        found["status"] = content["status"]
+        found["answers"].append(content)
+        return 200, content
+
+    def lead(self):
+        """To a signed address; the image is known by its key."""
+        found = self.found(self.path.split("/")[4])
+        if not found or self.user() not in self.server.evaluators:
+            return 403, {"detail": "No."}
+        # Another host, as the real one: httpx takes no token along to it.
+        port = self.server.server_port
+        return 302, f"https://127.0.0.1:{port}/signed/{found['pk']}?s=1"
+
+    def give(self, path):
+        """A file, or the rest of one."""
+        fault = self.server.fault("file")
+        if fault == "reset" or self.headers.get("Authorization"):
+            self.server.log.append(("file", fault or "a token"))
+            self.connection.close()
+            return
+        data = self.server.evaluations[path.split("/")[2]]["archive"]
+        mark, start = f'"{len(data)}"', 0
+        asked = self.headers.get("Range")
+        if asked and self.headers.get("If-Range") == mark:
+            start = int(asked.removeprefix("bytes=").partition("-")[0])
+        if start >= len(data):
+            self.server.log.append(("file", 416))
+            self.send_error(416)
+            return
+        status = 206 if start else 200
+        self.server.log.append(("file", (status, len(data) - start)))
+        self.send_response(status)
+        self.send_header("ETag", mark)
+        if start:
+            span = f"bytes {start}-{len(data) - 1}/{len(data)}"
+            self.send_header("Content-Range", span)
+        rest = data[start:]
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest[: len(rest) // 2] if fault == "short" else rest)
+        if fault == "short":
+            self.close_connection = True
+
+    # --- How it is said -----------------------------------------------------------
+
+    def user(self):
+        """Who calls."""
+        word, _, token = self.headers.get("Authorization", "").partition(" ")
+        return self.server.users.get(token) if word.upper() == "BEARER" else None
+
+    def found(self, pk):
+        """An evaluation."""
+        return self.server.evaluations.get(pk)
+
+    def plain(self, found):
+        """An evaluation, for everybody who may see it."""
+        return {
+            "pk": found["pk"],
+            "method": None,
+            "submission": {
+                "pk": found["pk"].replace("0000", "1111", 1),
+                "creator": {"username": found["user"]},
+                "algorithm_image": "https://localhost/api/v1/algorithms/images/1/",
+            },
+            "created": found["created"],
+            "published": False,
+            "outputs": [],
+            "rank": 0,
+            "status": found["status"],
+            "title": f"#1 {found['user']}",
+        }
+
+    def external(self, found):
+        """An evaluation, for a service."""
+        host = f"https://localhost:{self.server.server_port}"
+        file = f"{host}/media/docker/images/{found['pk']}/x.tar.gz?Signature=secret"
+        image = {"pk": found["pk"], "image": file, "import_status": "Completed"}
+        model = {"model": f"{host}/media/m.tar.gz"} if found["model"] else None
+        return {
+            **self.plain(found),
+            "algorithm_model": model,
+            "algorithm_image": image,
+            "claimed_by": 7 if found["claimed_by"] else None,
+            "phase_pk": found["phase"],
+        }
+
+    def answer(self, name, obey):
+        """Answer a call, or let it fail in some way."""
+        server, fault = self.server, self.server.fault(name)
+        if fault == "reset":
+            server.log.append((name, "reset"))
+            self.connection.close()
+            return
+        if isinstance(fault, int):
+            status, content = fault, {"detail": "A fault."}
+        elif name != "version" and not self.user():
+            token = self.headers.get("Authorization", "")
+            status, content = 401, {"detail": f"Invalid token {token}."}
+        else:
+            with server.lock:
+                server.cancel_what_is_late()
+                status, content = obey()
+        server.log.append((name, fault or status))
+        if fault == "deaf":
+            self.connection.close()
+            return
+        if fault == "slow":
+            server.is_slow.wait(5)
+        data = b"" if status == 302 else json.dumps(content).encode()
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", content)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def _no_number(text):
+    """The platform would take NaN for null, and drop the result."""
+    message = f"{text} was sent"
+    raise AssertionError(message)

@@ -1,0 +1,75 @@
+"""A source of submissions that notes what it is asked, with work done at once."""
+
+from flare.platforms.external.source import Claim, NotOursError, Submission
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing of the service is done behind it."""
+
+
+class FakeSource:
+    """Submissions by name; `log` has each call that changes something."""
+
+    name = "a fake"
+    is_heard = False
+    """Whether a claim was heard although the service was killed."""
+
+    def __init__(self, *names, taken=()):
+        self.names, self.taken, self.log, self.answers = names, taken, [], {}
+
+    def claimable(self):
+        """All of them, also those that are claimed, as a slow platform might."""
+        return [Submission(key=n, team=n, title=f"{n}.tar.gz") for n in self.names]
+
+    def claim(self, submission, *, is_again):
+        """Note it, unless another service has it."""
+        self.log.append(("claim", submission.key, is_again))
+        if submission.key in self.taken:
+            text = "another service has it"
+            raise NotOursError(text)
+        return Claim(submission=submission, is_new=not self.is_heard)
+
+    def download(self, submission, folder):
+        """A file with the name of the team."""
+        self.log.append(("download", submission.key))
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{submission.team}.tar.gz"
+
+    def answer(self, submission, answer, *, is_again):
+        """Note it; a second answer is a fault."""
+        self.log.append(("answer", submission.key, is_again))
+        assert is_again or submission.key not in self.answers
+        self.answers[submission.key] = answer
+
+
+class FakeWork:
+    """Work that gives a team's number of cases, or raises what a step is told to."""
+
+    cases = 3
+
+    def __init__(self, **errors):
+        self.errors, self.log, self.finished = errors, [], 0
+
+    def _do(self, step, what):
+        self.log.append((step, what))
+        if step in self.errors:
+            raise self.errors[step]
+
+    def check(self, file):
+        """Check."""
+        self._do("check", file.name)
+
+    def measure(self, file, end):
+        """Measure, and keep what the end was."""
+        self.end = end
+        self._do("measure", file.name)
+
+    def score(self, team):
+        """Score."""
+        self._do("score", team)
+        return {"aggregates": {"dsc_mean": 0.5}}
+
+    def done(self, team):
+        """How many cases are finished."""
+        assert team
+        return self.finished

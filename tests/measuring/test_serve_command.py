@@ -1,0 +1,364 @@
+"""The service on a folder of archives, with an engine that plays by a script."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from flare.cli.main import main
+from flare.results import lock as lock_module
+from flare.results.lock import FolderLock
+from tests.builders import ROOT, wait_until
+from tests.builders.pages import Page
+from tests.builders.teams import PREDICT, SCRIPTS
+
+PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
+LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+
+
+@pytest.fixture
+def serve(bench, capfd):
+    """Serve what lies in the folder of archives; the status, and what was written."""
+    (bench.folder / "archives").mkdir()
+
+    def run(*options, where=None):
+        for file in (bench.folder / "archives").glob("*.tar.gz"):
+            if time.time() - file.stat().st_mtime < 50:
+                os.utime(file, (time.time() - 100, time.time() - 100))
+        status = main(
+            [
+                str(word)
+                for word in (
+                    *("serve", "--drop-folder", where or bench.folder / "archives"),
+                    *("--images", bench.images, "--ground-truth", bench.labels),
+                    *("--output", bench.results, "--once", *LIMITS, *options),
+                )
+            ]
+        )
+        return status, *capfd.readouterr()
+
+    return run
+
+
+def answer_of(bench, team):
+    """What a team is told."""
+    file = bench.folder / "archives" / "returned" / f"{team}.json"
+    return json.loads(file.read_text())
+
+
+def steps(bench):
+    """How far each submission is, by its file."""
+    content = json.loads((bench.results / ".serve" / "journal.json").read_text())
+    return {entry["title"]: entry["step"] for entry in content["submissions"]}
+
+
+@pytest.mark.slow
+def test_a_good_team_gets_scores_times_and_statuses(bench, serve):
+    """Predictions equal the labels, so DSC is 1; three cases were run."""
+    bench.archive("good", PREDICT)
+
+    status, stdout, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    for step in ("claimed", "downloaded", "checked", "measured", "scored", "returned"):
+        assert f"good.tar.gz: {step}\n" in stdout
+    answer = answer_of(bench, "good")
+    assert answer["status"] == "Succeeded"
+    aggregates = answer["metrics"]["aggregates"]
+    assert aggregates["dsc_mean"] == 1
+    assert (aggregates["cases"], aggregates["cases_ok"]) == (3, 3)
+    by_case = answer["metrics"]["case"]
+    assert by_case["status"] == {"0": "ok", "1": "ok", "2": "ok"}
+    times = list(by_case["runtime_s"].values())
+    assert aggregates["runtime_s_mean"] == pytest.approx(sum(times) / 3)
+    assert "max_gpu_memory_mb" not in by_case  # there was no GPU
+    assert bench.engine.left() == []
+    assert [*(bench.results / ".serve" / "downloads").glob("*")] == []
+
+
+@pytest.mark.slow
+def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
+    """Each is answered, in the order of their arrival, whatever came of the others."""
+    bench.archive("good", PREDICT)
+    bench.archive("crash", SCRIPTS["crash"])
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    assert answer_of(bench, "good")["status"] == "Succeeded"
+    bad = answer_of(bench, "bad")
+    assert bad["status"] == "Failed"
+    assert bad["error_message"].startswith("bad.tar.gz: it is no tar file that can be")
+    assert bad["error_message"].endswith("[F15]")
+    crash = answer_of(bench, "crash")["error_message"]
+    assert crash.startswith(
+        "0 of 3 cases gave a label map: 3 failed (the first: the container ended with"
+        " exit code 3 after 0."
+    )
+    assert crash.endswith("flare check TEAMNAME.tar.gz --run CT.nii.gz. [F17]")
+    assert "bad.tar.gz" in (bench.results / "refused.csv").read_text()
+    assert set(steps(bench).values()) == {"returned"}
+
+
+def test_what_is_answered_is_not_measured_again(bench, serve):
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    serve()
+    file = bench.folder / "archives" / "returned" / "bad.json"
+    file.unlink()
+
+    status, stdout, _ = serve()
+
+    assert (status, stdout) == (0, "")
+    assert not file.exists()
+
+
+def test_a_new_file_of_a_team_is_a_new_submission(bench, serve):
+    archive = bench.folder / "archives" / "bad.tar.gz"
+    archive.write_bytes(b"")
+    serve()
+
+    archive.write_bytes(b"other")
+    _, stdout, _ = serve()
+
+    assert "bad.tar.gz: returned\n" in stdout
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(bench, capfd):
+    (bench.folder / "archives").mkdir()
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+
+    main(
+        [
+            *("serve", "--drop-folder", str(bench.folder / "archives"), "--once"),
+            *("--images", str(bench.images), "--ground-truth", str(bench.labels)),
+            *("--output", str(bench.results), *LIMITS),
+        ]
+    )
+
+    assert "bad" not in capfd.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.tools(package="jinja2")
+def test_a_page_shows_what_is_measured(bench, serve):
+    bench.archive("good", PREDICT)
+    page = bench.folder / "live.html"
+
+    status, _, stderr = serve("--page", page)
+
+    assert (status, stderr) == (0, "")
+    text = Page(page.read_text()).text
+    assert "good" in text
+    assert "validation_003" in text
+
+
+# --- Without claiming anything ----------------------------------------------------
+
+
+def test_a_dry_run_says_what_waits_and_claims_nothing(bench, serve):
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+
+    status, stdout, stderr = serve("--dry-run")
+
+    assert (status, stderr) == (0, "")
+    assert stdout == (
+        "bad.tar.gz: would be claimed\n"
+        "Everything is ready; 0 submissions are answered already\n"
+    )
+    assert not (bench.results / ".serve" / "journal.json").exists()
+
+
+def test_a_dry_run_sees_that_the_engine_is_gone(bench, serve):
+    bench.engine.fail("info")
+
+    status, _, stderr = serve("--dry-run")
+
+    assert status == 1
+    assert "Cannot connect to the Docker daemon" in stderr
+
+
+def test_how_far_submissions_are(bench, serve, capfd):
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    serve()
+
+    status = main(["serve", "--status", "--output", str(bench.results)])
+
+    lines = capfd.readouterr().out.splitlines()
+    assert status == 0
+    assert lines[0] == f"Submissions of the folder {bench.folder / 'archives'}:"
+    words = lines[1].split("  ")
+    assert [word.strip() for word in words if word] == [
+        *("submission", "team", "step", "at (UTC)", "answer by", "answer")
+    ]
+    assert lines[2].startswith("bad.tar.gz  bad   returned  20")
+    assert "Failed bad.tar.gz: it is no tar file" in lines[2]
+
+
+def test_there_is_no_service_yet(bench, capfd):
+    status = main(["serve", "--status", "--output", str(bench.results)])
+
+    assert status == 0
+    assert capfd.readouterr().out.endswith("results: no submission was claimed yet\n")
+
+
+@pytest.mark.slow
+def test_a_service_that_waits_can_be_ended(bench):
+    (bench.folder / "archives").mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "flare",
+        "serve",
+        "--output",
+        bench.results,
+        *LIMITS,
+    ]
+    command += ["--drop-folder", bench.folder / "archives", "--images", bench.images]
+    command += ["--ground-truth", bench.labels]
+
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        wait_until((bench.results / ".serve").exists)
+        time.sleep(1)
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == 143
+    assert stderr.decode() == (
+        "The service was ended. What is done is kept; the same command goes on. [H04]\n"
+    )
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+def test_what_a_service_needs_is_asked_for(capfd):
+    status = main(["serve", "--output", "results"])
+
+    assert status == 2
+    assert capfd.readouterr().err == (
+        "flare serve: the following arguments are required: --phase or --drop-folder,"
+        " --images, --ground-truth; see flare serve --help\n"
+    )
+
+
+def test_submissions_come_from_one_place(capfd):
+    words = ["--phase", PHASE, "--drop-folder", "archives", "--images", "CTs"]
+
+    status = main(["serve", *words, "--ground-truth", "labels", "--output", "results"])
+
+    assert status == 2
+    assert "--drop-folder: not allowed with argument --phase" in capfd.readouterr().err
+
+
+def test_a_second_service_on_the_same_results_is_refused(bench, serve, monkeypatch):
+    monkeypatch.setattr(lock_module, "WAIT_S", 0)
+
+    with FolderLock(bench.results / ".serve", "served"):
+        status, _, stderr = serve()
+
+    assert status == 1
+    assert stderr.endswith(
+        ".serve: it is being served by another process. Wait for it, or end it. [H07]\n"
+    )
+
+
+def test_results_of_another_source_are_refused(bench, serve, tmp_path):
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    serve()
+    (tmp_path / "other").mkdir()
+
+    status, _, stderr = serve(where=tmp_path / "other")
+
+    assert status == 1
+    assert "journal.json: it is of the folder " in stderr
+    assert "Give each source an --output of its own. [H07]" in stderr
+
+
+def test_a_folder_that_is_not_there_is_refused(serve, tmp_path):
+    status, _, stderr = serve(where=tmp_path / "nowhere")
+
+    assert status == 1
+    assert stderr.endswith(
+        "nowhere: there is no such folder. Make it, and let teams put archives there."
+        " [H01]\n"
+    )
+
+
+def test_a_journal_that_is_none_is_refused(bench, serve):
+    (bench.results / ".serve").mkdir(parents=True)
+    (bench.results / ".serve" / "journal.json").write_text("{}")
+
+    status, _, stderr = serve()
+
+    assert status == 1
+    assert "journal.json: it is not what this program has written." in stderr
+
+
+def test_too_little_time_for_all_cases_is_said_before(bench, serve):
+    """Three cases of up to 3600 s take 3 hours, and there are 2."""
+    _, stdout, _ = serve("--hours", "2")
+
+    assert stdout == (
+        "3 cases of up to 3600 s can take 3.0 hours, and a submission has 2: consider a"
+        " shorter --timeout\n"
+    )
+
+
+# --- Faults of this computer ------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_engine_that_is_gone_is_no_fault_of_the_team(bench, serve):
+    """The service ends, nobody is told anything, and it goes on when started again."""
+    bench.archive("good", PREDICT)
+    bench.engine.fail("create")
+
+    status, _, stderr = serve()
+
+    assert status == 1
+    assert "[H05]" in stderr
+    assert steps(bench) == {"good.tar.gz": "checked"}
+    assert not (bench.folder / "archives" / "returned").exists()
+
+    bench.engine.work("create")
+    status, stdout, _ = serve()
+
+    assert status == 0
+    assert "good.tar.gz: it was checked; going on\n" in stdout
+    assert answer_of(bench, "good")["metrics"]["aggregates"]["dsc_mean"] == 1
+
+
+@pytest.mark.slow
+def test_a_team_that_hands_in_again_is_measured_anew(bench, serve):
+    bench.archive("good", SCRIPTS["crash"])
+    serve()
+    shutil.rmtree(bench.folder / "archives" / "returned")
+
+    bench.archive("good", PREDICT)
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    assert answer_of(bench, "good")["status"] == "Succeeded"
+    rows = (bench.results / "ledger.csv").read_text().splitlines()
+    assert rows[1].endswith(",")
+    assert rows[2].endswith('"handed in again, and served"')
+
+
+@pytest.mark.slow
+def test_time_that_is_over_ends_a_run_and_is_told(bench, serve):
+    """Eight seconds in all; the container would hang for ten minutes."""
+    bench.archive("hang", SCRIPTS["hang"])
+
+    status, _, stderr = serve("--hours", "0.0025")
+
+    assert (status, stderr) == (0, "")
+    assert answer_of(bench, "hang")["error_message"] == (
+        "It was not measured within 0.0025 hours: 0 of 3 cases were done. Make it"
+        " faster, or ask the organisers whether their computer was at fault. [F18]"
+    )
+    assert bench.engine.left() == []

@@ -1,0 +1,71 @@
+"""The service on a phase of the platform, with images that a real engine runs."""
+
+import pytest
+
+from tests.builders import run_flare
+from tests.builders.teams import LIMITS, PREDICT, SCRIPTS, left_behind, save_team
+from tests.fakes.platform import PHASE, TOKEN
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+
+@pytest.fixture
+def serve(tmp_path, case_data, external_platform, monkeypatch):
+    """Serve the phase as a process of its own; what it has written."""
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    monkeypatch.setenv("FLARE_GC_TOKEN_FILE", str(token))
+
+    def run():
+        found = run_flare(
+            *("serve", "--phase", PHASE, "--api", external_platform.api, "--once"),
+            *("--images", case_data / "images", "--output", tmp_path / "results"),
+            *("--ground-truth", case_data / "labels", *LIMITS, "--no-warm-up"),
+        )
+        assert (found.returncode, found.stderr) == (0, ""), found.stdout
+        assert TOKEN not in found.stdout
+        return found.stdout
+
+    return run
+
+
+def test_good_crashing_wrong_slow_and_broken_images(
+    tmp_path, docker, team_base, external_platform, serve
+):
+    """What the platform has received of each, and nothing is left in the engine.
+
+    The slow one hangs on its second case, of three.
+    """
+    slow = f"case $(ls /workspace/inputs) in *002*) sleep 600 ;; esac\n{PREDICT}"
+    scripts = {
+        "good": PREDICT,
+        "crash": SCRIPTS["crash"],
+        "wrong": SCRIPTS["text"],
+        "slow": slow,
+    }
+    for user, script in scripts.items():
+        archive = save_team(tmp_path, f"image-of-{user}", script)
+        external_platform.submit(user, archive.read_bytes())
+    external_platform.submit("broken", archive.read_bytes()[:-20_000])
+
+    serve()
+
+    answers = {user: one for user, (one,) in external_platform.answers().items()}
+    good = answers["good"]["metrics"]
+    assert good["aggregates"]["dsc_mean"] == 1
+    assert good["aggregates"]["cases_ok"] == 3
+    assert 0 < good["aggregates"]["runtime_s_mean"] < 6
+    assert "3 failed (the first: the container ended with exit code 3" in str(
+        answers["crash"]["error_message"]
+    )
+    assert "3 wrong output" in answers["wrong"]["error_message"]
+    assert answers["slow"]["metrics"]["case"]["status"] == {
+        "0": "ok",
+        "1": "timed out",
+        "2": "ok",
+    }
+    assert answers["slow"]["metrics"]["aggregates"]["runtime_s_max"] == 6
+    assert answers["broken"]["error_message"].startswith("broken.tar.gz: ")
+    assert answers["broken"]["error_message"].endswith("[F15]")
+    assert external_platform.calls("claim") == [200] * 5
+    assert left_behind(tmp_path / "results") == []

@@ -1,0 +1,274 @@
+"""The service on a phase of the platform, with an engine that plays by a script.
+
+The platform is a fake that was written from the documents: what counts is what it has
+received.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flare.cli.main import main
+from tests.builders import ROOT
+from tests.builders.teams import PREDICT, SCRIPTS
+from tests.fakes.killed_service import POINTS
+from tests.fakes.platform import PHASE, TOKEN
+
+pytestmark = pytest.mark.slow
+
+LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+
+
+def words(bench, platform, *options):
+    """The command of a service."""
+    return [
+        str(word)
+        for word in (
+            *("serve", "--phase", PHASE, "--api", platform.api, "--once"),
+            *("--images", bench.images, "--ground-truth", bench.labels),
+            *("--output", bench.results, *LIMITS, *options),
+        )
+    ]
+
+
+@pytest.fixture
+def serve(bench, external_platform, capfd, monkeypatch):
+    """Serve the phase; the status, and what was written."""
+    monkeypatch.setenv("FLARE_GC_TOKEN", TOKEN)
+
+    def run(*options):
+        monkeypatch.setenv("FLARE_GC_TOKEN", TOKEN)
+        status = main(words(bench, external_platform, *options))
+        return status, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def hand_in(bench, external_platform):
+    """A user hands in an image, whose tag is none of a team."""
+
+    def submit(user, script):
+        file = bench.archive(f"image-of-{len(user)}", script)
+        return external_platform.submit(user, file.read_bytes())
+
+    return submit
+
+
+def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
+    """One is claimed at a time, which the platform demands; each gets its own."""
+    hand_in("jane", PREDICT)
+    hand_in("sam", SCRIPTS["crash"])
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    answers = external_platform.answers()
+    (jane,), (sam,) = answers["jane"], answers["sam"]
+    assert jane["status"] == "Succeeded"
+    assert jane["metrics"]["aggregates"]["dsc_mean"] == 1
+    assert jane["metrics"]["aggregates"]["runtime_s_mean"] > 0
+    assert jane["metrics"]["case"]["status"] == {"0": "ok", "1": "ok", "2": "ok"}
+    assert sam["status"] == "Failed"
+    assert sam["error_message"].startswith("0 of 3 cases gave a label map: 3 failed")
+    assert external_platform.calls("claim") == [200, 200]
+    assert (bench.results / "jane" / "efficiency.csv").exists()
+    assert bench.engine.left() == []
+
+
+def test_an_image_that_is_none_or_cannot_be_loaded(
+    bench, external_platform, serve, hand_in
+):
+    external_platform.submit("none", b"no image")
+    hand_in("jane", PREDICT)
+    bench.engine.fail("image-load", "invalid tar header")
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    answers = external_platform.answers()
+    assert answers["none"][0]["error_message"].startswith("none.tar.gz: it is no tar")
+    assert "the engine cannot load it" in answers["jane"][0]["error_message"]
+
+
+def test_a_submission_that_takes_too_long(external_platform, serve, hand_in):
+    """The rest of 24 hours is some seconds here; the container would hang."""
+    hand_in("jane", SCRIPTS["hang"])
+
+    status, _, stderr = serve("--hours", "0.0025")
+
+    assert (status, stderr) == (0, "")
+    (answer,) = external_platform.answers()["jane"]
+    assert answer["status"] == "Failed"
+    assert "0 of 3 cases were done" in answer["error_message"]
+
+
+def test_a_case_that_takes_too_long_counts_as_its_limit(
+    external_platform, serve, hand_in
+):
+    """The second case hangs: (a + 2 + c) / 3 s."""
+    hang = f"case $(ls /workspace/inputs) in *002*) sleep 60 ;; esac\n{PREDICT}"
+    hand_in("jane", hang)
+
+    serve("--timeout", "2")
+
+    (answer,) = external_platform.answers()["jane"]
+    case = answer["metrics"]["case"]
+    assert case["status"] == {"0": "ok", "1": "timed out", "2": "ok"}
+    times = case["runtime_s"]
+    assert times["1"] is None
+    mean = (times["0"] + 2 + times["2"]) / 3
+    aggregates = answer["metrics"]["aggregates"]
+    assert aggregates["runtime_s_mean"] == pytest.approx(mean)
+    assert aggregates["cases_failed"] == 1
+
+
+def test_a_token_that_is_refused_is_one_line(external_platform, serve):
+    external_platform.users.clear()
+
+    status, stdout, stderr = serve()
+
+    assert status == 1
+    assert stderr == (
+        f"{external_platform.api}: it does not accept the token. Make one of a user who"
+        " is among the phase's external evaluators, and put its file's name into"
+        " FLARE_GC_TOKEN_FILE. [H09]\n"
+    )
+    assert TOKEN not in stdout
+
+
+def test_a_second_service_with_the_token_waits(external_platform, serve, hand_in):
+    first, second = hand_in("jane", PREDICT), hand_in("sam", PREDICT)
+    evaluations = external_platform.evaluations
+    evaluations[first] |= {
+        "status": "External Execution In Progress",
+        "claimed_by": "evaluator",
+        "claimed_at": external_platform.now(),
+    }
+
+    status, stdout, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    assert "sam (00000000): it has to wait: this token's user has claimed" in stdout
+    evaluations[first]["status"] = "Succeeded"
+    serve()
+    assert len(evaluations[second]["answers"]) == 1
+
+
+def test_a_dry_run_claims_nothing(external_platform, serve, hand_in):
+    hand_in("jane", PREDICT)
+
+    status, stdout, _ = serve("--dry-run")
+
+    assert status == 0
+    assert stdout.startswith("jane (00000000): would be claimed\n")
+    assert external_platform.calls("claim") == []
+
+
+def test_without_a_token_nothing_is_asked(external_platform, bench, capfd, monkeypatch):
+    for name in ("FLARE_GC_TOKEN", "FLARE_GC_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    status = main(words(bench, external_platform))
+
+    assert status == 1
+    assert capfd.readouterr().err.startswith("There is no API token. Make one under")
+    assert external_platform.log == []
+
+
+# --- kill -9 ----------------------------------------------------------------------
+
+
+def without_times(answer):
+    """An answer, but for what was measured by a clock."""
+    metrics = answer["metrics"]
+    metrics["evaluation"].pop("commit", None)  # somebody may commit meanwhile
+    for part in ("case", "aggregates", "efficiency"):
+        metrics[part] = {
+            name: value
+            for name, value in metrics[part].items()
+            if not any(word in name for word in ("runtime", "cpu", "memory"))
+        }
+    return answer
+
+
+def start(bench, platform, point=None):
+    """Run the service as a process of its own, perhaps killed at a point."""
+    program = ["-m", "flare"]
+    if point:
+        program = ["-m", "tests.fakes.killed_service", point]
+    environment = {**os.environ, "FLARE_GC_TOKEN": TOKEN}
+    return subprocess.run(
+        [sys.executable, *program, *words(bench, platform)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """The answer of a service that nobody has killed, once there is one."""
+    return []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_service_that_was_killed_gives_one_result(
+    bench, external_platform, hand_in, undisturbed, point
+):
+    """The same as that of a service which nobody has killed, but for times."""
+    hand_in("jane", PREDICT)
+
+    killed = start(bench, external_platform, point)
+    again = start(bench, external_platform)
+
+    assert killed.returncode == -9, killed.stdout + killed.stderr
+    assert (again.returncode, again.stderr) == (0, "")
+    (answer,) = external_platform.answers()["jane"]
+    assert external_platform.calls("claim").count(200) == 1
+    assert external_platform.calls("update") == [200]
+    if not undisturbed:
+        bench.results.rename(bench.folder / "killed")
+        hand_in("sam", PREDICT)
+        assert start(bench, external_platform).returncode == 0
+        undisturbed += map(without_times, external_platform.answers()["sam"])
+    assert without_times(answer) == undisturbed[0]
+    assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
+    assert bench.engine.left() == []
+
+
+# --- The token --------------------------------------------------------------------
+
+SPY = """
+env
+for process in /proc/[0-9]*; do
+    tr '\\0' ' ' < "$process/cmdline"
+done
+tr '\\0' ' ' < "/proc/$PPID/environ"
+"""
+"""What a container, and what starts it, can see of others: it is kept in its log."""
+
+
+def test_the_token_is_nowhere(bench, external_platform, hand_in):
+    """Not in a file, not in the log, not in the process list, not in a container."""
+    hand_in("jane", f"{SPY}\n{PREDICT}")
+
+    run = start(bench, external_platform)
+
+    assert run.returncode == 0
+    assert external_platform.answers()["jane"][0]["status"] == "Succeeded"
+    assert TOKEN not in run.stdout + run.stderr
+    log = (bench.results / "jane" / "logs" / "validation_001.log").read_text()
+    assert "PATH=" in log
+    assert "serve --phase" in log
+    files = [path for path in bench.folder.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    found = [path for path in files if TOKEN.encode() in path.read_bytes()]
+    assert found == []
+    assert json.loads((bench.results / ".serve" / "journal.json").read_text())

@@ -1,0 +1,86 @@
+"""What a platform is told of a team: no value is better for a case that has failed."""
+
+import json
+
+import pytest
+
+from flare.platforms.external.errors import NoCaseError
+from flare.platforms.external.returned import Worst, returned_metrics
+from tests.builders.measured import write_measured
+from tests.builders.pages import metrics_content, write_json
+
+WORST = Worst(runtime_s=3600, max_gpu_memory_mb=24576)
+CASES = ("case_1", "case_2", "case_3")
+
+
+@pytest.fixture
+def team(tmp_path):
+    """A measured team of three cases, which took 10, 11 and 12 s."""
+
+    def make(failed=None):
+        write_measured(tmp_path, CASES, failed=failed)
+        dsc = {"liver": (0.9, 0.8, 0.7)}
+        content = metrics_content(dsc)
+        for key in ("gt_fname", "alg_fname"):
+            content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
+        write_json(tmp_path / "metrics.json", content)
+        return tmp_path
+
+    return make
+
+
+def test_times_memory_and_statuses_are_beside_the_scores(team):
+    found = returned_metrics(team(), WORST)
+
+    assert found["case"]["runtime_s"] == {"0": 10, "1": 11, "2": 12}
+    assert found["case"]["max_gpu_memory_mb"] == {"0": 1000, "1": 1100, "2": 1200}
+    assert found["case"]["status"] == {"0": "ok", "1": "ok", "2": "ok"}
+    aggregates = found["aggregates"]
+    assert aggregates["runtime_s_mean"] == 11
+    assert aggregates["runtime_s_std"] == 1
+    assert aggregates["max_gpu_memory_mb_mean"] == 1100
+    assert (aggregates["cases_ok"], aggregates["cases_failed"]) == (3, 0)
+    assert "dsc_liver" in found["case"]
+
+
+def test_a_case_that_has_failed_counts_as_the_slowest_there_can_be(team):
+    """(10 + 3600 + 12) / 3 s; (1000 + 24576 + 1200) / 3 MB."""
+    found = returned_metrics(team({"case_2": ("failed", "exit code 3")}), WORST)
+
+    assert found["case"]["runtime_s"] == {"0": 10, "1": None, "2": 12}
+    assert found["case"]["status"]["1"] == "failed"
+    assert found["aggregates"]["runtime_s_mean"] == pytest.approx(3622 / 3)
+    assert found["aggregates"]["max_gpu_memory_mb_mean"] == pytest.approx(26776 / 3)
+    assert found["aggregates"]["cases_failed"] == 1
+
+
+def test_all_cases_failed_is_no_result(team):
+    failed = dict.fromkeys(CASES, ("failed", "exit code 3; see logs/x.log"))
+    failed["case_3"] = ("timed out", "after 3600 s")
+
+    with pytest.raises(NoCaseError) as error:
+        returned_metrics(team(failed), WORST)
+
+    assert error.value.finding == (
+        "0 of 3 cases gave a label map: 2 failed, 1 timed out (the first: exit code 3)"
+    )
+
+
+def test_a_long_message_is_cut_and_names_no_case(team):
+    failed = {case: ("failed", f"{case} " + "x" * 500) for case in CASES}
+
+    with pytest.raises(NoCaseError) as error:
+        returned_metrics(team(failed), WORST)
+
+    assert f"the first: CASE {'x' * 82}...)" in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_memory_that_nobody_knows_is_left_out(team):
+    """Without a GPU that says how much it has, no number can stand for a failure."""
+    folder = team({"case_2": ("failed", "exit code 3")})
+
+    found = returned_metrics(folder, Worst(runtime_s=3600))
+
+    assert "max_gpu_memory_mb_mean" not in found["aggregates"]
+    assert json.dumps(found, allow_nan=False)

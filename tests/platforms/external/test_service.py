@@ -1,0 +1,271 @@
+"""The queue: every step in the journal, nothing lost, nothing done twice."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from flare.common.errors import EngineError
+from flare.measuring.errors import ArchiveError
+from flare.platforms.external.journal import Journal, Step
+from flare.platforms.external.overdue import OverdueSignal
+from flare.platforms.external.service import Service
+from flare.platforms.external.source import NotNowError, NotOursError
+from tests.fakes.submissions import FakeSource, FakeWork, KilledError
+
+STEPS = [
+    *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
+    *("returning", "returned"),
+]
+BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    """Date and time that a test sets."""
+
+    def __init__(self):
+        self.at = BEGIN
+
+    def __call__(self):
+        """What it is now."""
+        return self.at
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start a service on the journal of the test, and let it work to the end."""
+
+    def run(source, work=None, *, kill_at=None, now=None, **options):
+        moments = []
+
+        def moment(step, submission):
+            moments.append((submission.key, step))
+            if step == kill_at:
+                raise KilledError
+
+        service = Service(
+            source,
+            work or FakeWork(),
+            tmp_path / "serve",
+            now=now or Clock(),
+            on_moment=moment,
+            **options,
+        )
+        while service.serve_one():
+            pass
+        return moments, {e.submission.key: e for e in service.journal}
+
+    return run
+
+
+def test_submissions_are_served_one_after_the_other(serve):
+    source = FakeSource("a", "b")
+
+    moments, _ = serve(source)
+
+    assert moments == [(key, step) for key in "ab" for step in STEPS]
+    assert {key: a.metrics["aggregates"] for key, a in source.answers.items()} == {
+        "a": {"dsc_mean": 0.5},
+        "b": {"dsc_mean": 0.5},
+    }
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_service_that_was_killed_goes_on_behind_each_step(serve, step):
+    """What was done is not done again, and the answer is the same, and there once."""
+    source, work = FakeSource("a"), FakeWork()
+    with pytest.raises(KilledError):
+        serve(source, work, kill_at=step)
+
+    moments, entries = serve(source, work)
+
+    rest = STEPS[STEPS.index(step) + 1 :]
+    assert [name for _, name in moments] == rest
+    assert entries["a"].step is Step.RETURNED
+    assert [name for name, _ in work.log] == ["check", "measure", "score"]
+    assert source.answers["a"].metrics == {"aggregates": {"dsc_mean": 0.5}}
+    answers = [call for call in source.log if call[0] == "answer"]
+    assert len(answers) == 1
+    assert ("claim", "a", step == "claiming") in source.log
+
+
+def test_what_was_begun_goes_before_what_waits(serve):
+    source = FakeSource("b", "a")
+    with pytest.raises(KilledError):
+        serve(source, kill_at="checked")
+
+    moments, _ = serve(FakeSource("a", "b"))
+
+    assert moments[0] == ("b", "measured")
+
+
+# --- Failures ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["check", "measure", "score"])
+def test_a_fault_of_a_submission_is_its_answer(serve, step):
+    source = FakeSource("a", "b")
+    error = ArchiveError("a.tar.gz", "it has no /bin/bash")
+
+    _, entries = serve(source, FakeWork(**{step: error}))
+
+    assert source.answers["a"].metrics is None
+    assert source.answers["a"].message == str(error)
+    assert source.answers["a"].status == "Failed"
+    assert entries["b"].step is Step.RETURNED
+
+
+def test_a_fault_of_the_computer_ends_the_service_and_nobody_is_told(serve):
+    source = FakeSource("a")
+
+    with pytest.raises(EngineError):
+        serve(source, FakeWork(measure=EngineError("no Docker")))
+
+    assert source.answers == {}
+    _, entries = serve(source)
+    assert source.answers["a"].status == "Succeeded"
+    assert entries["a"].step is Step.RETURNED
+
+
+def test_a_submission_that_another_service_has_is_left_to_it(serve):
+    source = FakeSource("a", "b", taken=["a"])
+
+    _, entries = serve(source)
+
+    assert entries["a"].step is Step.LOST
+    assert entries["a"].message == "another service has it"
+    assert [*source.answers] == ["b"]
+
+
+def test_an_answer_that_comes_too_late_is_lost_and_the_next_one_is_served(serve):
+    source = FakeSource("a", "b")
+    answer = source.answer
+
+    def refuse(submission, *rest, **more):
+        if submission.key == "a":
+            text = "The evaluation was not updated in time"
+            raise NotOursError(text)
+        answer(submission, *rest, **more)
+
+    source.answer = refuse
+
+    _, entries = serve(source)
+
+    assert entries["a"].step is Step.LOST
+    assert entries["a"].message == "The evaluation was not updated in time"
+    assert entries["b"].step is Step.RETURNED
+
+
+def test_a_submission_that_has_to_wait_is_not_remembered(serve):
+    """So it is claimed as soon as that can be."""
+    source = FakeSource("a")
+    claim = source.claim
+
+    def refuse(submission, *, is_again):
+        text = "another one is claimed"
+        raise NotNowError(text)
+
+    source.claim = refuse
+    _, entries = serve(source)
+    assert entries == {}
+
+    source.claim = claim
+    serve(source)
+
+    assert source.answers["a"].status == "Succeeded"
+
+
+def test_no_answer_has_a_number_that_is_not_finite(serve):
+    work = FakeWork()
+    work.score = lambda _: {"aggregates": {"dsc_mean": float("nan")}}
+    source = FakeSource("a")
+
+    with pytest.raises(ValueError, match="Out of range float"):
+        serve(source, work)
+
+    assert source.answers == {}
+
+
+# --- The hours --------------------------------------------------------------------
+
+
+def test_the_end_is_half_an_hour_before_the_platform_s(serve):
+    work = FakeWork()
+
+    serve(FakeSource("a"), work)
+
+    assert work.end == BEGIN + timedelta(hours=23, minutes=30)
+
+
+def test_a_submission_whose_time_is_over_fails_in_words(serve):
+    work = FakeWork(measure=OverdueSignal())
+    work.finished = 2
+    source = FakeSource("a")
+
+    serve(source, work)
+
+    assert source.answers["a"].message == (
+        "It was not measured within 24 hours: 2 of 3 cases were done. Make it faster,"
+        " or ask the organisers whether their computer was at fault. [F18]"
+    )
+
+
+def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
+    clock, source, work = Clock(), FakeSource("a"), FakeWork()
+    with pytest.raises(KilledError):
+        serve(source, work, kill_at="checked", now=clock)
+    clock.at += timedelta(hours=23, minutes=31)
+
+    serve(source, work, now=clock)
+
+    assert [name for name, _ in work.log] == ["check"]
+    assert "[F18]" in source.answers["a"].message
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_the_hours_begin_with_the_claim_that_was_heard(serve, is_heard):
+    """A service was killed as it claimed, and comes back a day later."""
+    clock, source = Clock(), FakeSource("a")
+    with pytest.raises(KilledError):
+        serve(source, kill_at="claiming", now=clock)
+    clock.at += timedelta(hours=25)
+    source.is_heard = is_heard
+
+    serve(source, now=clock)
+
+    assert source.answers["a"].status == ("Failed" if is_heard else "Succeeded")
+
+
+def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
+    """It may still be accepted; if not, the platform says so."""
+    clock, source = Clock(), FakeSource("a")
+    with pytest.raises(KilledError):
+        serve(source, kill_at="scored", now=clock)
+    clock.at += timedelta(hours=23, minutes=50)
+
+    serve(source, now=clock)
+
+    assert source.answers["a"].status == "Succeeded"
+
+
+# --- The journal ------------------------------------------------------------------
+
+
+def test_a_journal_says_when_each_step_was_done(serve, tmp_path):
+    clock = Clock()
+    serve(FakeSource("a"), now=clock)
+
+    (entry,) = Journal(tmp_path / "serve", "a fake")
+
+    assert list(entry.times) == STEPS
+    assert set(entry.times.values()) == {"2026-05-01T12:00:00+00:00"}
+    assert (entry.status, entry.message) == ("Succeeded", "")
+
+
+def test_an_archive_is_removed_when_it_is_answered(serve, tmp_path):
+    with pytest.raises(KilledError):
+        serve(FakeSource("a"), kill_at="checked")
+    assert (tmp_path / "serve" / "downloads" / "a").is_dir()
+
+    serve(FakeSource("a"))
+
+    assert not (tmp_path / "serve" / "downloads" / "a").exists()

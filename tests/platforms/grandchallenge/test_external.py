@@ -1,0 +1,474 @@
+"""A phase as a source of submissions, with a platform that plays by the documents."""
+
+import logging
+import sys
+from datetime import timedelta
+
+import pytest
+
+from flare.common.errors import OutputError
+from flare.measuring.errors import ArchiveError
+from flare.platforms.external.source import Answer, NotNowError, NotOursError
+from flare.platforms.grandchallenge import calls as calls_module
+from flare.platforms.grandchallenge import fetching
+from flare.platforms.grandchallenge.calls import Calls
+from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.external import PhaseSource, team_of
+from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
+
+GOOD = Answer(metrics={"aggregates": {"runtime_s_mean": 3.5}})
+
+
+@pytest.fixture
+def platform(external_platform):
+    """A platform with a phase."""
+    return external_platform
+
+
+class FakeTime:
+    """Seconds that pass when somebody sleeps."""
+
+    def __init__(self):
+        self.at, self.pauses = 0.0, []
+
+    def sleep(self, seconds):
+        """Let time pass."""
+        self.pauses.append(seconds)
+        self.at += seconds
+
+    def clock(self):
+        """Seconds since the beginning."""
+        return self.at
+
+
+@pytest.fixture
+def passing():
+    """The time of the service."""
+    return FakeTime()
+
+
+@pytest.fixture
+def source(platform, passing):
+    """The phase, for a service whose pauses take no time."""
+    return make_source(platform, passing)
+
+
+def make_source(platform, passing, token=TOKEN, api=None):
+    calls = Calls(
+        api or platform.api,
+        token,
+        sleep=passing.sleep,
+        clock=passing.clock,
+        chance=lambda: 0.5,
+    )
+    return PhaseSource(PHASE, calls)
+
+
+def claimed(platform, source, user="jane", archive=b"image"):
+    """A submission that is ours."""
+    platform.submit(user, archive)
+    (submission,) = source.claimable()
+    return source.claim(submission, is_again=False).submission
+
+
+# --- Claiming ---------------------------------------------------------------------
+
+
+def test_the_oldest_submission_of_the_phase_comes_first(platform, source):
+    """The one that was handed in last has the earliest date here."""
+    platform.submit("young", b"")
+    platform.submit("old", b"")
+    platform.submit("other", b"", phase="00000000-0000-0000-0000-00000000000f")
+
+    found = source.claimable()
+
+    assert [submission.team for submission in found] == ["old", "young"]
+    assert found[0].title == "old (00000000)"
+    assert "Signature" not in str(found[0].place)
+
+
+def test_a_claim_is_ours(platform, source):
+    submission = claimed(platform, source)
+
+    found = platform.evaluations[submission.key]
+    assert (found["status"], found["claimed_by"]) == (CLAIMED, "evaluator")
+    assert source.claimable() == []
+
+
+def test_a_service_with_another_token_was_faster(platform, source):
+    pk = platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.evaluations[pk] |= {"status": CLAIMED, "claimed_by": "other"}
+
+    with pytest.raises(NotOursError, match="another service has claimed it"):
+        source.claim(submission, is_again=False)
+
+
+def test_a_second_service_with_the_same_token_is_noticed(platform, source):
+    claimed(platform, source)
+    platform.submit("john", b"")
+    (second,) = source.claimable()
+
+    with pytest.raises(NotNowError, match="another service may be at work"):
+        source.claim(second, is_again=False)
+
+
+def test_a_claim_before_a_kill_is_found_to_be_ours(platform, source):
+    submission = claimed(platform, source)
+
+    claim = source.claim(submission, is_again=True)
+
+    assert (claim.submission, claim.is_new) == (submission, False)
+
+
+def test_a_claim_that_is_over_is_not_ours(platform, source):
+    submission = claimed(platform, source)
+    platform.evaluations[submission.key]["status"] = CANCELLED
+
+    with pytest.raises(NotOursError):
+        source.claim(submission, is_again=True)
+
+
+def test_who_is_no_external_evaluator_is_told(platform, source):
+    platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.evaluators.clear()
+
+    with pytest.raises(PlatformError) as error:
+        source.claim(submission, is_again=False)
+
+    assert str(error.value) == (
+        f"{platform.api}: status 403: You do not have permission to perform this"
+        " action. Check --phase, and that the token's user is among the external"
+        " evaluators of the challenge. [H09]"
+    )
+
+
+# --- Answers ----------------------------------------------------------------------
+
+
+def test_metrics_arrive(platform, source):
+    submission = claimed(platform, source)
+
+    source.answer(submission, GOOD, is_again=False)
+
+    assert platform.answers()["jane"] == [
+        {"status": "Succeeded", "metrics": {"aggregates": {"runtime_s_mean": 3.5}}}
+    ]
+
+
+def test_a_line_arrives_cut_to_what_the_platform_keeps(platform, source):
+    submission = claimed(platform, source)
+
+    source.answer(submission, Answer(message="a\nb" + "x" * 2000), is_again=False)
+
+    (answer,) = platform.answers()["jane"]
+    assert answer["status"] == "Failed"
+    assert answer["error_message"] == "a\\nb" + "x" * 1020
+
+
+def test_an_answer_that_was_sent_before_a_kill_is_not_sent_again(platform, source):
+    submission = claimed(platform, source)
+    source.answer(submission, GOOD, is_again=False)
+
+    source.answer(submission, GOOD, is_again=True)
+
+    assert platform.calls("update") == [200]
+
+
+def test_an_answer_that_was_not_sent_before_a_kill_is_sent(platform, source):
+    submission = claimed(platform, source)
+
+    source.answer(submission, GOOD, is_again=True)
+
+    assert len(platform.answers()["jane"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"status": CANCELLED}, "You need to claim an evaluation before you can upd"),
+        ({"claimed_by": "other"}, "You do not have permission to update this evaluat"),
+    ],
+    ids=["cancelled", "somebody else's"],
+)
+def test_an_answer_that_nobody_waits_for_is_lost(platform, source, change, text):
+    submission = claimed(platform, source)
+    platform.evaluations[submission.key] |= change
+
+    with pytest.raises(NotOursError, match=text):
+        source.answer(submission, GOOD, is_again=False)
+
+
+def test_an_answer_after_24_hours_is_too_late(platform, source):
+    submission = claimed(platform, source)
+    platform.passed = timedelta(hours=24, seconds=1)
+
+    with pytest.raises(NotOursError):
+        source.answer(submission, GOOD, is_again=False)
+
+    assert platform.evaluations[submission.key]["status"] == CANCELLED
+
+
+# --- Downloads --------------------------------------------------------------------
+
+
+def test_an_archive_is_fetched_whole_by_a_signed_address(platform, source, tmp_path):
+    """The token goes to the platform alone: the fake refuses it elsewhere."""
+    content = bytes(range(256)) * 4000
+    submission = claimed(platform, source, archive=content)
+
+    file = source.download(submission, tmp_path)
+
+    assert file == tmp_path / "jane.tar.gz"
+    assert file.read_bytes() == content
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_download_goes_on_where_it_has_ended(platform, source, tmp_path):
+    content = bytes(range(256)) * 4000
+    submission = claimed(platform, source, archive=content)
+    platform.faults["file"] = ["short"]
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == content
+    (_, whole), (status, rest) = platform.calls("file")
+    assert (whole, status, rest) == (len(content), 206, len(content) // 2)
+
+
+def test_half_of_another_file_is_not_used(platform, source, tmp_path):
+    submission = claimed(platform, source, archive=b"b" * 1000)
+    (tmp_path / ".jane.tar.gz.part").write_bytes(b"a" * 500)
+    (tmp_path / ".jane.tar.gz.part.json").write_text('{"mark": "\\"old\\""}')
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"b" * 1000
+
+
+def test_what_is_there_is_not_fetched(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    source.download(submission, tmp_path)
+
+    source.download(submission, tmp_path)
+
+    assert len(platform.calls("file")) == 1
+
+
+def test_an_image_with_a_model_beside_it_is_refused(platform, source, tmp_path):
+    platform.submit("jane", b"", model=True)
+    (submission,) = source.claimable()
+
+    with pytest.raises(ArchiveError, match="a model was submitted beside the image"):
+        source.download(submission, tmp_path)
+
+
+def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
+    platform, source, tmp_path
+):
+    submission = claimed(platform, source)
+    platform.evaluators.clear()
+
+    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+        source.download(submission, tmp_path)
+
+
+def test_more_than_the_file_is_thrown_away(platform, source, tmp_path):
+    """A part that is longer than all of it: the platform has nothing to add."""
+    submission = claimed(platform, source, archive=b"b" * 10)
+    (tmp_path / ".jane.tar.gz.part").write_bytes(b"a" * 50)
+    (tmp_path / ".jane.tar.gz.part.json").write_text('{"mark": "\\"10\\""}')
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"b" * 10
+    assert platform.calls("file") == [416, (200, 10)]
+
+
+def test_an_archive_that_is_too_large_is_not_fetched(
+    platform, source, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
+    submission = claimed(platform, source, archive=b"b" * 10)
+
+    with pytest.raises(PlatformError, match="the archive has 0 GiB"):
+        source.download(submission, tmp_path)
+
+    assert [*tmp_path.glob("*.gz")] == []
+
+
+def test_an_archive_at_an_address_without_tls_is_refused(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    submission.place["image"] = "http://localhost/x.tar.gz"
+
+    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+        source.download(submission, tmp_path)
+
+
+def test_an_image_without_an_archive_is_refused(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    submission.place["image"] = ""
+
+    with pytest.raises(ArchiveError, match="the platform has no archive of the image"):
+        source.download(submission, tmp_path)
+
+
+def test_a_disk_that_cannot_be_written_to_is_said(platform, source, tmp_path):
+    submission = claimed(platform, source)
+    (tmp_path / ".jane.tar.gz.part").mkdir()
+
+    with pytest.raises(OutputError, match=r"jane.tar.gz.part: it cannot be written"):
+        source.download(submission, tmp_path)
+
+
+# --- A network that fails ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [500, 502, 503, 429, "reset"])
+@pytest.mark.parametrize(
+    "call", ["version", "claimable", "claim", "download", "update"]
+)
+def test_a_fault_that_passes_is_not_noticed(
+    platform, source, passing, tmp_path, call, fault
+):
+    """Three of them in a row; each pause is twice as long as the one before."""
+    platform.submit("jane", b"image")
+    platform.faults[call] = [fault] * 3
+
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False).submission
+    source.download(submission, tmp_path)
+    source.answer(submission, GOOD, is_again=False)
+
+    assert passing.pauses == [1, 2, 4]
+    assert len(platform.answers()["jane"]) == 1
+
+
+@pytest.mark.parametrize("call", ["claim", "update"])
+def test_a_call_that_was_obeyed_but_not_answered_is_obeyed_once(platform, source, call):
+    """The second one is refused by the platform, which is how we know."""
+    platform.submit("jane", b"image")
+    platform.faults[call] = ["deaf"]
+
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False).submission
+    source.answer(submission, GOOD, is_again=False)
+
+    assert platform.calls(call) == ["deaf", 400]
+    assert len(platform.answers()["jane"]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["claimable", "claim", "download", "update"])
+def test_a_platform_that_does_not_answer_in_time_is_asked_again(
+    platform, passing, monkeypatch, tmp_path, call
+):
+    """It may have obeyed all the same: there is one claim, and one answer."""
+    monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.3)
+    source = make_source(platform, passing)
+    platform.submit("jane", b"image")
+    platform.faults[call] = ["slow"]
+
+    (submission,) = source.claimable()
+    submission = source.claim(submission, is_again=False).submission
+    source.download(submission, tmp_path)
+    source.answer(submission, GOOD, is_again=False)
+
+    assert passing.pauses == [1]
+    assert len(platform.answers()["jane"]) == 1
+
+
+@pytest.mark.slow
+def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passing):
+    """1, 2, 4, ... 256, 300, 300 ...: 511 s, and then 300 s each up to 6 hours."""
+    platform.faults["claimable"] = [500] * 1000
+
+    with pytest.raises(PlatformError) as error:
+        source.claimable()
+
+    assert passing.pauses[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert 6 * 3600 < passing.at <= 6 * 3600 + 300
+    assert "the platform answers with status 500, for hours" in str(error.value)
+
+
+def test_pauses_differ_between_services(platform, passing):
+    calls = Calls(platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
+    platform.faults["claimable"] = [500]
+
+    PhaseSource(PHASE, calls).claimable()
+
+    assert passing.pauses == [1.5]
+
+
+# --- Refusals ---------------------------------------------------------------------
+
+
+def test_a_token_that_is_refused_is_one_line_without_it(platform, passing, caplog):
+    caplog.set_level(logging.DEBUG)
+    source = make_source(platform, passing, token="secret-of-mine")
+
+    with pytest.raises(PlatformError) as error:
+        source.claimable()
+
+    assert str(error.value) == (
+        f"{platform.api}: it does not accept the token. Make one of a user who is among"
+        " the phase's external evaluators, and put its file's name into"
+        " FLARE_GC_TOKEN_FILE. [H09]"
+    )
+    assert passing.pauses == []
+    assert "secret-of-mine" not in caplog.text
+
+
+def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
+    platform, source, passing, monkeypatch
+):
+    monkeypatch.delenv("SSL_CERT_FILE")
+
+    with pytest.raises(PlatformError, match="CERTIFICATE_VERIFY_FAILED"):
+        source.claimable()
+
+    assert platform.log == []
+
+
+def test_a_client_that_is_too_old_is_said(platform, source):
+    platform.lowest_version = "99.0.0"
+
+    with pytest.raises(PlatformError, match="gcapi is too old for it"):
+        source.claimable()
+
+
+def test_a_client_that_is_not_there_is_said(source, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcapi", None)
+
+    with pytest.raises(PlatformError, match="flare serve: gcapi is not installed"):
+        source.claimable()
+
+
+def test_an_address_without_tls_is_refused(passing):
+    with pytest.raises(PlatformError, match="the token is sent to no http address"):
+        Calls("http://localhost/api/v1/", TOKEN)
+
+
+def test_something_else_answers(platform, passing):
+    source = make_source(platform, passing, api=f"{platform.api}nowhere/")
+
+    with pytest.raises(PlatformError, match=r"it cannot be used \(HTTPStatusError"):
+        source.claimable()
+
+
+@pytest.mark.parametrize(
+    ("user", "team"),
+    [("jane", "jane"), ("jane_doe-2", "jane_doe-2")],
+)
+def test_a_user_whose_name_is_plain_keeps_it(user, team):
+    assert team_of(user) == team
+
+
+def test_odd_names_of_users_stay_different():
+    users = ["A", "a", "a.b", "a-b", "Ü", "", "..", "x" * 99, "x" * 98]
+
+    teams = [team_of(user) for user in users]
+
+    assert len(set(teams)) == len(users)
+    assert not [team for team in teams if not team.replace("-", "").isalnum()]
