@@ -16,6 +16,7 @@ from flare.measuring.errors import ArchiveError
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done, team_table
+from flare.results.calibration import GpuSpeed
 from flare.results.errors import MeasurementError
 from tests.builders import case_names
 from tests.builders.teams import PREDICT, SCRIPTS
@@ -133,6 +134,9 @@ class FakeGpu:
 
     def state(self):
         return DeviceState()
+
+    def speed(self):
+        return GpuSpeed(name="G")
 
 
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
