@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
-from flare.evaluation.metrics.occupancy import Occupancy, find_labels
+from flare.evaluation.metrics.label_finder import find_labels
+from flare.evaluation.metrics.occupancy import Occupancy
 from flare.evaluation.metrics.surfel_areas import surfel_areas
 from flare.evaluation.metrics.surfels import Tally, tally
 from flare.evaluation.metrics.tolerance_ball import ball_rows
