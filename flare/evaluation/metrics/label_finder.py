@@ -15,11 +15,11 @@ import numpy.typing as npt
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import Occupancy
 
-PIECE_BYTES = 2**18
+PIECE_BYTES = 2**19
 """How many voxels are compared with their neighbours at once: they stay in cache."""
 
-BATCH = 2**13
-"""So many runs and rows are taken together: each call of NumPy takes a while."""
+BATCH = 2**15
+"""So many ends of runs, and rows, are taken together: calls of NumPy take a while."""
 
 DENSE = 4
 """If a run ends in more than one of so many groups of eight voxels, whole rows are
@@ -28,10 +28,11 @@ looked at instead: that takes the same time, whatever a file holds."""
 _BITS = 8
 """How many labels are looked for at once, in whole rows: a bit of a byte for each."""
 
-_UNKNOWN = -1
-"""What stands for a label that is not wanted, where others are counted."""
+_BACKGROUND, _UNKNOWN = -1, -2
+"""What stands for label 0, and for one that is not wanted, where others are counted."""
 
 _Indices = npt.NDArray[np.intp]
+_Words = npt.NDArray[np.uint64]
 _Bytes = npt.NDArray[np.uint8]
 
 
@@ -55,13 +56,14 @@ class LabelFinder:
     ) -> None:
         depth, height, width = self._shape = shape
         self._labels = labels
-        self._wanted = wanted
+        self._wanted = tuple(wanted)
         self._order = np.full(256, _UNKNOWN)
+        self._order[0] = _BACKGROUND
         self._order[list(wanted)] = np.arange(len(wanted))
         self._rows = np.zeros((len(wanted), depth, height), dtype=np.bool_)
         self._columns = np.zeros((len(wanted), depth, width), dtype=np.bool_)
         self._differs = np.empty(min(PIECE_BYTES, labels.size), dtype=np.bool_)
-        self._runs: list[tuple[_Indices, _Indices, Labels]] = []
+        self._ends: list[tuple[_Indices, _Words, _Words]] = []
         self._waiting = 0
         self._known = {0, *wanted}
         self._first_unknown = min(set(range(257)) - self._known)
@@ -69,13 +71,17 @@ class LabelFinder:
         """Labels that are there, but not wanted; complete once it is finished."""
 
     def add(self, start: int, stop: int) -> None:
-        """Look at voxels `start` to `stop`."""
-        for begin in range(start, stop, PIECE_BYTES):
-            self._add_piece(begin, min(begin + PIECE_BYTES, stop))
+        """Look at voxels `start` to `stop`, the next ones; `start` is one of 8 n."""
+        whole = stop - (stop - start) % 8
+        for begin in range(start, whole, PIECE_BYTES):
+            self._add_piece(begin, min(begin + PIECE_BYTES, whole))
+        if whole < stop:
+            self._note_waiting(whole)
+            self._note_voxels(whole, stop)
 
     def finish(self) -> dict[int, Occupancy]:
         """Where each wanted label is, after the last voxel was added."""
-        self._note_runs()
+        self._note_waiting(self._labels.size - self._labels.size % 8)
         return {
             label: Occupancy(label=label, rows=rows, columns=columns)
             for label, rows, columns in zip(
@@ -84,53 +90,52 @@ class LabelFinder:
         }
 
     def _add_piece(self, start: int, stop: int) -> None:
-        """Find the runs of a piece: a run begins where a voxel differs from the last.
+        """Find the groups of eight voxels in which a run begins.
 
-        Eight voxels are looked at together. What begins with the piece is a run, too.
+        A run begins where a voxel differs from the last, and with each piece.
         """
         piece = self._labels[start:stop]
-        whole = piece.size - piece.size % 8
-        differs = self._differs[:whole]
-        np.not_equal(piece[1:whole], piece[: max(whole - 1, 0)], out=differs[1:])
-        differs[:1] = True
+        differs = self._differs[: piece.size]
+        np.not_equal(piece[1:], piece[:-1], out=differs[1:])
+        differs[0] = True
         eights = differs.view(np.uint64)
-        occupied = np.flatnonzero(eights != 0)
+        occupied = (eights != 0).nonzero()[0]
         if occupied.size * DENSE > eights.size:
-            self._look_at_all(start, stop)
+            self._note_waiting(start)
+            self._note_all(start, stop)
             return
-        where = np.flatnonzero(eights[occupied].view(np.bool_))
-        starts = occupied[where >> 3] * 8 + (where & 7)
-        if whole < piece.size:
-            starts = np.append(starts, np.arange(whole, piece.size))
-        self._take_runs(starts, np.append(starts[1:], piece.size), start, stop)
-
-    def _take_runs(
-        self, starts: _Indices, stops: _Indices, start: int, stop: int
-    ) -> None:
-        """Keep the runs of a piece that are no background, until there are many."""
-        labels = self._labels[start:stop][starts]
-        is_organ = labels != 0
-        starts, stops = starts.compress(is_organ), stops.compress(is_organ)
-        self._runs.append((starts + start, stops + start, labels.compress(is_organ)))
-        self._waiting += starts.size + (stop - start) // self._shape[2]
+        words = piece.view(np.uint64)
+        self._ends.append((occupied + start // 8, eights[occupied], words[occupied]))
+        self._waiting += occupied.size + piece.size // self._shape[2]
         if self._waiting >= BATCH:
-            self._note_runs()
+            self._note_waiting(stop)
 
-    def _note_runs(self) -> None:
-        """Take note of the runs that were kept."""
-        if not self._runs:
+    def _note_waiting(self, stop: int) -> None:
+        """Take note of the runs that were found and end before voxel `stop`."""
+        if not self._ends:
             return
-        starts, stops, labels = (
-            np.concatenate(parts) for parts in zip(*self._runs, strict=True)
-        )
-        self._runs.clear()
+        parts = list(zip(*self._ends, strict=True))
+        occupied, differs, words = (np.concatenate(part) for part in parts)
+        self._ends.clear()
         self._waiting = 0
+        where = differs.view(np.bool_).nonzero()[0]
+        starts = occupied[where >> 3] * 8 + (where & 7)
+        stops = np.append(starts[1:], stop)
+        self._note(starts, stops, words.view(np.uint8)[where])
+
+    def _note_voxels(self, start: int, stop: int) -> None:
+        """Take note of some voxels, as if each was a run."""
+        voxels = np.arange(start, stop)
+        self._note(voxels, voxels + 1, self._labels[start:stop])
+
+    def _note(self, starts: _Indices, stops: _Indices, labels: Labels) -> None:
+        """Take note of some runs and their labels."""
         index = self._order.take(labels)
         if index.min(initial=0) == _UNKNOWN:
             self.unwanted.update(np.unique(labels[index == _UNKNOWN]).tolist())
-            is_wanted = index != _UNKNOWN
-            starts, stops = starts.compress(is_wanted), stops.compress(is_wanted)
-            index = index.compress(is_wanted)
+        is_wanted = index >= 0
+        starts, stops = starts.compress(is_wanted), stops.compress(is_wanted)
+        index = index.compress(is_wanted)
         depth, height, width = self._shape
         row = starts // width
         first = starts - row * width
@@ -144,16 +149,12 @@ class LabelFinder:
         columns[slices + first] = True
         columns[slices + last] = True
 
-    def _look_at_all(self, start: int, stop: int) -> None:
-        """Note the labels of all voxels from `start` to `stop`, row by row."""
+    def _note_all(self, start: int, stop: int) -> None:
+        """Take note of all voxels from `start` to `stop`, row by row."""
         _, height, width = self._shape
         first, last = -(-start // width), stop // width  # whole rows
-        for begin, end in (
-            (start, min(first * width, stop)),
-            (max(last * width, start), stop),
-        ):
-            voxels = np.arange(end - begin)
-            self._take_runs(voxels, voxels + 1, begin, end)
+        self._note_voxels(start, min(first * width, stop))
+        self._note_voxels(max(last * width, start), stop)
         if first >= last:
             return
         content = self._labels[first * width : last * width].tobytes()
