@@ -67,7 +67,7 @@ class SizedGzipStream(GzipStream):
                 if not count:
                     break
                 filled += count
-        except (EOFError, OSError, zlib_ng.error) as error:
+        except (EOFError, OSError, zlib_ng.error) as error:  # type: ignore[misc]
             self._tell(error)
         return filled
 
@@ -100,7 +100,7 @@ class SizedGzipStream(GzipStream):
                 if not count:
                     return None
                 rest = rest[count:]
-        except (EOFError, OSError, zlib_ng.error):
+        except (EOFError, OSError, zlib_ng.error):  # type: ignore[misc]
             return None
         return reader
 

@@ -84,7 +84,7 @@ class Stream(ABC):
             self._piece = self._piece[len(part) :]
         return filled
 
-    def expect(self, size: int) -> None:
+    def expect(self, size: int) -> None:  # noqa: B027  most have no use for it
         """Learn how many bytes more there should be, by which some may be quicker."""
 
     def skip(self, size: int) -> int:

@@ -70,7 +70,7 @@ def _any_header(content: bytes) -> Header:
     import nibabel as nib
 
     size = len(content)
-    kind = nib.Nifti1Header if size == min(_MAGIC) else nib.Nifti2Header
+    kind: Any = nib.Nifti1Header if size == min(_MAGIC) else nib.Nifti2Header
     header = kind(content, check=False)
     if not bytes(header["magic"]).ljust(4, b"\0").startswith(_MAGIC[size]):
         problem = "it is not a NIfTI file with its voxels inside"

@@ -262,8 +262,8 @@ def _check_shapes(
 def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
     """Turn counts into DSC and NSD."""
     areas = surfel_areas(spacing)
-    within = math.fsum((tally.surfels - tally.beyond) * areas)
-    total = math.fsum(tally.surfels * areas)
+    within = math.fsum(((tally.surfels - tally.beyond) * areas).tolist())
+    total = math.fsum((tally.surfels * areas).tolist())
     voxels = (tally.reference_voxels, tally.prediction_voxels)
     return Agreement(
         reference_voxels=voxels[0],

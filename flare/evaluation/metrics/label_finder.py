@@ -125,6 +125,8 @@ class LabelFinder:
 
     def _note_voxels(self, start: int, stop: int) -> None:
         """Take note of some voxels, as if each was a run."""
+        if not self._labels[start:stop].any():
+            return
         voxels = np.arange(start, stop)
         self._note(voxels, voxels + 1, self._labels[start:stop])
 
@@ -151,7 +153,7 @@ class LabelFinder:
 
     def _note_all(self, start: int, stop: int) -> None:
         """Take note of all voxels from `start` to `stop`, row by row."""
-        _, height, width = self._shape
+        width = self._shape[2]
         first, last = -(-start // width), stop // width  # whole rows
         self._note_voxels(start, min(first * width, stop))
         self._note_voxels(max(last * width, start), stop)

@@ -16,7 +16,7 @@ neighbour, along every axis, is one constant shift of the whole buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,7 +137,9 @@ def tally(
         inner = [mask[window.inner] for mask in masks]
         voxels[:2] += [np.count_nonzero(mask.view(np.bool_)) for mask in inner]
         if all(are_filled):
-            both = np.bitwise_and(*inner, out=buffers["scratch"][window.inner])
+            both = np.bitwise_and(
+                inner[0], inner[1], out=buffers["scratch"][window.inner]
+            )
             voxels[2] += np.count_nonzero(both.view(np.bool_))
         borders = {
             name: border_of(
@@ -148,7 +150,8 @@ def tally(
         }
         for codes, name, other in zip(masks, NAMES, reversed(NAMES), strict=True):
             if name in borders:
-                counts = _count(codes, borders, (name, other), ball, window, buffers)
+                own, near = borders[name], borders.get(other)
+                counts = _count(codes, own, near, ball, window, buffers)
                 surfels += counts[0]
                 beyond += counts[1]
     first_total, second_total, shared = (int(count) for count in voxels)
@@ -243,8 +246,8 @@ def find_beyond(
 
 def _count(
     codes: _Bytes,
-    borders: Mapping[str, _Bytes],
-    names: tuple[str, str],
+    own: _Bytes,
+    other: _Bytes | None,
     ball: Ball,
     window: Window,
     buffers: Buffers,
@@ -253,7 +256,6 @@ def _count(
 
     Where the other mask has no border at all, all are beyond.
     """
-    own, other = (borders.get(name) for name in names)
     number = np.count_nonzero(own[window.inner].view(np.bool_))
     if number * DENSE > own.size:
         surfels = _count_marked(codes, own, window, buffers)
