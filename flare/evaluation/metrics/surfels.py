@@ -258,7 +258,7 @@ def _count(
     """
     number = np.count_nonzero(own[window.inner].view(np.bool_))
     if number * DENSE > own.size:
-        surfels = _count_marked(codes, own, window, buffers)
+        surfels = _count_all(codes, window)
         if other is None:
             return surfels, surfels
         covered = _covered(own, other, ball, window, buffers)
@@ -275,29 +275,44 @@ def _count(
 def _count_marked(
     codes: _Bytes, marks: _Bytes, window: Window, buffers: Buffers
 ) -> _Counts:
-    """How many of the corners that are marked by 1 have each code; overwrites marks."""
+    """How many of the corners that are marked by 1 have each code."""
     number = np.count_nonzero(marks[window.inner].view(np.bool_))
     if number * DENSE <= marks.size:
         return np.bincount(codes[find_surfels(marks, window)], minlength=256)
+    return _count_all(np.multiply(codes, marks, out=buffers["scratch"]), window)
+
+
+def _count_all(codes: _Bytes, window: Window) -> _Counts:
+    """How many corners have each code, but 0 and 255, which are no surfels."""
     counts = np.zeros(256, dtype=np.int64)
-    marked = np.multiply(codes, marks, out=buffers["scratch"])[window.inner]
-    for start in range(0, marked.size, COUNTED_BYTES):
-        counts += np.bincount(marked[start : start + COUNTED_BYTES], minlength=256)
-    counts[0] = 0  # corners without a mark
+    inner = codes[window.inner]
+    for start in range(0, inner.size, COUNTED_BYTES):
+        counts += np.bincount(inner[start : start + COUNTED_BYTES], minlength=256)
+    counts[[0, 255]] = 0
     return counts
 
 
 def _covered(
     own: _Bytes, other: _Bytes, ball: Ball, window: Window, buffers: Buffers
 ) -> _Bytes:
-    """1 at each corner of `own` that has a surfel of `other` near enough."""
+    """1 at each corner of `own` that has a surfel of `other` near enough.
+
+    Only rows within reach of such surfels are looked at: of a mask that fills
+    everything, an organ is near to a few.
+    """
     probes = tuple(probes_of(ball, window))
     widened = _widened(other, probes[0][0], buffers)
+    eights = other.view(np.uint64).reshape(window.shape[0], window.shape[1], -1)
+    rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
+    reach = max(row.y for row in ball)
+    near = slice(max(int(rows[0]) - reach, 0), int(rows[-1]) + reach + 1)
     covered, inner = buffers["covered"], window.inner
     covered[:] = 0
+    shape = (-1, *window.shape[1:])
+    target = covered[inner].reshape(shape)[:, near]
     for level, shift in probes:
-        moved = slice(inner.start + shift, inner.stop + shift)
-        covered[inner] |= widened[level][moved]
+        moved = widened[level][inner.start + shift : inner.stop + shift]
+        target |= moved.reshape(shape)[:, near]
     covered &= own
     return covered
 
