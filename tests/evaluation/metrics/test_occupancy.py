@@ -95,6 +95,33 @@ def test_noise_has_labels_that_are_not_wanted():
     assert finder.unwanted == {2, 4, 5, 6}
 
 
+@pytest.mark.parametrize("dense", [0, 4, 10**9])
+@pytest.mark.parametrize("shape", [(3, 5, 7), (2, 4, 16), (4, 1, 9), (40, 2, 2)])
+def test_more_labels_than_a_byte_has_bits_are_found(monkeypatch, dense, shape):
+    """Thirteen, as FLARE22 has, among others that are not wanted."""
+    monkeypatch.setattr(label_finder, "DENSE", dense)
+    random = np.random.default_rng(dense)
+    labels = random.integers(0, 20, size=shape).astype(np.uint8)
+    wanted = tuple(range(1, 14))
+
+    assert_found(labels, wanted)
+    finder = LabelFinder(labels.reshape(-1), shape, wanted)
+    finder.add(0, labels.size)
+    finder.finish()
+    assert finder.unwanted == set(labels[labels > 13].tolist())
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 40])
+def test_runs_over_many_rows_are_in_each_of_them(width):
+    """A label that fills some rows, begins within one and ends within one."""
+    labels = np.zeros((4, 6, width), dtype=np.uint8)
+    flat = labels.reshape(-1)
+    flat[width + width // 2 : 15 * width + width // 3] = 2
+    flat[20 * width :] = 1
+
+    assert_found(labels, (1, 2))
+
+
 def test_a_part_of_a_larger_array_is_searched_alone():
     labels = np.zeros((4, 5, 6), dtype=np.uint8)
     labels[0, 0, 0] = labels[2, 3, 4] = 1
