@@ -84,6 +84,9 @@ class Stream(ABC):
             self._piece = self._piece[len(part) :]
         return filled
 
+    def expect(self, size: int) -> None:  # noqa: B027  most have no use for it
+        """Learn how many bytes more there should be, by which some may be quicker."""
+
     def skip(self, size: int) -> int:
         """Read `size` bytes and forget them; the number is smaller only at the end."""
         skipped = 0
@@ -102,6 +105,18 @@ class PlainStream(Stream):
     def __init__(self, file: Readable) -> None:
         super().__init__()
         self._file = file
+
+    def readinto(self, target: memoryview) -> int:
+        """Fill `target`, a buffer of bytes; the number is smaller only at the end."""
+        if not hasattr(self._file, "readinto"):
+            return super().readinto(target)
+        filled = 0
+        while filled < len(target):
+            count = self._file.readinto(target[filled:])
+            if not count:
+                break
+            filled += count
+        return filled
 
     def _next_piece(self) -> bytes:
         return self._file.read(PIECE_BYTES)

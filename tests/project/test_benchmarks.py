@@ -35,7 +35,7 @@ def test_generated_cases_are_work_for_every_organ(cases):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", ["simpleitk", "surface-distance", "monai"])
+@pytest.mark.parametrize("peer", ["simpleitk", "inflate", "surface-distance", "monai"])
 def test_a_peer_goes_through_all_cases(cases, peer):
     if peer == "monai":
         pytest.importorskip("monai", reason="MONAI is not installed")
@@ -43,6 +43,37 @@ def test_a_peer_goes_through_all_cases(cases, peer):
     run = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.slow
+def test_cases_that_are_slow_on_purpose_are_whole(tmp_path):
+    command = [sys.executable, BENCHMARKS / "worst.py", tmp_path, "--slices=4"]
+    subprocess.run(command, check=True)
+
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert len(folders) == 14
+    assert {"honest-1", "honest-2", "checkerboard-1", "comb along z-2"} < {*folders}
+    for name in folders:
+        files = tmp_path / name
+        results = flare.evaluate(files / "predictions", files / "reference")
+        assert len(results.cases) == int(name[-1])
+        assert (results.cases[0].dsc > 0.5) == name.startswith("honest")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".nii", ".mha", ".nrrd"])
+@pytest.mark.parametrize("packed", [(), ("--packed",)])
+def test_other_formats_hold_the_same_cases(cases, tmp_path, suffix, packed):
+    target = tmp_path / "written"
+    command = [sys.executable, BENCHMARKS / "formats.py", cases, target, suffix]
+    subprocess.run([*command, *packed], check=True)
+
+    assert (target / "predictions" / f"case_000{suffix}").is_file()
+    found, expected = (
+        flare.evaluate(folder / "predictions", folder / "reference").cases[0].organs
+        for folder in (target, cases)
+    )
+    assert found == expected
 
 
 @pytest.mark.slow

@@ -68,7 +68,13 @@ def test_scoring_loads_nothing_of_the_other_wings(tmp_path, is_help):
     assert ("flare.evaluation.evaluate" in loaded) == (not is_help)
     assert (tmp_path / "metrics.json").exists() == (not is_help)
     wings = ("flare.measuring", "flare.ranking", "flare.platforms", "flare.reports")
-    others = ("pandas", "SimpleITK", "pynvml", *(["numpy"] if is_help else []))
+    others = (
+        "pandas",
+        "SimpleITK",
+        "pynvml",
+        "nibabel",
+        *(["numpy"] if is_help else []),
+    )
     assert [name for name in loaded if name.startswith((*wings, *others))] == []
 
 

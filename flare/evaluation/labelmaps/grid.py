@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
@@ -86,6 +85,8 @@ class Grid:
     @property
     def axes(self) -> str:
         """Where the axes x, y, z point to, such as LPS: left, back (posterior), top."""
+        import nibabel as nib  # not at the top: only messages need it, and it is large
+
         affine = np.vstack([np.array(self.affine), (0, 0, 0, 1)])
         return "".join(code or "?" for code in nib.orientations.aff2axcodes(affine))
 

@@ -1,17 +1,16 @@
 """Reads the header of a NIfTI file, of version 1 or 2.
 
-nibabel does the work, because SimpleITK refuses some good files (a sheared orientation)
-and rescales others (units of metres or microns).
+nibabel does the work for all but ordinary files, because SimpleITK refuses some good
+ones (a sheared orientation) and rescales others (units of metres or microns). It is
+imported when it is needed.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 import numpy.typing as npt
-from nibabel.spatialimages import HeaderDataError
 
 from flare.common.streams import Stream
 from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
@@ -22,15 +21,13 @@ from flare.evaluation.labelmaps.grid import (
     check_type,
     make_grid,
 )
+from flare.evaluation.labelmaps.plain_nifti import plain_header
 
 LARGEST_EXTENSION_BYTES = 2**26
 """More than this between the header and the voxels is no header extension."""
 
-_KINDS: dict[int, tuple[type[Any], bytes]] = {
-    348: (nib.Nifti1Header, b"n+1\0"),
-    540: (nib.Nifti2Header, b"n+2\0"),
-}
-"""Kind of header and magic number of a single-file NIfTI, by the header's size."""
+_MAGIC = {348: b"n+1\0", 540: b"n+2\0"}
+"""Magic number of a single-file NIfTI, by the header's size."""
 
 _UNUSUAL = {
     0: "of no type (datatype 0)",
@@ -55,7 +52,7 @@ def read_nifti_header(stream: Stream) -> Header:
     NamelessDamageError
         If the file ends within its header.
     """
-    smallest = min(_KINDS)
+    smallest = min(_MAGIC)
     content = stream.read(smallest)
     size = _header_size(content)
     if size is None:
@@ -65,9 +62,17 @@ def read_nifti_header(stream: Stream) -> Header:
     if len(content) < size:
         problem = "it ends within its header"
         raise NamelessDamageError(problem)
-    kind, magic = _KINDS[size]
+    return plain_header(content) or _any_header(content)
+
+
+def _any_header(content: bytes) -> Header:
+    """The header of any file, or what is wrong with it, as nibabel reads it."""
+    import nibabel as nib
+
+    size = len(content)
+    kind: Any = nib.Nifti1Header if size == min(_MAGIC) else nib.Nifti2Header
     header = kind(content, check=False)
-    if not bytes(header["magic"]).ljust(4, b"\0").startswith(magic):
+    if not bytes(header["magic"]).ljust(4, b"\0").startswith(_MAGIC[size]):
         problem = "it is not a NIfTI file with its voxels inside"
         raise NamelessFormatError(problem)
     slope, intercept = _scaling(header)
@@ -83,11 +88,13 @@ def read_nifti_header(stream: Stream) -> Header:
 def _header_size(start: bytes) -> int | None:
     """The number that begins a NIfTI header, if it is one of those it can be."""
     sizes = {int.from_bytes(start[:4], order) for order in ("little", "big")}
-    return next(iter(sizes & _KINDS.keys()), None)
+    return next(iter(sizes & _MAGIC.keys()), None)
 
 
 def _grid(header: Any) -> Grid:
     """Shape, spacing and position."""
+    from nibabel.spatialimages import HeaderDataError
+
     count, *sizes = (int(size) for size in header["dim"])
     shape = check_sizes(sizes[:count] if 0 < count <= 7 else [])
     try:
@@ -107,6 +114,8 @@ def nifti_spacing(header: Any) -> npt.NDArray[np.float64]:
 
 def _dtype(header: Any) -> np.dtype[Any]:
     """The stored type: whole or floating-point numbers of at most eight bytes."""
+    from nibabel.spatialimages import HeaderDataError
+
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
@@ -122,6 +131,8 @@ def _dtype(header: Any) -> np.dtype[Any]:
 
 def _scaling(header: Any) -> tuple[float, float]:
     """Slope and intercept that turn stored values into labels; mostly 1 and 0."""
+    from nibabel.spatialimages import HeaderDataError
+
     try:
         slope, intercept = header.get_slope_inter()
     except HeaderDataError as error:

@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from flare.common.streams import GzipStream, PlainStream, Stream
+from flare.common.quick_gzip import SizedGzipStream
+from flare.common.streams import PlainStream, Stream
 from flare.common.text import safe
 from flare.evaluation.labelmaps.errors import NamelessFormatError
 from flare.evaluation.labelmaps.grid import (
@@ -110,6 +111,6 @@ def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
     if encoding == "raw":
         return header, PlainStream(file)
     if encoding in ("gzip", "gz"):
-        return header, GzipStream(file)
+        return header, SizedGzipStream(file)
     problem = f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
     raise NamelessFormatError(problem)

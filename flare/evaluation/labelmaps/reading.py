@@ -18,11 +18,11 @@ import numpy as np
 
 from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import InputError
+from flare.common.quick_gzip import SizedGzipStream
 from flare.common.streams import (
     GZIP_MAGIC,
     PIECE_BYTES,
     DamagedStreamError,
-    GzipStream,
     PlainStream,
     Stream,
 )
@@ -42,7 +42,8 @@ from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
 from flare.evaluation.labelmaps.npz import read_npz_header
 from flare.evaluation.labelmaps.nrrd import is_nrrd, read_nrrd_header
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
+from flare.evaluation.metrics.label_finder import LabelFinder
+from flare.evaluation.metrics.occupancy import Occupancy
 
 SNIFFED_BYTES = 512
 """How much of a file tells of what kind it is."""
@@ -151,10 +152,11 @@ def read_labels(
     labels = (allocate or _fresh)(header.voxels)
     narrower = Narrower(header.slope, header.intercept)
     finder = LabelFinder(labels, header.grid.shape, known)
+    promised = header.voxel_offset + header.voxels * header.dtype.itemsize
+    stream.expect(promised)
     found = stream.skip(header.voxel_offset)
     if found == header.voxel_offset:
         found += _read_voxels(stream, header, labels, narrower, finder)
-    promised = header.voxel_offset + header.voxels * header.dtype.itemsize
     if found < promised or stream.read(1):
         more = "more" if found == promised else "fewer"
         problem = f"it holds {more} voxels than its header says"
@@ -237,7 +239,7 @@ def _read_header(file: BinaryIO, start: bytes) -> tuple[Header, Stream]:
         return read_nrrd_header(file)
     stream: Stream
     if start.startswith(GZIP_MAGIC):
-        stream = GzipStream(file)
+        stream = SizedGzipStream(file)
     elif is_nifti(start):
         stream = PlainStream(file)
     else:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
-from flare.evaluation.metrics.occupancy import Occupancy, find_labels
+from flare.evaluation.metrics.label_finder import find_labels
+from flare.evaluation.metrics.occupancy import Occupancy
 from flare.evaluation.metrics.surfel_areas import surfel_areas
 from flare.evaluation.metrics.surfels import Tally, tally
 from flare.evaluation.metrics.tolerance_ball import ball_rows
@@ -261,8 +262,8 @@ def _check_shapes(
 def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
     """Turn counts into DSC and NSD."""
     areas = surfel_areas(spacing)
-    within = math.fsum((tally.surfels - tally.beyond) * areas)
-    total = math.fsum(tally.surfels * areas)
+    within = math.fsum(((tally.surfels - tally.beyond) * areas).tolist())
+    total = math.fsum((tally.surfels * areas).tolist())
     voxels = (tally.reference_voxels, tally.prediction_voxels)
     return Agreement(
         reference_voxels=voxels[0],

@@ -28,16 +28,20 @@ from flare.evaluation.metrics.tolerance_ball import Ball
 
 _Bytes = npt.NDArray[np.uint8]
 _Indices = npt.NDArray[np.intp]
+_Counts = npt.NDArray[np.int64]
 
 CHUNK_BYTES = 2**20
 """Masks are built in pieces of about this size, to stay in the CPU's cache."""
 
-DENSE = 16
+DENSE = 8
 """If more than one of so many corners is a surfel, all are looked at, and not those."""
 
-COUNTED_BYTES = 2**18
-"""How many codes are counted at once: as pairs, in NumPy's integers, they fit into the
-CPU's cache."""
+COUNTED_BYTES = 2**15
+"""How many codes are counted at once: as NumPy's integers they fit into the cache."""
+
+
+NAMES = ("first", "second")
+"""What the two masks are called among the buffers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,30 +129,31 @@ def tally(
     beyond = np.zeros(256, dtype=np.int64)
     for window in windows(occupancy, ball):
         buffers = Buffers(memory, window.size)
-        probes = tuple(probes_of(ball, window))
         masks = [
             mask_of(labels, occupancy.label, window, buffers[name])
-            for labels, name in ((reference, "first"), (prediction, "second"))
+            for labels, name in zip((reference, prediction), NAMES, strict=True)
         ]
+        are_filled = [np.count_nonzero(mask.view(np.bool_)) > 0 for mask in masks]
         inner = [mask[window.inner] for mask in masks]
-        both = np.bitwise_and(inner[0], inner[1], out=buffers["scratch"][window.inner])
-        voxels += [np.count_nonzero(m.view(np.bool_)) for m in (*inner, both)]
-        codes = [codes_of(mask, window, buffers["scratch"]) for mask in masks]
-        borders = [
-            border_of(code, buffers[name])
-            for code, name in zip(codes, ("first border", "second border"), strict=True)
-        ]
-        for code, border, other in zip(codes, borders, reversed(borders), strict=True):
-            number = np.count_nonzero(border[window.inner].view(np.bool_))
-            if number * DENSE > border.size:
-                surfels += _count_all(code[window.inner])
-                _erase_covered(code, other, probes, window, buffers)
-                beyond += _count_all(code[window.inner])
-            elif number:
-                where = find_surfels(border, window)
-                surfels += np.bincount(code[where], minlength=256)
-                where = find_beyond(where, other, probes, window, buffers)
-                beyond += np.bincount(code[where], minlength=256)
+        voxels[:2] += [np.count_nonzero(mask.view(np.bool_)) for mask in inner]
+        if all(are_filled):
+            both = np.bitwise_and(
+                inner[0], inner[1], out=buffers["scratch"][window.inner]
+            )
+            voxels[2] += np.count_nonzero(both.view(np.bool_))
+        borders = {
+            name: border_of(
+                codes_of(mask, window, buffers["scratch"]), buffers[f"{name} border"]
+            )
+            for mask, name, is_filled in zip(masks, NAMES, are_filled, strict=True)
+            if is_filled
+        }
+        for codes, name, other in zip(masks, NAMES, reversed(NAMES), strict=True):
+            if name in borders:
+                own, near = borders[name], borders.get(other)
+                counts = _count(codes, own, near, ball, window, buffers)
+                surfels += counts[0]
+                beyond += counts[1]
     first_total, second_total, shared = (int(count) for count in voxels)
     return Tally(
         reference_voxels=first_total,
@@ -239,39 +244,77 @@ def find_beyond(
     return where
 
 
-def _count_all(codes: _Bytes) -> npt.NDArray[np.int64]:
-    """How many corners have each code but 0 and 255, if most have another.
-
-    Two corners are counted at once, as a number of two bytes.
-    """
-    pairs = codes.view(np.uint16)
-    counts = np.zeros(2**16, dtype=np.int64)
-    for start in range(0, pairs.size, COUNTED_BYTES // 2):
-        piece = pairs[start : start + COUNTED_BYTES // 2]
-        counts += np.bincount(piece, minlength=2**16)
-    square = counts.reshape(256, 256)
-    found: npt.NDArray[np.int64] = square.sum(axis=0) + square.sum(axis=1)
-    found[[0, 255]] = 0
-    return found
-
-
-def _erase_covered(
+def _count(
     codes: _Bytes,
-    border: _Bytes,
-    probes: Sequence[tuple[int, int]],
+    own: _Bytes,
+    other: _Bytes | None,
+    ball: Ball,
     window: Window,
     buffers: Buffers,
-) -> None:
-    """Make 0 the codes of corners that have a surfel of `border` near enough."""
-    widened = _widened(border, probes[0][0], buffers)
-    covered, inner = buffers["scratch"], window.inner
+) -> tuple[_Counts, _Counts]:
+    """Count one mask's surfels by code: all, and those that are beyond the tolerance.
+
+    Where the other mask has no border at all, all are beyond.
+    """
+    number = np.count_nonzero(own[window.inner].view(np.bool_))
+    if number * DENSE > own.size:
+        surfels = _count_all(codes, window)
+        if other is None:
+            return surfels, surfels
+        covered = _covered(own, other, ball, window, buffers)
+        return surfels, surfels - _count_marked(codes, covered, window, buffers)
+    where = find_surfels(own, window)
+    surfels = np.bincount(codes[where], minlength=256)
+    if other is None or not number:
+        return surfels, surfels
+    probes = tuple(probes_of(ball, window))
+    where = find_beyond(where, other, probes, window, buffers)
+    return surfels, np.bincount(codes[where], minlength=256)
+
+
+def _count_marked(
+    codes: _Bytes, marks: _Bytes, window: Window, buffers: Buffers
+) -> _Counts:
+    """How many of the corners that are marked by 1 have each code."""
+    number = np.count_nonzero(marks[window.inner].view(np.bool_))
+    if number * DENSE <= marks.size:
+        return np.bincount(codes[find_surfels(marks, window)], minlength=256)
+    return _count_all(np.multiply(codes, marks, out=buffers["scratch"]), window)
+
+
+def _count_all(codes: _Bytes, window: Window) -> _Counts:
+    """How many corners have each code, but 0 and 255, which are no surfels."""
+    counts = np.zeros(256, dtype=np.int64)
+    inner = codes[window.inner]
+    for start in range(0, inner.size, COUNTED_BYTES):
+        counts += np.bincount(inner[start : start + COUNTED_BYTES], minlength=256)
+    counts[[0, 255]] = 0
+    return counts
+
+
+def _covered(
+    own: _Bytes, other: _Bytes, ball: Ball, window: Window, buffers: Buffers
+) -> _Bytes:
+    """1 at each corner of `own` that has a surfel of `other` near enough.
+
+    Only rows within reach of such surfels are looked at: of a mask that fills
+    everything, an organ is near to a few.
+    """
+    probes = tuple(probes_of(ball, window))
+    widened = _widened(other, probes[0][0], buffers)
+    eights = other.view(np.uint64).reshape(window.shape[0], window.shape[1], -1)
+    rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
+    reach = max(row.y for row in ball)
+    near = slice(max(int(rows[0]) - reach, 0), int(rows[-1]) + reach + 1)
+    covered, inner = buffers["covered"], window.inner
     covered[:] = 0
+    shape = (-1, *window.shape[1:])
+    target = covered[inner].reshape(shape)[:, near]
     for level, shift in probes:
-        moved = slice(inner.start + shift, inner.stop + shift)
-        covered[inner] |= widened[level][moved]
-    # From 0 and 1 to 255 and 0: the bits that are left.
-    np.subtract(covered, 1, out=covered)
-    codes &= covered
+        moved = widened[level][inner.start + shift : inner.stop + shift]
+        target |= moved.reshape(shape)[:, near]
+    covered &= own
+    return covered
 
 
 def _widened(border: _Bytes, levels: int, buffers: Buffers) -> list[_Bytes]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +23,9 @@ from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
 
 if TYPE_CHECKING:
+    import multiprocessing.context
+    from concurrent.futures import ProcessPoolExecutor
+
     from flare.evaluation.ct_values import CaseValues
 
 _log = logging.getLogger(__name__)
@@ -95,6 +95,9 @@ def score_cases(
         for pair in pairs:
             yield _here(attempt, pair)
         return
+    # Not at the top: with one worker, an evaluation starts sooner without it.
+    from concurrent.futures.process import BrokenProcessPool
+
     left = list(pairs)
     try:
         with _pool(workers) as pool:
@@ -120,6 +123,8 @@ def _here(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
 
 def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
     """Score one case in a process of its own, so that its end is not ours."""
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         with _pool(1) as pool:
             with _sigterm_waits():
@@ -139,6 +144,8 @@ def _worker_error(pair: CasePair, error: Exception) -> WorkerError:
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Worker processes that end with us, whatever ends us."""
+    from concurrent.futures import ProcessPoolExecutor
+
     pool = ProcessPoolExecutor(
         workers,
         mp_context=_context(),
@@ -218,4 +225,6 @@ def _context() -> multiprocessing.context.BaseContext:
     Forked workers need no helper process, which could write to stderr after us. The
     command line forks before it has any thread of Python's.
     """
+    import multiprocessing
+
     return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import occupancy
-from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.metrics import label_finder
+from flare.evaluation.metrics.label_finder import LabelFinder, find_labels
 from tests.builders.fewer import few_fast
 
 
@@ -52,9 +52,9 @@ def test_every_label_is_found_where_it_is(shape, labels, sparse, count):
 @pytest.mark.parametrize("dense", [0, 2, 4, 10**9])
 def test_pieces_and_batches_of_any_size_find_the_same(monkeypatch, piece, batch, dense):
     """However many runs end in a piece, and whatever is called many of them."""
-    monkeypatch.setattr(occupancy, "PIECE_BYTES", piece)
-    monkeypatch.setattr(occupancy, "BATCH", batch)
-    monkeypatch.setattr(occupancy, "DENSE", dense)
+    monkeypatch.setattr(label_finder, "PIECE_BYTES", piece)
+    monkeypatch.setattr(label_finder, "BATCH", batch)
+    monkeypatch.setattr(label_finder, "DENSE", dense)
     random = np.random.default_rng(piece + batch)
     for _ in range(20):
         labels = random.integers(0, 3, size=(3, 5, 7)).astype(np.uint8)
@@ -82,7 +82,7 @@ def test_stripes_as_wide_as_what_is_compared_at_once_are_found():
 @pytest.mark.parametrize("first", [1, 2])
 def test_a_run_that_ends_where_noise_begins_is_found(monkeypatch, first):
     """Pieces of 16: the first is looked at by its runs, the second voxel by voxel."""
-    monkeypatch.setattr(occupancy, "PIECE_BYTES", 16)
+    monkeypatch.setattr(label_finder, "PIECE_BYTES", 16)
     labels = np.zeros((1, 4, 8), dtype=np.uint8)
     labels.reshape(-1)[10:16] = first
     labels.reshape(-1)[16:] = np.arange(16) % 2
@@ -91,10 +91,37 @@ def test_a_run_that_ends_where_noise_begins_is_found(monkeypatch, first):
 
 def test_noise_has_labels_that_are_not_wanted():
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
-    finder = occupancy.LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
+    finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
     finder.add(0, labels.size)
     finder.finish()
     assert finder.unwanted == {2, 4, 5, 6}
+
+
+@pytest.mark.parametrize("dense", [0, 4, 10**9])
+@pytest.mark.parametrize("shape", [(3, 5, 7), (2, 4, 16), (4, 1, 9), (40, 2, 2)])
+def test_more_labels_than_a_byte_has_bits_are_found(monkeypatch, dense, shape):
+    """Thirteen, as FLARE22 has, among others that are not wanted."""
+    monkeypatch.setattr(label_finder, "DENSE", dense)
+    random = np.random.default_rng(dense)
+    labels = random.integers(0, 20, size=shape).astype(np.uint8)
+    wanted = tuple(range(1, 14))
+
+    assert_found(labels, wanted)
+    finder = LabelFinder(labels.reshape(-1), shape, wanted)
+    finder.add(0, labels.size)
+    finder.finish()
+    assert finder.unwanted == set(labels[labels > 13].tolist())
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 40])
+def test_runs_over_many_rows_are_in_each_of_them(width):
+    """A label that fills some rows, begins within one and ends within one."""
+    labels = np.zeros((4, 6, width), dtype=np.uint8)
+    flat = labels.reshape(-1)
+    flat[width + width // 2 : 15 * width + width // 3] = 2
+    flat[20 * width :] = 1
+
+    assert_found(labels, (1, 2))
 
 
 def test_a_part_of_a_larger_array_is_searched_alone():

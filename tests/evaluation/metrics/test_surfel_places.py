@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.metrics.surfel_places import locate_surfels
 from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels

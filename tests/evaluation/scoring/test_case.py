@@ -23,7 +23,7 @@ from flare.evaluation.file_errors import (
 )
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.case import score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers

@@ -1,0 +1,88 @@
+"""Ordinary headers are read as nibabel reads them; all others are left to it."""
+
+import random
+import struct
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from flare.evaluation.labelmaps import nifti
+from flare.evaluation.labelmaps.errors import NamelessError
+from flare.evaluation.labelmaps.plain_nifti import HEADER_BYTES, plain_header
+
+TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "i8", "u8", "f4", "f8")
+SHAPES = ((5, 6, 7), (5, 6), (5,), (5, 6, 7, 1, 1))
+
+
+def header(dtype="u1", shape=(5, 6, 7), **fields):
+    """The bytes of a header with an sform."""
+    made = nib.Nifti1Header()
+    made.set_data_shape(shape)
+    made.set_data_dtype(dtype)
+    made.set_sform(np.random.default_rng(7).normal(size=(4, 4)) * 3, 1)
+    made["pixdim"][1:4] = (0.7, -0.8, 2.5)
+    made["vox_offset"] = 352
+    for name, value in fields.items():
+        made[name] = value
+    made["magic"] = b"n+1"
+    return bytes(made.binaryblock)
+
+
+def outcome(read, content):
+    """What comes of a header, or what is wrong with it."""
+    try:
+        return read(content)
+    except NamelessError as error:
+        return type(error), error.args
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_an_ordinary_header_is_read_as_nibabel_reads_it(dtype, shape):
+    content = header(dtype, shape, scl_slope=2, scl_inter=-1)
+
+    found = plain_header(content)
+
+    assert found == nifti._any_header(content)
+    assert found.grid.affine == tuple(
+        map(tuple, nib.Nifti1Header(content).get_sform()[:3].tolist())
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(header(sform_code=0, qform_code=1), id="a qform alone"),
+        pytest.param(header(sform_code=0), id="no orientation"),
+        pytest.param(header("c8"), id="complex numbers"),
+        pytest.param(header(shape=(5, 6, 7, 2)), id="four dimensions"),
+        pytest.param(header(vox_offset=0), id="voxels within the header"),
+        pytest.param(header(scl_slope=1, scl_inter=np.inf), id="no intercept"),
+        pytest.param(header()[:-4] + b"ni1\0", id="voxels in another file"),
+        pytest.param(header()[:40] + bytes(2) + header()[42:], id="no dimensions"),
+        pytest.param(struct.pack(">i", 348) + header()[4:], id="big-endian"),
+        pytest.param(header() + bytes(192), id="the size of version 2"),
+    ],
+)
+def test_what_is_not_ordinary_is_left_to_nibabel(content):
+    assert plain_header(content) is None
+
+
+@pytest.mark.filterwarnings("ignore")  # of NumPy, about what nibabel computes
+def test_headers_that_are_damaged_at_random_have_the_same_outcome():
+    draw = random.Random(21)
+    made = [header(dtype, shape) for dtype in TYPES for shape in SHAPES]
+    fields = (*range(40, 56), *range(70, 124), *range(252, 328))
+    read = 0
+    for _ in range(1500):
+        content = bytearray(draw.choice(made))
+        for _ in range(draw.choice((0, 1, 1, 2, 4))):
+            place = draw.choice((draw.randrange(4, HEADER_BYTES), draw.choice(fields)))
+            flipped = content[place] ^ (1 << draw.randrange(8))
+            content[place] = draw.choice((draw.randrange(256), 0, 127, 255, flipped))
+        found = outcome(plain_header, bytes(content))
+        if found is not None:
+            read += 1
+            assert found == outcome(nifti._any_header, bytes(content))
+    assert read > 500
