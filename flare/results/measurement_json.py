@@ -88,7 +88,7 @@ class MeasurementLog:
 COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
-    *("output_size", "disk_bytes", "max_gpu_memory"),
+    *("output_size", "disk_bytes", "max_gpu_memory", "lanes"),
 )
 """Settings that should be equal for all teams."""
 
@@ -103,6 +103,14 @@ class Measurement:
     """Device and engine of the last session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
+
+
+def read_settings(file: Path) -> dict[str, Any] | None:
+    """The settings by which a team was measured; None if that is not known."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def read_measurement(file: Path) -> Measurement:
