@@ -8,7 +8,7 @@ import pytest
 
 from flare.cli.main import main
 from tests.builders import case_names
-from tests.builders.teams import PREDICT, SCRIPTS
+from tests.builders.teams import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
