@@ -110,6 +110,13 @@ def _opened(
 ) -> Iterator[tuple[Pool, Engine, dict[str, Any]]]:
     """The lanes of this computer or of a cluster, and what an engine of them is."""
     engine = Engine()
+    if cluster is not None:
+        # Here, as nobody without a cluster needs to have Dask.
+        from flare.measuring.lanes.cluster import FarEngine, opened_cluster
+
+        with opened_cluster(cluster, wanted, folders, engine.program) as far:
+            yield far, FarEngine(engine.program), dict(far.places[0].engine)
+        return
     place = look_at_place(wanted.gpus, engine.program)
     yield LocalPool(divide(place, wanted)), engine, dict(place.engine)
 
