@@ -1,5 +1,10 @@
 """Lanes, teams and a pool that plays by a script, for measuring side by side."""
 
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 from flare.measuring.container_command import Limits
@@ -7,7 +12,9 @@ from flare.measuring.lanes.lane import Lane
 from flare.measuring.lanes.messages import Begun, Ended, Planned, Ran
 from flare.measuring.lanes.place import Place
 from flare.measuring.sampling.nvml import Device
+from tests.builders import ROOT
 from tests.builders.running import record
+from tests.builders.teams import PREDICT, rows_of
 
 
 def device(number, name="NVIDIA A100"):
@@ -105,3 +112,65 @@ class ScriptedPool:
 
     def close(self):
         """Nothing is to be ended."""
+
+
+# --- Real processes ---------------------------------------------------------------
+
+NOTED = f"""
+name=$(basename /workspace/inputs/*_0000.nii.gz _0000.nii.gz)
+echo "$name" >> $SCRIPTED/../../ran-TEAM
+sleep 0.4
+{PREDICT}
+"""
+"""A team's script, for an engine by script, that notes each of its runs."""
+
+
+@contextmanager
+def measuring(folder, images, *more):
+    """Measure the archives of a folder into its results: the program, as it runs."""
+    command = (
+        *(sys.executable, "-m", "flare", "measure", folder / "archives"),
+        *("--images", images),
+        *("--output", folder / "results", "--interval", "0.05", "--no-warm-up", *more),
+    )
+    process = subprocess.Popen(
+        list(map(str, command)),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def lane_processes(parent):
+    """Process IDs of the lanes that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_lane = b"lanes.process" in (folder / "cmdline").read_bytes()
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if is_lane and int(fields[1]) == parent:
+            found.append(int(folder.name))
+    return found
+
+
+def runs_noted(state, team):
+    """How often each case of a team was run, whose script is `NOTED`."""
+    file = state / f"ran-{team}"
+    return Counter(file.read_text().split()) if file.exists() else Counter()
+
+
+def rows_so_far(results):
+    """All cases that have a row, as pairs of team and case."""
+    return {
+        (file.parent.name, case)
+        for file in results.glob("*/efficiency.csv")
+        for case in rows_of(file.parent)
+    }

@@ -170,7 +170,7 @@ class ClusterPool:
         """Addresses of all workers with the resource."""
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, KeyError) as error:
             problem = f"{safe(self._address)}: the scheduler does not answer any more"
             remedy = "Start it again, and this command: it goes on where it was."
             raise ClusterError(problem, remedy) from error
