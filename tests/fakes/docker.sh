@@ -175,6 +175,12 @@ kill_container() { # ID
     kill -9 "-$process" 2> /dev/null
 }
 
+# It is moved first: whatever waits for its end may still write there.
+remove_container() { # ID
+    kill_container "$1"
+    mv "containers/$1" "gone-$1" 2> /dev/null && rm -rf "gone-$1"
+}
+
 # --- Lists -------------------------------------------------------------------------
 
 # Whether a file is not asked for, or has a line.
@@ -227,7 +233,7 @@ case "$1 ${2-}" in
     "ps "*) list containers "$@" ;;
     "rm "*)
         shift 3
-        for id in "$@"; do kill_container "$id"; rm -rf "containers/$id"; done
+        for id in "$@"; do remove_container "$id"; done
         ;;
     "cp "*) read_made "${2%%:*}"; tar -cf - -C "$outputs" . ;;
     *) die "unknown command: $1" ;;

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -116,11 +117,21 @@ def main() -> None:
     descriptor, parent = map(int, sys.argv[1:])
     os.set_inheritable(descriptor, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever has started us tells us
-    signal.signal(signal.SIGTERM, _stop)
+    is_stopping = threading.Event()
+
+    def stop(*_: Any) -> NoReturn:
+        """End by an exception, so that everything is removed on the way."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        is_stopping.set()
+        raise _StoppedError
+
+    signal.signal(signal.SIGTERM, stop)
     end_with(parent)
     connection = Connection(descriptor)
 
     def tell(message: Message) -> None:
+        if is_stopping.is_set():  # an error of a clean-up may have taken its place
+            raise _StoppedError
         try:
             connection.send(message)
         except OSError as error:
@@ -134,12 +145,6 @@ def main() -> None:
         job = connection.recv()
         _stay_apart(job)
         measure_team(job, tell)
-
-
-def _stop(*_: Any) -> NoReturn:
-    """End by an exception, so that everything is removed on the way."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _StoppedError
 
 
 def _stay_apart(job: TeamJob) -> None:
