@@ -126,7 +126,7 @@ sleep 0.4
 
 
 @contextmanager
-def measuring(folder, images, *more):
+def measuring(folder, images, *more, env=None):
     """Measure the archives of a folder into its results: the program, as it runs."""
     command = (
         *(sys.executable, "-m", "flare", "measure", folder / "archives"),
@@ -136,6 +136,7 @@ def measuring(folder, images, *more):
     process = subprocess.Popen(
         list(map(str, command)),
         cwd=ROOT,
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

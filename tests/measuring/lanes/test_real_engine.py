@@ -143,7 +143,7 @@ def test_two_workers_of_which_one_is_killed(folder, case_data, tmp_path):
         ) as process,
     ):
         for number in (2, 6):
-            wait_until(lambda number=number: len(rows_so_far(results)) >= number)
+            wait_until(lambda n=number: len(rows_so_far(results)) >= n, 300)
             done = {
                 (team, case): (results / team / "logs" / f"{case}.log").stat().st_mtime
                 for team, case in rows_so_far(results)
