@@ -32,8 +32,8 @@ from flare.measuring.volumes import output_volume  # noqa: E402
 
 EMPTY = "flare-benchmark-side-empty:latest"
 KINDS = {
-    "computing": "python3 -c 's = 0\nfor n in range(25_000_000): s += n * n % 7'",
-    "going through memory": "python3 -c 'b = bytearray(2**28)\nfor n in range(26):"
+    "computing": "python3 -c 's = 0\nfor n in range(8_000_000): s += n * n % 7'",
+    "going through memory": "python3 -c 'b = bytearray(2**27)\nfor n in range(12):"
     " b = b[1:] + b[:1]'",
 }
 """What predict.sh of each kind runs."""
