@@ -13,6 +13,7 @@ import click
 
 from flare.cli.command import Option
 from flare.cli.options import Parsed, seconds
+from flare.common.machine import size_bytes
 
 if TYPE_CHECKING:
     from flare.measuring.container_command import Limits
@@ -25,7 +26,8 @@ class LimitOptions:
 
     gpu: str
     timeout: float
-    memory: str
+    memory: str | None
+    """None if nothing was said."""
     shm_size: str
     output_size: str
     disk: int
@@ -34,21 +36,28 @@ class LimitOptions:
     runtime: str
 
 
-def limit_options(*, gpu: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def limit_options(
+    *, gpu: str, is_several: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a command be told what a container may use; it gets `LimitOptions`.
 
     Parameters
     ----------
     gpu : str
         The GPU, if nothing is said.
+    is_several : bool
+        Whether there may be several, each for containers of its own.
     """
+    one, many = "INDEX|UUID|none", "INDEX|UUID[,...]|none"
+    also = "; several GPUs measure as many teams at once" if is_several else ""
+    equal = "; an equal part of the computer's, if that is less, on several lanes"
     options = [
-        _limit("--gpu", "INDEX|UUID|none", gpu,
-               "Give it this GPU, as nvidia-smi counts (default: {}).", str),
+        _limit("--gpu", many if is_several else one, gpu,
+               f"Give it this GPU, as nvidia-smi counts{also} (default: {{}}).", str),
         _limit("--timeout", "S", "3600",
                "End it after S seconds on a case (default: {}).", seconds),
-        _limit("--memory", "SIZE", "28g", "Give it so much memory of the host, such as"
-               " 28g (default: {}).", size),
+        _limit("--memory", "SIZE", None, "Give it so much memory of the host, such as"
+               f" 28g (default: 28g{equal if is_several else ''}).", size),
         _limit("--shm-size", "SIZE", "28g", "Give it so much memory of /dev/shm, such"
                " as 28g (default: {}).", size),
         _limit("--output-size", "SIZE", "4g", "Give it so much of /workspace/outputs,"
@@ -106,8 +115,7 @@ def size(text: str) -> str:
 
 def size_in_bytes(text: str) -> int:
     """A size, in bytes."""
-    unit = "bkmg".find(size(text)[-1])
-    return int(text.rstrip("bkmg")) << 10 * max(unit, 0)
+    return size_bytes(size(text))
 
 
 def processors(text: str) -> str:
@@ -120,23 +128,29 @@ def processors(text: str) -> str:
     return text
 
 
-@contextmanager
-def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
-    """The limits of containers, and their GPU, if there is to be one."""
+def limits_of(options: LimitOptions) -> Limits:
+    """The limits of containers, but for their processors and their GPU."""
     # A check of predictions has these options, too, where no container can be run.
     from flare.measuring.container_command import Limits
-    from flare.measuring.host_load import default_cpus
-    from flare.measuring.sampling.nvml import open_gpu
 
     limits = Limits(
         timeout_s=options.timeout,
-        memory=options.memory,
         shm_size=options.shm_size,
         output_size=options.output_size,
         disk_bytes=options.disk,
-        cpus=default_cpus() if options.cpus is None else options.cpus,
         runtime=options.runtime,
     )
+    return replace(limits, memory=options.memory) if options.memory else limits
+
+
+@contextmanager
+def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
+    """The limits of containers, and their GPU, if there is to be one."""
+    from flare.measuring.host_load import default_cpus
+    from flare.measuring.sampling.nvml import open_gpu
+
+    cpus = default_cpus() if options.cpus is None else options.cpus
+    limits = replace(limits_of(options), cpus=cpus)
     if options.gpu == "none":
         yield limits, None
         return

@@ -78,7 +78,8 @@ class LiveRun(Listener):
         self._archives = {a.team: a for a in archives if not a.problems}
         self._folders = {"the disk of the results": results.absolute()}
         self._events: deque[Event] = deque(maxlen=EVENTS)
-        self._begun_s = 0.0
+        self._begun_s: dict[str, float] = {}
+        self._now_by_team: dict[str, Now] = {}
         self._case_s = 0.0
         self._teams = {
             a.team: TeamRun(
@@ -126,6 +127,7 @@ class LiveRun(Listener):
             self._run,
             longest_case_s=options.repeats * options.limits.timeout_s,
             settings=tuple(settings_of(setup)),
+            lanes=max(len(setup.lanes), 1),
         )
         folder = setup.engine.folder()
         if folder:
@@ -138,13 +140,12 @@ class LiveRun(Listener):
 
     def on_begin(self, team: str, case: str) -> None:
         """Note what is run."""
-        self._begun_s = self._clock()
+        self._begun_s[team] = self._clock()
         archive = self._archives[team]
         loading_s = LOAD_S + archive.unpacked_bytes / LOAD_BYTES_PER_S
         at = self._now()
         until = at + timedelta(seconds=self._case_s + loading_s + AROUND_S)
-        now = Now(team=team, case=case, since=at, until=until)
-        self._run = replace(self._run, now=now)
+        self._do(team, Now(team=team, case=case, since=at, until=until))
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Note what came of a case."""
@@ -156,9 +157,9 @@ class LiveRun(Listener):
             team,
             records={**own.records, **({record.case: record} if is_kept else {})},
             left=tuple(case for case in own.left if case != record.case),
-            whole_s=(*own.whole_s, self._clock() - self._begun_s),
+            whole_s=(*own.whole_s, self._clock() - self._begun_s.get(team, 0.0)),
         )
-        self._run = replace(self._run, now=None)
+        self._do(team, None)
         value = "" if record.runtime_s is None else f", {record.runtime_s:.2f} s"
         of = f"[{number}/{total}]"
         what = record.status.value
@@ -167,14 +168,14 @@ class LiveRun(Listener):
     def on_team(self, team: str) -> None:
         """Note a team of which all cases are done."""
         self._note(f"{safe(team)}: measured to the end")
-        now = Now(team=team, since=self._now()) if self._is_scored else None
-        self._run = replace(self._run, now=now)
+        self._now_by_team.clear()  # the one before is scored
+        self._do(team, Now(team=team, since=self._now()) if self._is_scored else None)
 
     def on_failure(self, team: str, error: FlareError) -> None:
         """Note what has ended the measurement of a team."""
         if team in self._teams:
             self._change(team, problem=str(error))
-        self._run = replace(self._run, now=None)
+        self._do(team, None)
         self._note(f"{safe(team)}: not measured to the end: {error}")
 
     def on_unscored(self, team: str, error: FlareError) -> None:
@@ -184,8 +185,18 @@ class LiveRun(Listener):
 
     def end(self, state: State, problem: str = "") -> None:
         """Note that it has ended."""
-        self._run = replace(self._run, state=state, problem=problem, now=None)
+        self._now_by_team.clear()
+        self._run = replace(self._run, state=state, problem=problem)
+        self._do("", None)
         self._note({State.FINISHED: "Done"}.get(state, "Ended before it was done"))
+
+    def _do(self, team: str, now: Now | None) -> None:
+        """Note what is done of a team, which others do not wait for on other lanes."""
+        self._now_by_team.pop(team, None)
+        if now:
+            self._now_by_team[team] = now
+        first, *beside = self._now_by_team.values() or (None,)
+        self._run = replace(self._run, now=first, beside=tuple(filter(None, beside)))
 
     def _change(self, team: str, **fields: object) -> None:
         """Change what is known of a team."""
@@ -209,6 +220,8 @@ def settings_of(setup: Setup) -> Iterator[tuple[str, str]]:
     """How teams are measured, in words for people."""
     options, limits, engine = setup.options, setup.options.limits, setup.described
     device = setup.gpu.device if setup.gpu else None
+    if setup.lanes:
+        device, limits = setup.lanes[0].gpu, setup.lanes[0].limits
     host = describe_host()
     warm = "warm, after a first run that does not count"
     caches = {
@@ -224,9 +237,13 @@ def settings_of(setup: Setup) -> Iterator[tuple[str, str]]:
     yield "outputs", f"{limits.output_size}, {limits.output_files} files"
     yield "disk of a container", f"{limits.disk_bytes / 2**30:g} GiB"
     yield "processors of a container", limits.cpus or "all"
+    for lane in setup.lanes:
+        what = lane.gpu.uuid if lane.gpu else "no GPU"
+        yield lane.name, f"{what}, processors {lane.limits.cpus}"
     yield "runs of each case", str(options.repeats)
     yield "caches", caches[options.caches]
-    yield "teams", "take turns" if options.is_interleaved else "one after the other"
+    turns = "take turns" if options.is_interleaved else "one after the other"
+    yield "teams", f"{len(setup.lanes)} at a time" if setup.lanes else turns
     yield "interval between samples", f"{options.interval_s:g} s"
     runtime = limits.runtime or engine.get("default_runtime") or "its default"
     yield "engine", f"version {engine.get('version')}, runtime {runtime}"

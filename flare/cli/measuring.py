@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from flare.challenge.rules import Challenge
 from flare.cli.console import stopping_with
-from flare.cli.limits import LimitOptions, open_limits
+from flare.cli.lanes import LaneOptions, measure_side_by_side
+from flare.cli.limits import LimitOptions, limits_of, open_limits
 from flare.cli.progress import MeasuringProgress
 from flare.common.engine import Engine
 from flare.common.errors import FlareError, StoppedError
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
-from flare.measuring.host_load import choose_caches
+from flare.measuring.host_load import Caches, choose_caches
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
@@ -43,6 +44,9 @@ class Request:
     output: Path
     ground_truth: Path | None
     limits: LimitOptions
+    lanes: int | None
+    cluster: str | None
+    unlike_lanes: bool
     interval: float
     repeats: int
     caches: str | None
@@ -92,9 +96,6 @@ class Measuring(Listener):
         """Measure all teams; what was not measured to the end comes back."""
         if not archives:
             return ()
-        engine = Engine()
-        for weakness in find_weaknesses(engine.describe()):
-            _log.info("Before you run images of others: %s", weakness)
 
         def kept() -> StoppedError:
             """What Ctrl-C has not taken away."""
@@ -106,20 +107,56 @@ class Measuring(Listener):
                 " on.",
             )
 
-        with (
-            stopping_with(kept),
-            open_limits(self._request.limits) as (limits, gpu),
-        ):
+        with stopping_with(kept):
+            asked = _lanes(self._request)
+            if asked.is_asked_for:
+                return self._measure_on_lanes(archives, cases, asked)
+            return self._measure_in_turn(archives, cases)
+
+    def _measure_in_turn(
+        self, archives: Sequence[Archive], cases: Sequence[Case]
+    ) -> tuple[tuple[str, FlareError], ...]:
+        """Measure one container at a time."""
+        engine, request = Engine(), self._request
+        for weakness in find_weaknesses(engine.describe()):
+            _log.info("Before you run images of others: %s", weakness)
+        with open_limits(request.limits) as (limits, gpu):
+            is_here = engine.folder() is not None
+            caches = choose_caches(request.caches, is_engine_here=is_here)
             return measure(
                 archives,
                 cases,
                 self._results,
                 self._challenge,
                 engine=engine,
-                options=_options(self._request, limits, engine),
+                options=_options(request, limits, caches),
                 gpu=gpu,
                 listener=self,
             )
+
+    def _measure_on_lanes(
+        self,
+        archives: Sequence[Archive],
+        cases: Sequence[Case],
+        asked: LaneOptions,
+    ) -> tuple[tuple[str, FlareError], ...]:
+        """Measure a container on each lane at a time."""
+        request = self._request
+        caches = Caches(request.caches or Caches.WARM.value)
+        return measure_side_by_side(
+            archives,
+            cases,
+            self._results,
+            self._challenge,
+            asked=asked,
+            options=_options(request, limits_of(request.limits), caches),
+            folders={
+                "images": request.images,
+                "archives": archives[0].path.parent,
+                "results": self._results,
+            },
+            listener=self,
+        )
 
     def on_plan(self, setup: Setup, plans: Sequence[TeamPlan]) -> None:
         """Show what is to be done."""
@@ -157,15 +194,23 @@ class Measuring(Listener):
             _log.info("%s: measured, but not scored: %s", team, error)
 
 
-def _options(request: Request, limits: Limits, engine: Engine) -> Options:
+def _lanes(request: Request) -> LaneOptions:
+    """How many teams are measured at once, and where."""
+    return LaneOptions(
+        limits=request.limits,
+        lanes=request.lanes,
+        cluster=request.cluster,
+        unlike_lanes=request.unlike_lanes,
+    )
+
+
+def _options(request: Request, limits: Limits, caches: Caches) -> Options:
     """How a team is measured."""
     return Options(
         limits=limits,
         interval_s=request.interval,
         repeats=request.repeats,
-        caches=choose_caches(
-            request.caches, is_engine_here=engine.folder() is not None
-        ),
+        caches=caches,
         has_warm_up=not request.no_warm_up,
         is_interleaved=request.interleave,
         rerun=request.rerun,

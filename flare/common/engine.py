@@ -247,6 +247,12 @@ class Engine:
         command = ("logs", "--tail", str(LOG_LINES), container)
         return self.run(*command, stderr=subprocess.STDOUT).stdout
 
+    def written_bytes(self, container: str) -> int:
+        """What a container has written to its own layer; 0 if that is not known."""
+        command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
+        found = self.call(*command, check=False)
+        return int(found) if found.isdigit() else 0
+
     def remove_container(self, container: str) -> None:
         """Remove a container by force, with its volumes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -86,17 +87,33 @@ def default_cpus() -> str:
     return ",".join(map(str, known[1:])) if len(known) > 2 else ""
 
 
-def busy_s(stat: Path = STAT) -> float | None:
-    """Seconds that all processors together have worked, or were taken away.
+def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
+    """Seconds that processors together have worked, or were taken away.
 
     None where that is not known.
+
+    Parameters
+    ----------
+    stat : Path
+        Where the kernel tells.
+    cpus : sequence of int
+        Numbers of the processors; all of the computer if none is given.
     """
+    names = {f"cpu{number}" for number in cpus} or {"cpu"}
     try:
-        words = stat.read_text(encoding="ascii").partition("\n")[0].split()[1:]
-        ticks = [int(word) for word in words[:FIELDS]]
+        lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
+        own = [words[1 : FIELDS + 1] for words in lines if words and words[0] in names]
+        ticks = [[int(word) for word in words] for words in own]
     except (OSError, ValueError):
         return None
-    busy = sum(n for field, n in enumerate(ticks) if field not in IDLE_FIELDS)
+    if len(ticks) < len(names):
+        return None
+    busy = sum(
+        n
+        for words in ticks
+        for field, n in enumerate(words)
+        if field not in IDLE_FIELDS
+    )
     return busy / os.sysconf("SC_CLK_TCK")
 
 

@@ -80,14 +80,14 @@ def measure(
     HostError
         If no team can be measured.
     """
-    _check_options(archives, cases, options)
+    check_options(archives, cases, options)
     setup = Setup(
         results=results,
         cases=tuple(cases),
         challenge=challenge,
         engine=engine,
         described=engine.describe(),
-        images_sha256=_digest(cases),
+        images_sha256=digest_of(cases),
         options=options,
         gpu=gpu,
     )
@@ -97,10 +97,16 @@ def measure(
     return tuple(teams.failures.found.items())
 
 
-def _check_options(
+def check_options(
     archives: Sequence[Archive], cases: Sequence[Case], options: Options
 ) -> None:
-    """See that what is asked for can be done."""
+    """See that what is asked for can be done.
+
+    Raises
+    ------
+    MeasurementError
+        If it cannot.
+    """
     unknown = sorted(set(options.rerun) - {case.name for case in cases})
     if unknown:
         near = nearest(unknown[0], [case.name for case in cases])
@@ -113,7 +119,7 @@ def _check_options(
         raise MeasurementError(given, problem, "Measure it alone.")
 
 
-def _digest(cases: Sequence[Case]) -> str:
+def digest_of(cases: Sequence[Case]) -> str:
     """SHA-256 over the names and contents of all images."""
     digest = hashlib.sha256()
     for case in cases:
@@ -189,12 +195,7 @@ class Teams:
 
 def _measure_all(teams: Teams, listener: Listener) -> None:
     """Run all that is left to do, and close each team with its last case."""
-    listener.on_plan(teams.setup, teams.plans)
-    total = sum(len(plan.todo) for plan in teams.plans)
-    before = len(teams.setup.cases) * len(teams.plans) - total
-    if before:
-        going_on = ", going on" if total else ""
-        _log.info("%d of %d cases are done%s", before, before + total, going_on)
+    total = tell_plan(teams.setup, teams.plans, listener)
     for plan in teams.plans:
         if not plan.todo:
             listener.on_team(plan.team)
@@ -213,6 +214,17 @@ def _measure_all(teams: Teams, listener: Listener) -> None:
             listener.on_run(plan.team, record, done, total)
         if is_last and plan.team not in failed:
             listener.on_team(plan.team)
+
+
+def tell_plan(setup: Setup, plans: Sequence[TeamPlan], listener: Listener) -> int:
+    """Tell what is to be done; so many cases are to be run."""
+    listener.on_plan(setup, plans)
+    total = sum(len(plan.todo) for plan in plans)
+    before = len(setup.cases) * len(plans) - total
+    if before:
+        going_on = ", going on" if total else ""
+        _log.info("%d of %d cases are done%s", before, before + total, going_on)
+    return total
 
 
 def _order(

@@ -20,6 +20,7 @@ from flare.measuring.container import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
+from flare.measuring.lanes.lane import Lane
 from flare.measuring.sampling.nvml import NvmlSource
 from flare.measuring.unlike import check_steady
 from flare.results.efficiency_csv import (
@@ -79,6 +80,12 @@ class Setup:
     """What `flare.common.engine.Engine.describe` has returned."""
     options: Options
     gpu: NvmlSource | None
+    lane: Lane | None = None
+    """Where several teams are measured side by side, that of this one."""
+    lock_wait_s: float | None = None
+    """How long a team's folder is waited for; None for the usual time."""
+    lanes: tuple[Lane, ...] = ()
+    """All lanes, for whoever listens."""
 
     @property
     def conditions(self) -> Conditions:
@@ -88,6 +95,7 @@ class Setup:
             interval_s=self.options.interval_s,
             caches=self.options.caches,
             gpu=self.gpu,
+            own_cpus=self.lane.cpus if self.lane and self.lane.of > 1 else (),
         )
 
 
@@ -115,7 +123,9 @@ class TeamPlan:
 
 
 @contextmanager
-def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
+def planned_team(
+    setup: Setup, archive: Archive, *, is_engine_here: bool = True
+) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
     Parameters
@@ -124,6 +134,8 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
         Of the measurement.
     archive : Archive
         Of the team, without problems.
+    is_engine_here : bool
+        Whether what an earlier run has left can be removed from here.
 
     Yields
     ------
@@ -138,8 +150,9 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
     folder = setup.results / archive.team
     with ExitStack() as locks:
         # Before anything of the team is read, so that nobody else changes it.
-        lock = locks.enter_context(FolderLock(folder))
-        clean_up(setup.engine, folder)
+        lock = locks.enter_context(FolderLock(folder, wait_s=setup.lock_wait_s))
+        if is_engine_here:
+            clean_up(setup.engine, folder)
         entry = _entry(setup, archive)
         ledger = setup.results / LEDGER_CSV
         with FolderLock(setup.results):
@@ -213,6 +226,7 @@ def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
         **measuring_rules(setup.challenge),
         "images_sha256": setup.images_sha256,
         "processor": describe_host()["processor"],
+        **(setup.lane.settings() if setup.lane else {}),
     }
 
 

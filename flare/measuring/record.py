@@ -47,6 +47,7 @@ def record_of(
     *,
     rule: MaxMemory,
     cpus: int,
+    own_cpus: int = 0,
     rerun: str = "",
 ) -> CaseRecord:
     """The row of a case of which every repeat has worked.
@@ -63,6 +64,8 @@ def record_of(
         The challenge's.
     cpus : int
         Of the computer.
+    own_cpus : int
+        Those that no other container had; 0 if there was no other.
     rerun : str
         Why it was run again.
     """
@@ -91,7 +94,7 @@ def record_of(
         samples=len(trace.samples),
         mean_interval_s=trace.mean_interval_s,
         longest_gap_s=trace.longest_gap_s,
-        doubts="; ".join(_doubts(runs, rule, cpus)),
+        doubts="; ".join(_doubts(runs, rule, own_cpus or cpus)),
         rerun=rerun,
     )
 

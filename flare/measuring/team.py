@@ -151,7 +151,10 @@ class OpenTeam:
         rerun = self._rerun_note(case)
         if status is RunStatus.OK:
             rule, cpus = challenge.max_gpu_memory, os.cpu_count() or 1
-            record = record_of(case.name, runs, rule=rule, cpus=cpus, rerun=rerun)
+            own = len(self._plan.setup.conditions.own_cpus)
+            record = record_of(
+                case.name, runs, rule=rule, cpus=cpus, own_cpus=own, rerun=rerun
+            )
         else:
             if runs:
                 message += f"; see {LOGS}/{case.name}.log"
@@ -205,6 +208,7 @@ def _made_with(
         },
         "host": describe_host(),
         "gpu": asdict(setup.gpu.device) if setup.gpu else None,
+        **({"lane": setup.lane.record()} if setup.lane else {}),
         "command": " ".join(command),
         "warm_up": options.has_warm_up,
         "interleaved": options.is_interleaved,

@@ -27,17 +27,21 @@ class FolderLock:
         What is locked. If it is moved, it is another one that is locked.
     use : str
         What others do to it while they have it, for the message.
+    wait_s : float, optional
+        How long it is waited for.
 
     Raises
     ------
     MeasurementError
-        If another process has it, and does not let it go for a minute.
+        If another process has it, and does not let it go meanwhile.
     OutputError
         If it cannot be made, or may not be read.
     """
 
-    def __init__(self, folder: Path, use: str = "measured") -> None:
-        deadline = time.monotonic() + WAIT_S
+    def __init__(
+        self, folder: Path, use: str = "measured", wait_s: float | None = None
+    ) -> None:
+        deadline = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
         while True:
             try:
                 folder.mkdir(parents=True, exist_ok=True)

@@ -138,7 +138,7 @@ def _is_there(name: str, *values: Any) -> bool:
 COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
-    *("output_size", "disk_bytes", "max_gpu_memory"),
+    *("output_size", "disk_bytes", "max_gpu_memory", "lanes"),
 )
 """Settings that should be equal for all teams."""
 
@@ -157,6 +157,14 @@ class Measurement:
     """How fast the computer was before the first case; None in older files."""
     unlike: tuple[str, ...] = ()
     """In what computers were unlike, or changed, while the team was measured."""
+
+
+def read_settings(file: Path) -> dict[str, Any] | None:
+    """The settings by which a team was measured; None if that is not known."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def read_measurement(file: Path) -> Measurement:

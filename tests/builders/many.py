@@ -61,7 +61,7 @@ def voxels_read():
 
 
 @contextmanager
-def dask_processes(folder, workers=2, preload=""):
+def dask_processes(folder, workers=2, preload="", resources=""):
     """Start a scheduler and workers by hand.
 
     What comes back: its address, the workers, what starts another one, and its process.
@@ -74,10 +74,13 @@ def dask_processes(folder, workers=2, preload=""):
         How many there are.
     preload : str
         Python that each worker runs first.
+    resources : str
+        Of each worker, such as GPU=1.
     """
     scheduler, script = folder / "scheduler.json", folder / "preload.py"
     script.write_text(preload)
     started = []
+    extra = ("--resources", resources) if resources else ()
 
     def start(kind, *words):
         command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
@@ -90,6 +93,7 @@ def dask_processes(folder, workers=2, preload=""):
             *("worker", "--scheduler-file", str(scheduler), "--nthreads", "1"),
             *("--no-nanny", "--no-dashboard", "--preload", str(script)),
             *("--local-directory", str(folder / "scratch"), "--death-timeout", "60"),
+            *extra,
         )
 
     try:

@@ -15,7 +15,8 @@ from flare.measuring.errors import ArchiveError
 from flare.measuring.host_load import Caches
 from flare.measuring.plan import Options
 from flare.measuring.sampling.nvml import Device
-from flare.reports.pages.running import CaseState, Disk, Now, State
+from flare.reports.pages.running import CaseState, Disk, Now, State, seconds_left
+from tests.builders.lanes import device, lane
 from tests.builders.running import record
 
 CASES = ("case_1", "case_2", "case_3")
@@ -55,7 +56,7 @@ def case(name):
     return SimpleNamespace(name=name)
 
 
-def setup(*, folder=None, gpu=None, limits=None, **options):
+def setup(*, folder=None, gpu=None, limits=None, lanes=(), **options):
     """How teams are measured."""
     limits = limits or Limits(timeout_s=600.0)
     return SimpleNamespace(
@@ -67,6 +68,7 @@ def setup(*, folder=None, gpu=None, limits=None, **options):
             "security": ["name=seccomp,profile=default", "name=rootless"],
         },
         gpu=SimpleNamespace(device=gpu) if gpu else None,
+        lanes=lanes,
     )
 
 
@@ -166,6 +168,32 @@ def test_a_case_takes_from_its_beginning_to_its_end(live, watch):
     assert ended.teams[0].left == CASES[1:]
     assert (ended.now, ended.as_of) == (None, START + timedelta(seconds=140))
     assert texts(ended)[-1] == "[1/6] a case_1: ok, 12.35 s"
+
+
+def test_teams_on_several_lanes_are_known_at_once(live, watch):
+    """Two lanes: a has been at case 1 for 30 s when b begins, and ends first."""
+    lanes = (lane(0, cpus=(1, 2)), lane(1, gpu=device(2)))
+    live.on_plan(setup(lanes=lanes), [plan("a"), plan("b")])
+    live.on_begin("a", "case_1")
+    watch.s = 30.0
+    live.on_begin("b", "case_1")
+    both = live.seen()
+    watch.s = 50.0
+    live.on_run("a", record("case_1", 40.0), 1, 6)
+    one = live.seen()
+
+    assert states(both) == {
+        team: [CaseState.NOW, *[CaseState.WAITING] * 2] for team in "ab"
+    }
+    assert [now.team for now in both.all_now] == ["a", "b"]
+    assert [now.team for now in one.all_now] == ["b"]
+    assert one.teams[0].whole_s == (50.0,)
+    # Five cases of 50 s, of which three are of one team.
+    assert seconds_left(one) == 3 * 50.0
+    settings = dict(one.settings)
+    assert settings["teams"] == "2 at a time"
+    assert settings["here, lane 0"] == "no GPU, processors 1,2"
+    assert settings["here, lane 1"] == "GPU-2, processors 1"
 
 
 def test_when_a_case_must_have_ended(live):

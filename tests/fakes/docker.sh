@@ -9,6 +9,7 @@
 #     STATE/fail/COMMAND    what COMMAND (such as create, or image-load) writes to
 #                           stderr before it fails
 #     STATE/calibration     what /calibrate of our own image writes
+#     STATE/gpus            a mark: it can give a container a GPU
 #     predict.sh            of a team's image is really run, as a process of this
 #                           computer. It may write to $SCRIPTED, a folder:
 #                           out-of-memory (a mark) and error (why it did not start)
@@ -58,10 +59,10 @@ inspect_image() { # FORMAT NAME
 }
 
 load_image() {
-    rm -rf loading
-    mkdir loading
-    tar -xf - -C loading || die "unexpected EOF"
-    read -r manifest < loading/manifest.json || [ -n "$manifest" ]
+    loading=loading-$$
+    mkdir "$loading"
+    tar -xf - -C "$loading" || die "unexpected EOF"
+    read -r manifest < "$loading/manifest.json" || [ -n "$manifest" ]
     image=${manifest##*\"Config\":\"blobs/sha256/}
     image=${image%%\"*}
     layers=${manifest##*\"Layers\":[}
@@ -69,16 +70,18 @@ load_image() {
     mkdir -p "images/$image"
     IFS='",'
     for layer in $layers; do
-        [ -z "$layer" ] || tar -xf "loading/$layer" -C "images/$image"
+        [ -z "$layer" ] || tar -xf "$loading/$layer" -C "images/$image"
     done
+    rm -rf "$loading"
 }
 
 import_image() { # TAG
-    cat > import.tar
-    image=$(sha256sum < import.tar)
+    cat > "import-$$"
+    image=$(sha256sum < "import-$$")
     image=${image%% *}
     mkdir -p "images/$image"
-    tar -xf import.tar -C "images/$image"
+    tar -xf "import-$$" -C "images/$image"
+    rm "import-$$"
     echo "$image" > "tags/$1"
 }
 
@@ -91,11 +94,12 @@ remove_image() { # NAME
 
 # --- Containers: containers/ID/made has what was asked for, a line each ------------
 
-# Sets $id to a new ID, as long as an engine's.
+# Sets $id to a new ID, as long as an engine's, also beside others that make one.
 new_id() {
     read -r number < last-id
     number=$((number + 1))
-    echo "$number" > last-id.new && mv last-id.new last-id
+    while ! mkdir "ids/$number" 2> /dev/null; do number=$((number + 1)); done
+    echo "$number" > "last-id-$$" && mv "last-id-$$" last-id
     id=0000000000000000000000000000000000000000000000000000000000000000$number
     while [ ${#id} -gt 64 ]; do id=${id#0}; done
 }
@@ -106,7 +110,10 @@ create_container() { # FLAG ... IMAGE COMMAND ...
         case $1 in
             --label) label=$2 ;;
             --runtime) [ "$2" = runc ] || die "unknown or invalid runtime name: $2" ;;
-            --gpus) error='could not select device driver with capabilities: gpu' ;;
+            --gpus)
+                [ -f gpus ] ||
+                    error='could not select device driver with capabilities: gpu'
+                ;;
             --volume)
                 case $2 in
                     *:/workspace/inputs/:ro) inputs=${2%%:*} ;;
@@ -171,6 +178,12 @@ kill_container() { # ID
     kill -9 "-$process" 2> /dev/null
 }
 
+# It is moved first: whatever waits for its end may still write there.
+remove_container() { # ID
+    kill_container "$1"
+    mv "containers/$1" "gone-$1" 2> /dev/null && rm -rf "gone-$1"
+}
+
 # --- Lists -------------------------------------------------------------------------
 
 # Whether a file is not asked for, or has a line.
@@ -223,7 +236,7 @@ case "$1 ${2-}" in
     "ps "*) list containers "$@" ;;
     "rm "*)
         shift 3
-        for id in "$@"; do kill_container "$id"; rm -rf "containers/$id"; done
+        for id in "$@"; do remove_container "$id"; done
         ;;
     "cp "*) read_made "${2%%:*}"; tar -cf - -C "$outputs" . ;;
     *) die "unknown command: $1" ;;

@@ -32,7 +32,7 @@ class ScriptedEngine:
     def __init__(self, folder):
         self.folder = folder
         self.state = folder / "state"
-        for name in ("fail", "images", "tags", "volumes", "containers"):
+        for name in ("fail", "images", "tags", "volumes", "containers", "ids"):
             (self.state / name).mkdir(parents=True)
         shutil.copy(DOCKER, folder / "docker")
         self.tell(**INFO, DockerRootDir=str(self.state))

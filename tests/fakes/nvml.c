@@ -1,9 +1,10 @@
-/* Speaks NVML's C interface for one made-up GPU, for tests of flare/measuring/sampling/gpu.py.
+/* Speaks NVML's C interface for a made-up GPU, or two, for tests of flare/measuring/sampling/nvml.py.
 
    The file that FAKE_NVML names holds, in MB: total, reserved and allocated memory; then
    the ID of a process that uses the GPU, or 0; whether MIG is on; and the reasons why
    the clock is slowed down. It is read anew with every call. OLD leaves out what drivers
-   before 510 do not have. */
+   before 510 do not have. With FAKE_NVML_SECOND there is a second GPU, of that name, with
+   the same memory. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,21 +31,24 @@ int nvmlShutdown(void) { return OK; }
 const char *nvmlErrorString(int code) {
   return code == GPU_LOST ? "GPU is lost" : code == NOT_FOUND ? "Not Found" : "Other";
 }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return OK; }
+static unsigned count_gpus(void) { return getenv("FAKE_NVML_SECOND") ? 2 : 1; }
+static const char *uuids[] = {"GPU-11111111-2222", "GPU-33333333-4444"};
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = count_gpus(); return OK; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
-  *device = (void *)1;
-  return index ? NOT_FOUND : OK;
+  *device = (void *)uuids[index ? 1 : 0];
+  return index < count_gpus() ? OK : NOT_FOUND;
 }
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
-  *device = (void *)1;
-  return strcmp(uuid, "GPU-11111111-2222") ? NOT_FOUND : OK;
+  unsigned index = strcmp(uuid, uuids[1]) == 0;
+  *device = (void *)uuids[index];
+  return index < count_gpus() && strcmp(uuid, uuids[index]) == 0 ? OK : NOT_FOUND;
 }
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size) {
-  strcpy(text, "GPU-11111111-2222");
+  strcpy(text, device);
   return OK;
 }
 int nvmlDeviceGetName(void *device, char *text, unsigned size) {
-  strcpy(text, "Made-up 1");
+  strcpy(text, device == uuids[1] ? getenv("FAKE_NVML_SECOND") : "Made-up 1");
   return OK;
 }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) {

@@ -30,6 +30,16 @@ def test_busy_seconds_by_hand(tmp_path):
     assert busy_s(file) == 4
 
 
+def test_busy_seconds_of_some_processors_alone(tmp_path):
+    """2 s of processor 1 and 3 s of processor 10; none if one of them is not known."""
+    lines = ["cpu  900 0 0 9", "cpu0 9 0 0 9", f"cpu1 {2 * TICKS} 0 0 9"]
+    file = tmp_path / "stat"
+    file.write_text("\n".join([*lines, f"cpu10 0 0 {3 * TICKS} 9"]) + "\n")
+
+    assert busy_s(file, cpus=(1, 10)) == 5
+    assert busy_s(file, cpus=(1, 2)) is None
+
+
 @pytest.mark.parametrize("text", ["", "cpu x y", "nothing"])
 def test_an_unknown_load_is_none(tmp_path, text):
     file = tmp_path / "stat"

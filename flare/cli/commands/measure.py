@@ -70,7 +70,25 @@ _log = logging.getLogger(__name__)
     metavar="DIR",
     help="Also score the predictions against these reference labels.",
 )
-@limit_options(gpu="0")
+@limit_options(gpu="0", is_several=True)
+@click.option(
+    "--lanes",
+    type=Parsed(positive),
+    metavar="N",
+    help="With --gpu none, measure N teams at once, each on processors of its own"
+    " (default: 1).",
+)
+@click.option(
+    "--cluster",
+    metavar="tcp://HOST:PORT",
+    help="Measure on the computers whose Dask workers have the resource GPU=1, each"
+    " with an engine of its own; --gpu and --lanes are those of each computer.",
+)
+@click.option(
+    "--unlike-lanes",
+    is_flag=True,
+    help="Measure on GPUs or computers of several kinds at once; a team stays on one.",
+)
 @click.option(
     "--interval",
     type=Parsed(seconds),
@@ -96,7 +114,11 @@ _log = logging.getLogger(__name__)
     is_flag=True,
     help="With warm caches, do not throw a first run away.",
 )
-@click.option("--interleave", is_flag=True, help="Let teams take turns, case by case.")
+@click.option(
+    "--interleave",
+    is_flag=True,
+    help="Let teams take turns, case by case; not on several lanes.",
+)
 @click.option(
     "--rerun",
     multiple=True,

@@ -191,6 +191,9 @@ def command(**given: Any) -> None:
         new_archive="",
         unlike_host="",
         paper="",
+        lanes=None,
+        cluster=None,
+        unlike_lanes=False,
         plots=False,
         **given,
     )

@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import WorkerError
-from flare.common.extras import install_remedy
 from flare.common.machine import available_bytes
-from flare.common.text import listing, safe
-from flare.common.version import __version__, source_commit
+from flare.common.text import safe
 from flare.evaluation.many.batches import Batch, Finished, score_batch
+from flare.evaluation.many.dask_workers import (
+    SCHEMES,
+    WAIT_S,
+    check_dask,
+    check_workers,
+    explained,
+    quiet,
+)
 from flare.evaluation.many.errors import ClusterError
 
 _log = logging.getLogger(__name__)
@@ -22,16 +28,11 @@ _log = logging.getLogger(__name__)
 DEATHS = 3
 """So many workers of this computer may die of a batch before it is given up."""
 
-WAIT_S = 60
-"""So long a scheduler and its first worker are waited for,"""
-
 QUEUE_WAIT_S = 24 * 3600
-"""and so long the first job of a queue."""
+"""So long the first job of a queue is waited for."""
 
 BATCHES_PER_WORKER = 3
 """As many are on their way at a time: one is scored, others wait for their turn."""
-
-_SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
 
 
 class DaskEngine:
@@ -55,7 +56,7 @@ class DaskEngine:
         folders: Mapping[str, Path],
         on_start: Callable[[str], None] | None = None,
     ) -> None:
-        check_dask()
+        check_dask("Several processes need", "Or score with --workers 1.")
         self._cluster = cluster
         self._workers = workers
         self._folders = folders
@@ -64,7 +65,7 @@ class DaskEngine:
     def run(self, batches: Iterator[Batch]) -> Iterator[Finished]:
         """Score batches; those whose workers died are scored again, each case alone."""
         suspects: list[Batch] = []
-        with self._client() as client, self._explained():
+        with self._client() as client, explained(self._cluster or "Dask"):
             for finished in _finish(client, batches, DEATHS):
                 if finished.error:
                     suspects.append(finished.batch)
@@ -74,20 +75,6 @@ class DaskEngine:
             for suspect in suspects:
                 for batch in suspect.single():
                     yield from _finish(client, iter((batch,)), DEATHS)
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say what to do where the scheduler is lost."""
-        from distributed.client import FutureCancelledError
-        from distributed.comm.core import CommClosedError
-
-        try:
-            yield
-        except (FutureCancelledError, CommClosedError) as error:
-            name = safe(self._cluster or "Dask")
-            problem = f"{name}: the scheduler does not answer any more"
-            remedy = "Start it again, and this command: it goes on where it was."
-            raise ClusterError(problem, remedy) from error
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
@@ -106,7 +93,7 @@ class DaskEngine:
         }
         with ExitStack() as stack:
             stack.enter_context(dask.config.set(settings))
-            stack.enter_context(_quiet())
+            stack.enter_context(quiet())
             address = stack.enter_context(self._scheduler())
             try:
                 client = stack.enter_context(Client(address, timeout=WAIT_S))
@@ -115,7 +102,7 @@ class DaskEngine:
                 problem = f"{safe(str(self._cluster))}: no worker answers there"
                 remedy = "Start the scheduler and its workers, or leave --cluster out."
                 raise ClusterError(problem, remedy) from error
-            _check_workers(client, self._folders)
+            check_workers(client, self._folders)
             if self._on_start:
                 self._on_start(client.dashboard_link)
             yield client
@@ -123,7 +110,7 @@ class DaskEngine:
     @property
     def _wait_s(self) -> float:
         """How long the first worker may take."""
-        is_queued = self._cluster and not self._cluster.startswith(_SCHEMES)
+        is_queued = self._cluster and not self._cluster.startswith(SCHEMES)
         return QUEUE_WAIT_S if is_queued else WAIT_S
 
     @contextmanager
@@ -132,29 +119,13 @@ class DaskEngine:
         if self._cluster is None:
             with _local_cluster(self._workers) as cluster:
                 yield cluster
-        elif self._cluster.startswith(_SCHEMES):
+        elif self._cluster.startswith(SCHEMES):
             yield self._cluster
         else:
             from flare.evaluation.many.job_queue import started_jobs
 
             with started_jobs(Path(self._cluster)) as cluster:
                 yield cluster
-
-
-def check_dask() -> None:
-    """See that Dask is installed, before anything else is done.
-
-    Raises
-    ------
-    ClusterError
-        If it is not; says how to install it here.
-    """
-    try:
-        import distributed  # noqa: F401  found out by importing it
-    except ModuleNotFoundError as error:
-        problem = "Several processes need Dask, which is not installed"
-        remedy = install_remedy("distributed", "cluster")
-        raise ClusterError(problem, f"{remedy} Or score with --workers 1.") from error
 
 
 @contextmanager
@@ -187,57 +158,6 @@ def _same_environment() -> Iterator[None]:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask's own log away: what matters is raised."""
-    names = ("distributed", "distributed.client", "distributed.worker")
-    levels = {name: logging.getLogger(name).level for name in names}
-    try:
-        for name in names:
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
-
-
-def _check_workers(client: Any, folders: Mapping[str, Path]) -> None:
-    """See that all workers run this program, and see the same files.
-
-    Raises
-    ------
-    ClusterError
-        If one does not.
-    """
-    here = (__version__, source_commit())
-    paths = {what: str(path.resolve()) for what, path in folders.items()}
-    for address, found in client.run(_look, paths, on_error="return").items():
-        if isinstance(found, OSError):
-            continue  # it has just ended: others score what it would have scored
-        if isinstance(found, Exception):
-            why = safe(str(found))
-            problem = f"Worker {safe(address)}: it cannot run this program ({why})"
-            remedy = (
-                f"Install flare {__version__} there, with the same Python and Dask."
-            )
-            raise ClusterError(problem, remedy) from found
-        version, missing = found
-        if version != here:
-            theirs, ours = (" ".join(v) for v in (version, here))
-            problem = f"Worker {safe(address)}: it runs flare {theirs}, not {ours}"
-            raise ClusterError(problem, "Install the same version everywhere.")
-        if missing:
-            problem = f"Worker {safe(address)}: it does not see {listing(missing)}"
-            remedy = "All machines need the same folders under the same paths."
-            raise ClusterError(problem, remedy)
-
-
-def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
-    """What a worker runs, and the paths that it does not see."""
-    missing = [f"{path} ({w})" for w, path in paths.items() if not Path(path).is_dir()]
-    return (__version__, source_commit()), missing
 
 
 def _finish(client: Any, batches: Iterator[Batch], deaths: int) -> Iterator[Finished]:

@@ -106,6 +106,10 @@ class Running:
     begun: datetime
     now: Now | None = None
     """None before the first case, between two things, and in the end."""
+    beside: tuple[Now, ...] = ()
+    """What it does at the same time, on other lanes."""
+    lanes: int = 1
+    """So many cases can be run at once."""
     problem: str = ""
     """What has ended it."""
     challenge: str
@@ -127,6 +131,11 @@ class Running:
         return self.state is State.RUNNING
 
     @property
+    def all_now(self) -> tuple[Now, ...]:
+        """All that it is doing."""
+        return (self.now, *self.beside) if self.now else ()
+
+    @property
     def done(self) -> int:
         """Cases of all teams that need not be run again."""
         return sum(team.done for team in self.teams)
@@ -139,7 +148,7 @@ class Running:
     def state_of(self, team: TeamRun, case: str) -> CaseState:
         """What is known of a case."""
         is_left = case in team.left
-        if is_left and self.now and (team.team, case) == (self.now.team, self.now.case):
+        if is_left and (team.team, case) in [(n.team, n.case) for n in self.all_now]:
             return CaseState.NOW
         record = team.records.get(case)
         if record is None:
@@ -158,7 +167,7 @@ def seconds_left(run: Running) -> float | None:
 
     A case counts as the mean of the last ones of its team; where there are none, as the
     mean of all teams of which there are some. Only cases of this run of the program
-    count.
+    count. Lanes share the cases, but no team is measured on two at a time.
     """
     means = {
         team.team: fmean(team.whole_s[-LAST_CASES:])
@@ -168,11 +177,12 @@ def seconds_left(run: Running) -> float | None:
     if run.left and not means:
         return None
     usual = fmean(means.values()) if means else 0.0
-    return sum(
+    each = [
         len(team.left) * means.get(team.team, usual)
         for team in run.teams
         if not team.problem
-    )
+    ]
+    return max(sum(each) / run.lanes, max(each, default=0.0))
 
 
 def duration(seconds: float) -> str:

@@ -93,17 +93,21 @@ def _lead(run: Running) -> str:
         return f"An error has ended it at {at}: {printable(run.problem)} {kept}."
     if not run.now:
         doing = "it is being prepared, or is between two cases"
+    elif run.beside:
+        names = [f"{safe(now.team)} {safe(now.case)}" for now in run.all_now]
+        doing = f"{', '.join(names)} are running"
     elif run.now.case:
         doing = f"{safe(run.now.team)} {safe(run.now.case)} is running"
     else:
         doing = f"{safe(run.now.team)} is being scored"
-    if not run.now or not run.now.until:
+    ends = [now.until for now in run.all_now if now.until]
+    if not ends:
         return (
             f"As of {at}, {doing}. How long that may take, nobody can tell: if nothing"
             " changes here for long, see whether the program still runs."
         )
     return (
-        f"As of {at}, {doing}. If this is still here after {moment(run.now.until)},"
+        f"As of {at}, {doing}. If this is still here after {moment(max(ends))},"
         " the measurement has ended without a word, or something holds it up."
     )
 
@@ -130,6 +134,13 @@ def _tiles(run: Running, found: list[Alarm]) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
+def _longest_s(run: Running) -> float:
+    """How long the containers may take that are left: of one lane, if it has them."""
+    each = [len(team.left) for team in run.teams if not team.problem]
+    cases = max(-(-run.left // run.lanes), max(each, default=0))
+    return cases * (run.longest_case_s or 0.0)
+
+
 def _estimate(run: Running) -> str:
     """How the time left is estimated, and how long it can be at most."""
     if not run.left:
@@ -137,7 +148,7 @@ def _estimate(run: Running) -> str:
     if run.longest_case_s is None:
         return "Time left: not known, as it is not planned yet what is to be run."
     most = (
-        f" {duration(run.left * run.longest_case_s)} if each container ran into its"
+        f" {duration(_longest_s(run))} if each container ran into its"
         " time limit, and what is around the containers."
     )
     if seconds_left(run) is None:
@@ -145,11 +156,12 @@ def _estimate(run: Running) -> str:
             "Time left: not known, as no case has ended since the program was"
             f" started. At most{most}"
         )
+    shared = f". {run.lanes} lanes share them" if run.lanes > 1 else ""
     return (
         f"Time left: {count(run.left, 'case')}, each as long as the mean of the last"
         f" {LAST_CASES} of its team since the program was started, with all that is"
         " around a container; a team of which none has ended yet counts as the mean of"
-        f" the others, and may be slower. Scoring is not in it. At most{most}"
+        f" the others, and may be slower{shared}. Scoring is not in it. At most{most}"
     )
 
 

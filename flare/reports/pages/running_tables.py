@@ -169,8 +169,9 @@ def _doing(run: Running, team: TeamRun) -> str:
     """Where a team stands."""
     if team.problem:
         return "ended by an error"
-    if run.now and run.now.team == team.team:
-        return "running" if run.now.case else "being scored"
+    for now in run.all_now:
+        if now.team == team.team:
+            return "running" if now.case else "being scored"
     if not team.left:
         is_done = team.done == len(run.cases)
         return "done" if is_done else "done, but for engine errors"

@@ -12,7 +12,7 @@ import pytest
 
 import flare
 from flare.common.version import __version__, source_commit
-from flare.evaluation.many import dask_engine, run
+from flare.evaluation.many import dask_engine, dask_workers, run
 from flare.evaluation.many.batches import split
 from flare.evaluation.many.errors import ClusterError
 from tests.builders import ROOT, wait_until
@@ -263,7 +263,7 @@ def test_a_worker_that_cannot_score_is_named(tmp_path, answer, message):
             return {"tcp://10.0.0.7:40001": answer}
 
     with pytest.raises(ClusterError) as caught:
-        dask_engine._check_workers(Client(), {"teams": tmp_path})
+        dask_workers.check_workers(Client(), {"teams": tmp_path})
 
     assert str(caught.value) == message
 
@@ -276,11 +276,11 @@ def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
                 "tcp://10.0.0.8:1": (OURS, []),
             }
 
-    dask_engine._check_workers(Client(), {"teams": tmp_path})
+    dask_workers.check_workers(Client(), {"teams": tmp_path})
 
 
 def test_a_worker_says_what_it_does_not_see(tmp_path):
-    version, missing = dask_engine._look({"teams": str(tmp_path), "labels": "/none"})
+    version, missing = dask_workers._look({"teams": str(tmp_path), "labels": "/none"})
 
     assert version == OURS
     assert missing == ["/none (labels)"]

@@ -1,0 +1,206 @@
+"""Deals teams out to lanes from one queue, and takes in what they tell."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flare.common.errors import EngineError, FlareError
+from flare.common.text import safe
+from flare.measuring.errors import DeviceError
+from flare.measuring.lanes.job import TeamJob
+from flare.measuring.lanes.lane import Lane, unlike
+from flare.measuring.lanes.messages import (
+    Begun,
+    Ended,
+    Failed,
+    Message,
+    Planned,
+    Ran,
+    Said,
+)
+from flare.measuring.lanes.pool import Pool
+from flare.measuring.listener import Listener
+from flare.measuring.plan import TeamPlan
+from flare.measuring.team_failures import Failures
+from flare.results.efficiency_csv import CaseRecord
+from flare.results.errors import MeasurementError
+from flare.results.measurement_json import MEASUREMENT_JSON, read_settings
+
+_log = logging.getLogger(__name__)
+
+DEATHS = 3
+"""So many processes may be killed that measure a team before it is given up."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """A team that waits for its turn, or has it."""
+
+    plan: TeamPlan
+    left: set[str]
+    """Cases of which nothing was told yet."""
+    deaths: int = 0
+    """So many processes that measured it were killed."""
+    after: tuple[Path, ...] = ()
+    """Folders of teams that have left something behind on the lane."""
+    has_ended: bool = False
+    is_put_back: bool = False
+    """Whether its lane is to blame, and another one shall go on."""
+
+    @property
+    def settings_file(self) -> Path:
+        """What tells on which kind of lane it was begun."""
+        return self.plan.folder / MEASUREMENT_JSON
+
+
+JobMaker = Callable[[Turn, Lane], TeamJob]
+
+
+@dataclass(slots=True, kw_only=True)
+class Dispatch:
+    """Whole teams, from one queue, each on the first lane that is free and fits."""
+
+    pool: Pool
+    make_job: JobMaker
+    failures: Failures
+    listener: Listener
+    total: int = 0
+    _queue: deque[Turn] = field(default_factory=deque)
+    _running: dict[Lane, Turn] = field(default_factory=dict)
+    _left_out: set[Lane] = field(default_factory=set)
+    """Lanes that could not even begin to measure a team."""
+    _unclean: dict[Lane, tuple[Path, ...]] = field(default_factory=dict)
+    """Folders of teams whose process was killed on a lane."""
+
+    def measure(self, plans: Sequence[TeamPlan]) -> None:
+        """Measure teams, until nothing is left that can be done."""
+        self._queue.extend(
+            Turn(plan=plan, left={case.name for case in plan.todo})
+            for plan in plans
+            if plan.todo
+        )
+        self.total = sum(len(turn.left) for turn in self._queue)
+        while self._queue or self._running:
+            self._begin()
+            if not self._running and not self.pool.may_grow():
+                self._give_up()
+                return
+            for lane, message in self.pool.events():
+                if message is None:
+                    self._end(lane)
+                else:
+                    self._take(lane, self._running[lane], message)
+
+    # --- Dealing out --------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Give each lane that is free the first team that it may measure."""
+        for lane in self.pool.free():
+            turn = None if lane in self._left_out else self._next(lane)
+            if turn:
+                self._queue.remove(turn)
+                turn.has_ended = turn.is_put_back = False
+                turn.after = self._unclean.pop(lane, ())
+                self._running[lane] = turn
+                self.pool.begin(lane, self.make_job(turn, lane))
+
+    def _next(self, lane: Lane) -> Turn | None:
+        """The first team of the queue that a lane may measure."""
+        # An engine has equal images once: one lane would remove that of another.
+        taken = {turn.plan.archive.image for turn in self._running.values()}
+        return next(
+            (
+                turn
+                for turn in self._queue
+                if turn.plan.archive.image not in taken and self._fits(lane, turn)
+            ),
+            None,
+        )
+
+    def _fits(self, lane: Lane, turn: Turn) -> bool:
+        """Whether a team was not begun on a lane of another kind."""
+        settings = read_settings(turn.settings_file)
+        return settings is None or not unlike(lane, settings)
+
+    def _give_up(self) -> None:
+        """Say of each team that is left why no lane can measure it."""
+        lanes = [lane for lane in self.pool.lanes() if lane not in self._left_out]
+        for turn in self._queue:
+            problem, remedy = "no lane is left", "The same command goes on."
+            if lanes:
+                other = unlike(lanes[0], read_settings(turn.settings_file) or {})
+                problem = f"the team was begun on another lane: {lanes[0].name} has"
+                problem += f" {other}"
+                remedy = "Measure it on a lane as before."
+            error = MeasurementError(str(turn.settings_file), problem, remedy)
+            self._fail(turn, error)
+        self._queue.clear()
+
+    # --- Taking in ----------------------------------------------------------------
+
+    def _take(self, lane: Lane, turn: Turn, message: Message) -> None:
+        """Hear what a lane tells of its team."""
+        match message:
+            case Planned(todo=todo, done=done):
+                # Of what was measured just before a process was killed, nobody heard.
+                for case in sorted(turn.left - set(todo)):
+                    self._tell(turn, done[case])
+            case Begun(case=case):
+                self.listener.on_begin(turn.plan.team, case)
+            case Ran(record=record):
+                self._tell(turn, record)
+            case Failed(error=error):
+                self._blame(lane, turn, error)
+            case Said(level=level, text=text):
+                _log.log(level, "%s", text)
+            case Ended():
+                turn.has_ended = True
+
+    def _tell(self, turn: Turn, record: CaseRecord) -> None:
+        """Tell of a case, and how many were run."""
+        turn.left.discard(record.case)
+        turns = [*self._queue, *self._running.values()]
+        left = sum(len(each.left) for each in turns)
+        self.listener.on_run(turn.plan.team, record, self.total - left, self.total)
+
+    def _blame(self, lane: Lane, turn: Turn, error: FlareError) -> None:
+        """Leave a lane out that cannot measure, as long as there is another one."""
+        others = [
+            other
+            for other in self.pool.lanes()
+            if other != lane and other not in self._left_out and self._fits(other, turn)
+        ]
+        if isinstance(error, EngineError | DeviceError) and others:
+            self._left_out.add(lane)
+            turn.is_put_back = True
+            _log.info("%s is left out from now on: %s", lane.name, error)
+        else:
+            self._fail(turn, error)
+
+    def _fail(self, turn: Turn, error: FlareError) -> None:
+        """Note what has ended the measurement of a team."""
+        self.total -= len(turn.left)
+        turn.left.clear()
+        with self.failures.noted(turn.plan.team):
+            raise error
+
+    def _end(self, lane: Lane) -> None:
+        """Let a team go on elsewhere if its process has ended before it was done."""
+        turn = self._running.pop(lane)
+        team = turn.plan.team
+        if turn.has_ended and not turn.is_put_back:
+            return
+        if not turn.has_ended:
+            turn.deaths += 1
+            self._unclean[lane] = (*turn.after, turn.plan.folder)
+            _log.info("%s: its process on %s has ended", safe(team), lane.name)
+        if turn.deaths < DEATHS:
+            self._queue.appendleft(turn)
+        else:
+            problem = f"{DEATHS} processes that measured it were killed"
+            remedy = "See what kills them, such as want of memory, and go on."
+            self._fail(turn, MeasurementError(team, problem, remedy))

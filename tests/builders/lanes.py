@@ -1,0 +1,177 @@
+"""Lanes, teams and a pool that plays by a script, for measuring side by side."""
+
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+from flare.measuring.container_command import Limits
+from flare.measuring.lanes.lane import Lane
+from flare.measuring.lanes.messages import Begun, Ended, Planned, Ran
+from flare.measuring.lanes.place import Place
+from flare.measuring.sampling.nvml import Device
+from tests.builders import ROOT
+from tests.builders.running import record
+from tests.builders.teams import PREDICT, rows_of
+
+
+def device(number, name="NVIDIA A100"):
+    """A GPU."""
+    return Device(uuid=f"GPU-{number}", name=name, driver="570", version="v2")
+
+
+def place(cores, *, gpus=(), memory_gib=64, **more):
+    """A computer with these cores, each a tuple of processors."""
+    known = {
+        "host": "here",
+        "identity": "boot-1",
+        "processor": "CPU X",
+        "cores": tuple(cores),
+        "memory_bytes": memory_gib * 2**30,
+        "gpus": tuple(gpus),
+        "engine": {"version": "24"},
+    }
+    return Place(**known | more)
+
+
+def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **more):
+    """A lane of one processor unless told otherwise."""
+    limits = Limits(
+        memory=memory, cpus=",".join(map(str, cpus)), gpu=gpu.uuid if gpu else ""
+    )
+    known = {
+        "host": host,
+        "number": number,
+        "of": of,
+        "processor": "CPU X",
+        "cpus": cpus,
+        "spare": (0,),
+        "gpu": gpu,
+        "limits": limits,
+    }
+    return Lane(**known | more)
+
+
+def plan(team, cases=("c1", "c2"), folder=None, image=None):
+    """What is left to do of a team."""
+    return SimpleNamespace(
+        team=team,
+        folder=folder,
+        archive=SimpleNamespace(team=team, image=image or f"image of {team}"),
+        todo=tuple(SimpleNamespace(name=case) for case in cases),
+    )
+
+
+def whole(*cases):
+    """What a lane tells that measures these cases."""
+    told = [Planned(todo=cases, done={})]
+    for case in cases:
+        told += [Begun(case=case), Ran(record=record(case, 1.0))]
+    return [*told, Ended(), None]
+
+
+class ScriptedPool:
+    """Lanes that tell, of a team, what the test says: one list for each try.
+
+    A list without `Ended` is that of a process that was killed.
+    """
+
+    def __init__(self, lanes, script):
+        self._lanes, self._script = list(lanes), script
+        self._running = {}
+        self.begun = []
+        self.jobs = []
+
+    def lanes(self):
+        """All of them."""
+        return self._lanes
+
+    def free(self):
+        """Those without a job."""
+        return [each for each in self._lanes if each not in self._running]
+
+    def begin(self, on, job):
+        """Note it, and prepare what is told of it."""
+        self.begun.append((job.team, on.number))
+        self.jobs.append(job)
+        self._running[on] = list(self._script[job.team].pop(0))
+
+    def events(self):
+        """One message of each lane."""
+        for on, told in list(self._running.items()):
+            message = told.pop(0)
+            if message is None:
+                del self._running[on]
+            yield on, message
+
+    def may_grow(self):
+        """It has the lanes that it has."""
+        return False
+
+    def close(self):
+        """Nothing is to be ended."""
+
+
+# --- Real processes ---------------------------------------------------------------
+
+NOTED = f"""
+name=$(basename /workspace/inputs/*_0000.nii.gz _0000.nii.gz)
+echo "$name" >> $SCRIPTED/../../ran-TEAM
+sleep 0.4
+{PREDICT}
+"""
+"""A team's script, for an engine by script, that notes each of its runs."""
+
+
+@contextmanager
+def measuring(folder, images, *more, env=None):
+    """Measure the archives of a folder into its results: the program, as it runs."""
+    command = (
+        *(sys.executable, "-m", "flare", "measure", folder / "archives"),
+        *("--images", images),
+        *("--output", folder / "results", "--interval", "0.05", "--no-warm-up", *more),
+    )
+    process = subprocess.Popen(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def lane_processes(parent):
+    """Process IDs of the lanes that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_lane = b"lanes.process" in (folder / "cmdline").read_bytes()
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if is_lane and int(fields[1]) == parent:
+            found.append(int(folder.name))
+    return found
+
+
+def runs_noted(state, team):
+    """How often each case of a team was run, whose script is `NOTED`."""
+    file = state / f"ran-{team}"
+    return Counter(file.read_text().split()) if file.exists() else Counter()
+
+
+def rows_so_far(results):
+    """All cases that have a row, as pairs of team and case."""
+    return {
+        (file.parent.name, case)
+        for file in results.glob("*/efficiency.csv")
+        for case in rows_of(file.parent)
+    }

@@ -1,0 +1,136 @@
+"""Whole measurements side by side, with an engine that plays by a script."""
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders import case_names, wait_until
+from tests.builders.lanes import (
+    NOTED,
+    lane_processes,
+    measuring,
+    rows_so_far,
+    runs_noted,
+)
+from tests.builders.teams import SCRIPTS
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor"),
+]
+
+LIMITS = ("--gpu", "none", "--memory", "120m", "--output-size", "8m", "--lanes", "2")
+TEAMS = ("good", "crash", "silent", "text")
+
+
+def session_of(folder):
+    """The only session of a team, and its settings."""
+    content = json.loads((folder / "measurement.json").read_text())
+    (session,) = content["sessions"]
+    return session, content["settings"]
+
+
+def test_teams_are_spread_over_two_lanes(bench):
+    """And scored when all of them are measured."""
+    for team in TEAMS:
+        bench.archive(team, SCRIPTS[team])
+
+    more = ("--ground-truth", bench.labels)
+    with measuring(bench.folder, bench.images, *LIMITS, *more) as process:
+        stdout, stderr = process.communicate(timeout=120)
+
+    assert (process.returncode, stderr) == (0, "")
+    statuses = {
+        team: {row["status"] for row in bench.rows(team).values()} for team in TEAMS
+    }
+    assert statuses == {
+        "good": {"ok"},
+        "crash": {"failed"},
+        "silent": {"no output"},
+        "text": {"wrong output"},
+    }
+    told = re.findall(r"^\[(\d+)/12\] (\w+) (\w+)", stdout, re.MULTILINE)
+    assert [int(number) for number, _, _ in told] == list(range(1, 13))
+    assert len({(team, case) for _, team, case in told}) == 12
+    lanes = {}
+    for team in TEAMS:
+        session, settings = session_of(bench.results / team)
+        lanes[team] = session["lane"]
+        assert (settings["lanes"], settings["gpu"]) == (2, "")
+        assert f"--cpuset-cpus {lanes[team]['cpus']} " in session["command"]
+    assert {lane["number"] for lane in lanes.values()} == {0, 1}
+    assert len({lane["cpus"] for lane in lanes.values()}) == 2
+    assert set(case_names(3)) == set(bench.rows("good"))
+    assert bench.engine.left() == []
+    assert bench.hidden() == []
+    assert stdout.index("[12/12]") < stdout.index("good: 3 ok")
+
+
+def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench):
+    """Four times, at any moment: of what has a row then, nothing is run again."""
+    for team in ("a", "b", "c"):
+        bench.archive(team, NOTED.replace("TEAM", team))
+    moments, kept = random.Random(2022), []
+
+    with measuring(bench.folder, bench.images, *LIMITS) as process:
+        for _ in range(4):
+            time.sleep(moments.uniform(0.5, 3))
+            victims = lane_processes(process.pid)
+            if victims:
+                os.kill(moments.choice(victims), signal.SIGKILL)
+                done = rows_so_far(bench.results)
+                noted = {t: runs_noted(bench.engine.state, t) for t in "abc"}
+                kept.append((done, noted))
+        stdout, stderr = process.communicate(timeout=240)
+
+    assert (process.returncode, stderr) == (0, "")
+    assert rows_so_far(bench.results) == {(t, c) for t in "abc" for c in case_names(3)}
+    for team in "abc":
+        assert {row["status"] for row in bench.rows(team).values()} == {"ok"}
+        assert max(map(int, re.findall(r"(\d) ok", stdout))) == 3
+    assert kept
+    for done, noted in kept:
+        for team, case in done:
+            runs = runs_noted(bench.engine.state, team)
+            assert runs[case] == noted[team][case], (team, case)
+    told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
+    assert [int(number) for number, _, _ in told] == list(range(1, 10))
+    assert len({(team, case) for _, team, case in told}) == 9
+    # A real engine is not killed while it makes an image; the one by script may be.
+    wait_until(lambda: not [n for n in bench.engine.left() if n[:6] != "images"])
+    assert bench.hidden() == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_whoever_ends_the_program_ends_its_lanes(bench, how):
+    """Nothing is left behind, and the same command goes on."""
+    for team in ("a", "b"):
+        bench.archive(team, NOTED.replace("TEAM", team))
+
+    with measuring(bench.folder, bench.images, *LIMITS) as process:
+        wait_until(lambda: {team for team, _ in rows_so_far(bench.results)} == {*"ab"})
+        lanes = lane_processes(process.pid)
+        process.send_signal(how)
+        _, stderr = process.communicate(timeout=60)
+
+    assert lanes
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in lanes))
+    wait_until(lambda: bench.engine.left() == [])
+    done = rows_so_far(bench.results)
+    if how != signal.SIGKILL:
+        assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[how]
+        assert f"{len(done)} of 6 cases are measured and kept" in stderr
+    noted = {team: runs_noted(bench.engine.state, team) for team in "ab"}
+    with measuring(bench.folder, bench.images, *LIMITS) as process:
+        stdout, _ = process.communicate(timeout=120)
+    assert f"{len(done)} of 6 cases are done, going on" in stdout
+    assert len(rows_so_far(bench.results)) == 6
+    for team, case in done:
+        assert runs_noted(bench.engine.state, team)[case] == noted[team][case]
+    assert bench.hidden() == []

@@ -1,0 +1,138 @@
+"""Measuring on Dask workers, with an engine that plays by a script."""
+
+import json
+import random
+import re
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.builders import case_names, wait_until
+from tests.builders.lanes import (
+    NOTED,
+    lane_processes,
+    measuring,
+    rows_so_far,
+    runs_noted,
+)
+from tests.builders.many import dask_processes
+from tests.builders.teams import SCRIPTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.tools(package="distributed")]
+
+LIMITS = ("--gpu", "none", "--memory", "120m", "--output-size", "8m", "--lanes", "2")
+TEAMS = ("good", "crash", "silent", "text")
+
+
+@contextmanager
+def measuring_on(bench, address, *more):
+    """Measure all archives of the bench on a scheduler."""
+    options = (*LIMITS, "--cluster", address, *more)
+    with measuring(bench.folder, bench.images, *options) as process:
+        yield process
+
+
+def lanes_of(folder):
+    """The number of the lane of each session."""
+    content = json.loads((folder / "measurement.json").read_text())
+    return [session["lane"]["number"] for session in content["sessions"]]
+
+
+def test_two_workers_measure_as_two_lanes(bench, tmp_path):
+    for team in TEAMS:
+        bench.archive(team, SCRIPTS[team])
+
+    with (
+        dask_processes(tmp_path, resources="GPU=1") as (address, _, _, _),
+        measuring_on(bench, address) as process,
+    ):
+        stdout, stderr = process.communicate(timeout=120)
+
+    assert (process.returncode, stderr) == (0, "")
+    told = re.findall(r"^\[(\d+)/12\] (\w+) (\w+): ([a-z ]+);", stdout, re.MULTILINE)
+    assert [int(number) for number, *_ in told] == list(range(1, 13))
+    assert {(team, status) for _, team, _, status in told} == {
+        ("good", "ok"),
+        ("crash", "failed"),
+        ("silent", "no output"),
+        ("text", "wrong output"),
+    }
+    lanes = [lanes_of(bench.results / team) for team in TEAMS]
+    assert {len(each) for each in lanes} == {1}
+    assert {number for (number,) in lanes} == {0, 1}
+    assert bench.engine.left() == []
+    assert bench.hidden() == []
+
+
+def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tmp_path):
+    """Three times, each replaced by another one: what has a row is not run again."""
+    for team in ("a", "b", "c"):
+        bench.archive(team, NOTED.replace("TEAM", team))
+    moments, kept = random.Random(2023), []
+
+    with (
+        dask_processes(tmp_path, resources="GPU=1") as (address, workers, start, _),
+        measuring_on(bench, address) as process,
+    ):
+        wait_until(lambda: rows_so_far(bench.results))
+        for _ in range(3):
+            time.sleep(moments.uniform(0, 2))
+            lanes = lane_processes(workers[0].pid)
+            workers.pop(0).kill()
+            wait_until(lambda lanes=lanes: not {*lanes} & {*lane_processes(1)})
+            done = rows_so_far(bench.results)
+            kept.append((done, {t: runs_noted(bench.engine.state, t) for t in "abc"}))
+            workers.append(start())
+        stdout, stderr = process.communicate(timeout=240)
+
+    assert (process.returncode, stderr) == (0, ""), stdout
+    assert rows_so_far(bench.results) == {(t, c) for t in "abc" for c in case_names(3)}
+    for team in "abc":
+        assert {row["status"] for row in bench.rows(team).values()} == {"ok"}
+    for done, noted in kept:
+        for team, case in done:
+            runs = runs_noted(bench.engine.state, team)
+            assert runs[case] == noted[team][case], (team, case)
+    told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
+    assert [int(number) for number, _, _ in told] == list(range(1, 10))
+    assert len({(team, case) for _, team, case in told}) == 9
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_the_program_ends_what_workers_do(bench, tmp_path, how):
+    for team in ("a", "b"):
+        bench.archive(team, NOTED.replace("TEAM", team).replace("0.4", "5"))
+
+    with dask_processes(tmp_path, resources="GPU=1") as (address, workers, _, _):
+        with measuring_on(bench, address) as process:
+            wait_until(lambda: all(lane_processes(w.pid) for w in workers))
+            wait_until(lambda: len(bench.engine.calls("start --attach")) >= 8)
+            process.send_signal(how)
+            stdout, stderr = process.communicate(timeout=60)
+            assert process.returncode == (130 if how == signal.SIGINT else -9), stdout
+        wait_until(lambda: not any(lane_processes(w.pid) for w in workers))
+        # An engine by script may still note the end of what it has removed.
+        wait_until(lambda: bench.engine.calls("image rm"))
+
+    if how == signal.SIGINT:
+        assert "of 6 cases are measured and kept" in stderr
+
+
+def test_a_scheduler_that_ends_is_named(bench, tmp_path):
+    bench.archive("a", NOTED.replace("TEAM", "a"))
+
+    with (
+        dask_processes(tmp_path, resources="GPU=1") as (address, _, _, scheduler),
+        measuring_on(bench, address) as process,
+    ):
+        wait_until(lambda: rows_so_far(bench.results))
+        scheduler.kill()
+        _, stderr = process.communicate(timeout=120)
+
+    assert process.returncode == 1
+    assert stderr == (
+        f"{address}: the scheduler does not answer any more. Start it again, and this"
+        " command: it goes on where it was. [H10]\n"
+    )

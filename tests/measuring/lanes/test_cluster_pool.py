@@ -1,0 +1,169 @@
+"""What a pool of Dask workers makes of what a client says; no scheduler is started."""
+
+import pickle
+from types import SimpleNamespace
+
+import pytest
+
+from flare.common.version import __version__, source_commit
+from flare.evaluation.many.errors import ClusterError
+from flare.measuring.container_command import Limits
+from flare.measuring.errors import DeviceError
+from flare.measuring.lanes import cluster_pool
+from flare.measuring.lanes.cluster import opened_cluster
+from flare.measuring.lanes.cluster_pool import ClusterPool
+from flare.measuring.lanes.division import Wanted
+from flare.measuring.lanes.messages import Ended
+from flare.measuring.lanes.place import look_at_place
+from flare.measuring.lanes.worker import measure_on_worker
+from tests.builders.lanes import device, place
+
+ADDRESS = "tcp://10.0.0.1:8786"
+CORES = [(n,) for n in range(9)]
+
+
+class Client:
+    """Says which workers there are, and what each is; jobs end as the test says."""
+
+    def __init__(self, **places):
+        self.places = places
+        self.resources = {worker: {"GPU": 1} for worker in places}
+        self.sent = []
+
+    def subscribe_topic(self, topic, hear):
+        """Note who hears what jobs tell."""
+        self.topic, self.hear = topic, hear
+
+    def scheduler_info(self, n_workers):
+        """All workers."""
+        return {"workers": {w: {"resources": r} for w, r in self.resources.items()}}
+
+    def run(self, function, *_, workers, on_error):
+        """What each worker says."""
+        if function is look_at_place:
+            return {worker: self.places[worker] for worker in workers}
+        return dict.fromkeys(workers, ((__version__, source_commit()), []))
+
+    def submit(self, function, job, topic, token, *, workers, resources, pure):
+        """Note a job."""
+        assert (function, topic) == (measure_on_worker, self.topic)
+        assert (resources, pure) == ({"GPU": 1}, False)
+        future = SimpleNamespace(
+            status="pending", cancel=lambda: None, add_done_callback=self._keep
+        )
+        self.sent.append((job, token, workers, future))
+        return future
+
+    def _keep(self, callback):
+        self.callback = callback
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    """Nothing is waited for."""
+    monkeypatch.setattr(cluster_pool, "LOOK_S", 0.01)
+
+
+def pool_of(client, **wanted):
+    """A pool of its workers."""
+    asked = Wanted(**{"limits": Limits()} | wanted)
+    return ClusterPool(client, ADDRESS, asked, {}, "docker")
+
+
+def test_workers_of_a_computer_share_its_lanes():
+    """Two of one computer, and one of another, which has the name of the first."""
+    here, gpus = [device(0), device(1)], ("0", "1")
+    first = place(CORES, gpus=here)
+    second = place(CORES, gpus=here, identity="boot-2")
+    client = Client(**{"tcp://a:1": first, "tcp://a:2": first, "tcp://b:1": second})
+
+    lanes = pool_of(client, gpus=gpus).lanes()
+
+    assert [(lane.name, lane.limits.gpu, lane.limits.cpus) for lane in lanes] == [
+        ("here, lane 0", "GPU-0", "1,2,3,4"),
+        ("here, lane 1", "GPU-1", "5,6,7,8"),
+        ("here (b), lane 0", "GPU-0", "1,2,3,4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        (
+            {},
+            f"{ADDRESS}: no worker has the resource GPU. Start workers with"
+            " --resources GPU=1. [H10]",
+        ),
+        (
+            {f"tcp://a:{n}": place(CORES) for n in (1, 2, 3)},
+            "Worker tcp://a:3: here has more workers with the resource GPU than lanes"
+            " (2). Start one for each GPU of --gpu, or for each of --lanes. [H10]",
+        ),
+        (
+            {"tcp://a:1": DeviceError("there is no GPU 1, but 1, counted from 0")},
+            "Worker tcp://a:1: there is no GPU 1, but 1, counted from 0. Try"
+            " nvidia-smi; --gpu none measures without a GPU. [H10]",
+        ),
+    ],
+    ids=["none", "too many", "no such GPU"],
+)
+def test_workers_that_cannot_measure_are_refused(places, message):
+    with pytest.raises(ClusterError) as caught:
+        pool_of(Client(**places), lanes=2)
+
+    assert str(caught.value) == message
+
+
+def test_workers_without_the_resource_are_left_alone():
+    client = Client(**{"tcp://a:1": place(CORES), "tcp://a:2": place(CORES)})
+    client.resources["tcp://a:1"] = {}
+
+    assert len(pool_of(client).lanes()) == 1
+
+
+def test_a_job_is_over_when_all_is_heard_that_it_has_told():
+    """Its end is known first, and what it has told comes later."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    (lane,) = pool.free()
+    pool.begin(lane, "job")
+    (_, token, workers, future) = client.sent[0]
+    assert (workers, pool.free()) == (["tcp://a:1"], [])
+
+    future.status, future.result = "finished", lambda: 1
+    client.callback(future)
+    assert list(pool.events()) == []
+    client.hear((0.0, pickle.dumps((token, Ended()))))
+    assert list(pool.events()) == [(lane, Ended()), (lane, None)]
+    assert pool.free() == [lane]
+
+
+def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane():
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    (lane,) = pool.free()
+    pool.begin(lane, "job")
+
+    client.places = {"tcp://a:9": place(CORES)}
+    client.resources = {}
+    pool._looked_at = 0.0
+
+    assert list(pool.events()) == [(lane, None)]
+    assert (pool.lanes(), pool.may_grow()) == ([], True)
+    client.resources = {"tcp://a:9": {"GPU": 1}}
+    pool._looked_at = 0.0
+    assert list(pool.events()) == []
+    assert pool.free() == [lane]
+
+
+def test_something_else_than_an_address_is_refused(tmp_path):
+    with (
+        pytest.raises(ClusterError) as caught,
+        opened_cluster("slurm.yaml", Wanted(limits=Limits()), {}, "docker"),
+    ):
+        pass
+
+    assert str(caught.value) == (
+        "--cluster slurm.yaml: it is no address of a Dask scheduler. Give it as"
+        " tcp://HOST:PORT. [H10]"
+    )

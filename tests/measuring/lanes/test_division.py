@@ -1,0 +1,162 @@
+"""How a computer is divided: all expected numbers were worked out by hand."""
+
+import pytest
+
+from flare.common.errors import InputError
+from flare.measuring.container_command import Limits
+from flare.measuring.lanes.division import Wanted, divide
+from flare.measuring.lanes.lane import check_alike
+from flare.measuring.lanes.place import _cores
+from flare.results.errors import MeasurementError
+from tests.builders.lanes import device, lane, place
+
+SINGLES = [(n,) for n in range(9)]
+"""Nine cores of one processor each."""
+
+PAIRS = [(n, n + 8) for n in range(8)]
+"""Eight cores of two processors each: 0 and 8, 1 and 9, and so on."""
+
+
+def cpus_of(where, **wanted):
+    """The processors of each lane, and those that are left."""
+    lanes = divide(where, Wanted(limits=Limits(), **wanted))
+    (spare,) = {each.spare for each in lanes}
+    return [each.limits.cpus for each in lanes], spare
+
+
+@pytest.mark.parametrize(
+    ("cores", "wanted", "expected", "spare"),
+    [
+        ([(0,), (1,)], {"lanes": 2}, ["0", "1"], ()),
+        ([(0,), (1,), (2,)], {"lanes": 2}, ["1", "2"], (0,)),
+        (SINGLES, {"lanes": 4}, ["1,2", "3,4", "5,6", "7,8"], (0,)),
+        (SINGLES, {"lanes": 3}, ["1,2", "3,4", "5,6"], (0, 7, 8)),
+        (SINGLES, {"lanes": 2, "cpus": ""}, ["0,1,2,3", "4,5,6,7"], (8,)),
+        (SINGLES, {"lanes": 2, "cpus": "4-7"}, ["4,5", "6,7"], (0, 1, 2, 3, 8)),
+        (PAIRS, {"lanes": 2, "cpus": ""}, ["0,1,2,3,8,9,10,11", "4,5,6,7,12,13,14,15"],
+         ()),
+        # Of core 0 one half is left to the engine; 15 by 4 are 3, but 2 are whole.
+        (PAIRS, {"lanes": 4}, ["1,9", "2,10", "3,11", "4,12"], (0, 5, 6, 7, 8, 13, 14,
+                                                             15)),
+        # Two lanes on one core: there is no other way.
+        ([(0, 1)], {"lanes": 2}, ["0", "1"], ()),
+    ],
+)  # fmt: skip
+def test_processors_are_divided_into_equal_parts(cores, wanted, expected, spare):
+    assert cpus_of(place(cores), **wanted) == (expected, spare)
+
+
+def test_each_gpu_has_a_lane():
+    where = place(SINGLES, gpus=[device(1), device(2)])
+
+    one, two = divide(where, Wanted(gpus=("0", "1"), limits=Limits(timeout_s=5)))
+
+    assert (one.limits.gpu, two.limits.gpu) == ("GPU-1", "GPU-2")
+    assert (one.number, two.number, one.of) == (0, 1, 2)
+    assert one.limits.timeout_s == 5
+    assert one.settings() == two.settings()
+    assert two.settings() == {
+        "gpu": "NVIDIA A100",
+        "processor": "CPU X",
+        "cpus": "4 processors",
+        "memory": "28g",
+        "lanes": 2,
+    }
+    assert two.record() == {
+        "host": "here",
+        "number": 1,
+        "lanes": 2,
+        "gpu": "GPU-2",
+        "cpus": "5,6,7,8",
+        "memory": "28g",
+    }
+
+
+@pytest.mark.parametrize(
+    ("memory_gib", "lanes", "given", "expected"),
+    [
+        (64, 2, None, "28g"),
+        (63, 4, None, "16128m"),  # 15.75 GiB, which is a multiple of 256 MiB
+        (32, 4, None, "8g"),
+        (16, 1, None, "28g"),
+        (64, 4, "16g", "16g"),
+        (8, 1, "28g", "28g"),
+    ],
+)
+def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected):
+    wanted = Wanted(lanes=lanes, memory=given, limits=Limits())
+
+    found = divide(place(SINGLES, memory_gib=memory_gib), wanted)
+
+    assert {each.limits.memory for each in found} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (
+            {"lanes": 3, "memory": "28g"},
+            "--memory 28g: 3 lanes of here would have more than its 64.0 GiB. Give at"
+            " most 21845m. [H01]",
+        ),
+        (
+            {"lanes": 3, "cpus": "1-2"},
+            "here: 3 lanes need as many processors, and there are 2. Use fewer lanes."
+            " [H01]",
+        ),
+        (
+            {"lanes": 2, "cpus": "7-10"},
+            "--cpus: here has no processor 9, 10. Name those that the program may use."
+            " [H01]",
+        ),
+    ],
+    ids=["memory", "too few", "unknown"],
+)
+def test_what_a_computer_has_not_is_refused(wanted, message):
+    with pytest.raises(InputError) as caught:
+        divide(place(SINGLES), Wanted(limits=Limits(), **wanted))
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            {"gpu": device(2, "NVIDIA H100")},
+            "gpu NVIDIA H100, not NVIDIA A100",
+        ),
+        ({"gpu": None}, "gpu none, not NVIDIA A100"),
+        ({"processor": "CPU Y"}, "processor CPU Y, not CPU X"),
+        ({"cpus": (4, 5)}, "cpus 2 processors, not 1 processor"),
+        ({"memory": "7g"}, "memory 7g, not 14g"),
+        ({"of": 4}, "lanes 4, not 2"),
+    ],
+)
+def test_unlike_lanes_are_refused(other, message):
+    known = {"gpu": device(2), "host": "there"} | other
+
+    with pytest.raises(MeasurementError) as caught:
+        check_alike([lane(gpu=device(1)), lane(1, **known)])
+
+    assert str(caught.value) == (
+        f"there, lane 1: it has {message} as here, lane 0. Times of unlike lanes cannot"
+        " be compared: leave one out. Or --unlike-lanes. [H07]"
+    )
+
+
+def test_lanes_of_a_kind_are_alike():
+    """Another GPU of the same kind, and other processors, on another computer."""
+    check_alike(
+        [lane(gpu=device(1)), lane(1, gpu=device(2), cpus=(5,), host="elsewhere")]
+    )
+
+
+def test_processors_of_a_core_stay_together(tmp_path):
+    for number, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+
+    assert _cores([0, 1, 2, 3], tmp_path) == ((0, 2), (1, 3))
+    assert _cores([1, 2, 7], tmp_path) == ((1,), (2,), (7,))
