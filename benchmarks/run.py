@@ -470,7 +470,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=HERE / "results.md")
     parser.add_argument(
-        "--only", metavar="PART", help="such as ranking; the table is not written"
+        "--only",
+        metavar="PART[,PART]",
+        help="such as ranking; the table is not written",
     )
     parser.add_argument(
         "--add", action="store_true", help="add the table of --only below the others"
@@ -492,7 +494,8 @@ def main() -> None:
             measure_pages,
             measure_shared,
         ):
-            if arguments.only in (None, measure.__name__.removeprefix("measure_")):
+            part = measure.__name__.removeprefix("measure_")
+            if not arguments.only or part in arguments.only.split(","):
                 measure(bench)
     if arguments.only and not arguments.add:
         return
