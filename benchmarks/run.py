@@ -187,13 +187,15 @@ class Benchmark:
     def add(
         self, what: str, values: Iterable[float], unit: str, goal: str = ""
     ) -> None:
-        """Add a row to the table, and show it."""
+        """Add a row to the table, which says where the goal is missed, and show it."""
         values = list(values)
         digits = 2 if unit in ("x", "s") else 0
         middle, low, high = (
             f"{value:.{digits}f}"
             for value in (statistics.median(values), min(values), max(values))
         )
+        if goal and is_missed(goal, float(middle)):
+            goal += ", missed"
         self.table.append(f"| {what} | {middle} {unit} | {low} to {high} | {goal} |")
         print(self.table[-1], flush=True)
 
@@ -207,6 +209,12 @@ class Benchmark:
         """Add a row of processor time divided by that of another program."""
         pairs = zip(costs, others, strict=True)
         self.add(what, (cost.cpu_s / other.cpu_s for cost, other in pairs), "x", goal)
+
+
+def is_missed(goal: str, median: float) -> bool:
+    """Whether a median is above "at most", or below "at least", so much."""
+    kind, _, number = goal.rpartition(" ")
+    return median > float(number) if kind == "at most" else median < float(number)
 
 
 def measure_cases(bench: Benchmark) -> None:

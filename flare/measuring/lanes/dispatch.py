@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,12 @@ from flare.measuring.plan import TeamPlan
 from flare.measuring.team_failures import Failures
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
-from flare.results.measurement_json import MEASUREMENT_JSON, read_settings
+from flare.results.measurement_json import (
+    ACCEPT,
+    MEASUREMENT_JSON,
+    OF_HOST,
+    read_settings,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +73,8 @@ class Dispatch:
     make_job: JobMaker
     failures: Failures
     listener: Listener
+    accepted: Collection[str] = ()
+    """Settings in which a lane may be unlike the one on which a team was begun."""
     total: int = 0
     _queue: deque[Turn] = field(default_factory=deque)
     _running: dict[Lane, Turn] = field(default_factory=dict)
@@ -124,7 +131,7 @@ class Dispatch:
     def _fits(self, lane: Lane, turn: Turn) -> bool:
         """Whether a team was not begun on a lane of another kind."""
         settings = read_settings(turn.settings_file)
-        return settings is None or not unlike(lane, settings)
+        return settings is None or not unlike(lane, settings, self.accepted)
 
     def _give_up(self) -> None:
         """Say of each team that is left why no lane can measure it."""
@@ -132,10 +139,13 @@ class Dispatch:
         for turn in self._queue:
             problem, remedy = "no lane is left", "The same command goes on."
             if lanes:
-                other = unlike(lanes[0], read_settings(turn.settings_file) or {})
+                settings = read_settings(turn.settings_file) or {}
+                other = unlike(lanes[0], settings, self.accepted)
                 problem = f"the team was begun on another lane: {lanes[0].name} has"
                 problem += f" {other}"
                 remedy = "Measure it on a lane as before."
+                if not unlike(lanes[0], settings, OF_HOST):
+                    remedy += f" Or accept it: {ACCEPT}."
             error = MeasurementError(str(turn.settings_file), problem, remedy)
             self._fail(turn, error)
         self._queue.clear()

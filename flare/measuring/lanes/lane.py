@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +63,15 @@ class Lane:
         }
 
 
-def unlike(lane: Lane, settings: Mapping[str, Any]) -> str:
-    """What a lane has otherwise than these settings; empty if nothing."""
+def unlike(
+    lane: Lane, settings: Mapping[str, Any], accepted: Collection[str] = ()
+) -> str:
+    """What a lane has otherwise than these settings; empty if nothing.
+
+    Of the accepted settings, nothing is said.
+    """
     for name, value in lane.settings().items():
-        if settings.get(name) != value:
+        if name not in accepted and settings.get(name) != value:
             was, now = safe(str(settings.get(name))), safe(str(value))
             return f"{name} {now or 'none'}, not {was or 'none'}"
     return ""

@@ -22,7 +22,11 @@ from flare.measuring.listener import Listener
 from flare.measuring.measure import check_options, digest_of, tell_plan
 from flare.measuring.plan import Options, TeamPlan, planned_team
 from flare.measuring.team_failures import Failures
-from flare.results.measurement_json import MEASUREMENT_JSON, read_settings
+from flare.results.measurement_json import (
+    MEASUREMENT_JSON,
+    OF_HOST,
+    read_settings,
+)
 
 LOCK_WAIT_S = 180.0
 """So long a team's folder is waited for if its process was killed: a file system of
@@ -117,7 +121,11 @@ def measure_on_lanes(
     tell_plan(setup, plans, listener)
     with closing(pool):
         dispatch = Dispatch(
-            pool=pool, make_job=make_job, failures=failures, listener=listener
+            pool=pool,
+            make_job=make_job,
+            failures=failures,
+            listener=listener,
+            accepted=OF_HOST if options.unlike_host else (),
         )
         dispatch.measure(plans)
     for plan in plans:

@@ -40,7 +40,7 @@ TWO = (lane(0), lane(1, cpus=(2,)))
 def run(tmp_path):
     """Measure teams on lanes by a script; the pool, and what was told."""
 
-    def start(teams, script, lanes=TWO):
+    def start(teams, script, lanes=TWO, accepted=()):
         pool, notes = ScriptedPool(lanes, script), Notes()
 
         def make_job(turn, on):
@@ -53,6 +53,7 @@ def run(tmp_path):
             make_job=make_job,
             failures=Failures(notes.on_failure),
             listener=notes,
+            accepted=accepted,
         )
         dispatch.measure(
             [plan(team, cases, tmp_path / team, image) for team, cases, image in teams]
@@ -201,5 +202,21 @@ def test_a_team_of_which_no_lane_is_left_is_told(run, tmp_path):
 
     assert notes.failed["a"].endswith(
         "a/measurement.json: the team was begun on another lane: here, lane 0 has gpu"
-        " H100, not T4. Measure it on a lane as before. [H07]"
+        " H100, not T4. Measure it on a lane as before. Or accept it: --unlike-host"
+        " REASON. [H07]"
+    )
+
+
+def test_a_lane_of_another_gpu_goes_on_where_that_is_accepted(run, tmp_path):
+    """As by --unlike-host; another share of the memory is never accepted."""
+    begun_on(tmp_path, "a", lane(0, gpu=device(1, "T4")))
+    lanes = [lane(0, gpu=device(2, "H100"))]
+
+    pool, notes = run(teams("a", cases=("c1",)), {"a": [whole("c1")]}, lanes, ["gpu"])
+
+    assert (pool.begun, notes.failed) == ([("a", 0)], {})
+    begun_on(tmp_path, "b", lane(0, gpu=device(1, "T4"), memory="7g"))
+    _, notes = run(teams("b"), {}, lanes, ["gpu"])
+    assert notes.failed["b"].endswith(
+        "lane 0 has memory 14g, not 7g. Measure it on a lane as before. [H07]"
     )
