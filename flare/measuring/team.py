@@ -21,6 +21,7 @@ from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
+from flare.measuring.team_failures import obey_stop
 from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
 from flare.measuring.unlike import check_host, check_steady
@@ -141,6 +142,7 @@ class OpenTeam:
             try:
                 trial = run_case(self._image, case, challenge)
             except EngineError as error:
+                obey_stop(error)
                 # The label maps of an earlier repeat are gone.
                 status, message, files = RunStatus.ENGINE_ERROR, error.finding, ()
             else:

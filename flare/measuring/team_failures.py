@@ -35,11 +35,30 @@ class Failures:
         try:
             yield
         except Exception as error:  # noqa: BLE001  see above
+            obey_stop(error)
             found = _as_error(team, error)
             if team not in self.found:
                 self.found[team] = found
                 if self._tell:
                     self._tell(team, found)
+
+
+def obey_stop(error: Exception) -> None:
+    """End the program all the same if an error came up while it was being ended.
+
+    What removes a container on the way out may fail, and its error takes the place of
+    what has ended the program.
+
+    Raises
+    ------
+    BaseException
+        What has ended it, such as KeyboardInterrupt.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, Exception | GeneratorExit):
+        cause = cause.__context__
+    if cause:
+        raise cause
 
 
 def _as_error(team: str, error: Exception) -> FlareError:

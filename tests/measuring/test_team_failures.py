@@ -11,6 +11,7 @@ from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.measuring import measure as measuring
+from flare.measuring import team
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
@@ -133,6 +134,39 @@ def test_one_team_does_not_end_the_measurement_of_others(
 def test_whoever_wants_it_to_end_is_obeyed(run, error):
     with pytest.raises(type(error)):
         run({("a", "c1"): error})
+
+
+def end_with_an_error(*_):
+    """Ctrl-C, and a clean-up on the way out that fails."""
+    error = EngineError("docker: no answer")
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise error
+
+
+class FailingWhileItEnds(dict):
+    """Errors that come up while the program is being ended."""
+
+    def __getitem__(self, key):
+        """Raise one."""
+        end_with_an_error()
+
+
+@pytest.mark.parametrize("where", ["made", "open", "c1"])
+def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
+    with pytest.raises(KeyboardInterrupt):
+        run(FailingWhileItEnds({("a", where): None}))
+
+
+def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(monkeypatch):
+    monkeypatch.setattr(team, "run_case", end_with_an_error)
+    options = SimpleNamespace(repeats=1)
+    setup = SimpleNamespace(challenge=None, options=options)
+    opened = team.OpenTeam(SimpleNamespace(done={}, setup=setup), None)
+
+    with pytest.raises(KeyboardInterrupt):
+        opened.run(SimpleNamespace(name="c1"))
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
