@@ -11,7 +11,7 @@ from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.measuring import measure as measuring
-from flare.measuring import team
+from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
@@ -160,10 +160,10 @@ def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
 
 
 def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(monkeypatch):
-    monkeypatch.setattr(team, "run_case", end_with_an_error)
+    monkeypatch.setattr(measured, "run_case", end_with_an_error)
     options = SimpleNamespace(repeats=1)
     setup = SimpleNamespace(challenge=None, options=options)
-    opened = team.OpenTeam(SimpleNamespace(done={}, setup=setup), None)
+    opened = measured.OpenTeam(SimpleNamespace(done={}, setup=setup), None)
 
     with pytest.raises(KeyboardInterrupt):
         opened.run(SimpleNamespace(name="c1"))
