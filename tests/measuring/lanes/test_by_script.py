@@ -72,14 +72,18 @@ def test_teams_are_spread_over_two_lanes(bench):
     assert stdout.index("[12/12]") < stdout.index("good: 3 ok")
 
 
-def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench):
-    """Four times, at any moment: of what has a row then, nothing is run again."""
+@pytest.mark.parametrize("seed", [2022, 2025])
+def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed):
+    """Twice, at any moment: of what has a row then, nothing is run again.
+
+    A third time might strike the same team, which would be given up.
+    """
     for team in ("a", "b", "c"):
         bench.archive(team, NOTED.replace("TEAM", team))
-    moments, kept = random.Random(2022), []
+    moments, kept = random.Random(seed), []
 
     with measuring(bench.folder, bench.images, *LIMITS) as process:
-        for _ in range(4):
+        for _ in range(2):
             time.sleep(moments.uniform(0.5, 3))
             victims = lane_processes(process.pid)
             if victims:

@@ -67,7 +67,10 @@ def test_two_workers_measure_as_two_lanes(bench, tmp_path):
 
 
 def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tmp_path):
-    """Three times, each replaced by another one: what has a row is not run again."""
+    """Twice, each replaced by another one: what has a row is not run again.
+
+    A third time might strike the same team, which would be given up.
+    """
     for team in ("a", "b", "c"):
         bench.archive(team, NOTED.replace("TEAM", team))
     moments, kept = random.Random(2023), []
@@ -77,7 +80,7 @@ def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tm
         measuring_on(bench, address) as process,
     ):
         wait_until(lambda: rows_so_far(bench.results))
-        for _ in range(3):
+        for _ in range(2):
             time.sleep(moments.uniform(0, 2))
             lanes = lane_processes(workers[0].pid)
             workers.pop(0).kill()

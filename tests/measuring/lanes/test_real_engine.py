@@ -94,12 +94,13 @@ def told_once(stdout):
 def test_two_lanes_of_one_computer(folder, case_data):
     """Containers that run at the same time are pinned to processors of their own.
 
-    One lane's process is killed three times meanwhile.
+    One lane's process is killed twice meanwhile: a third time might strike the same
+    team, which would be given up.
     """
     moments, seen = random.Random(2024), []
 
     with measuring(folder, case_data / "images", *LANES) as process:
-        deadlines = [moments.uniform(3, 6) * number for number in (1, 2, 3)]
+        deadlines = [moments.uniform(3, 6) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
             seen.append(pinned())
