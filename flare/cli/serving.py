@@ -81,7 +81,7 @@ class ServedWork:
         SubmissionError
             If it cannot be run.
         """
-        archive = read_archive(file, is_named=self._is_named)
+        archive = self._read(file)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(file.name), doubt)
         write_refused([archive], self._results)
@@ -98,7 +98,7 @@ class ServedWork:
         HostError
             If something on this computer stands in the way.
         """
-        archive = read_archive(file, is_named=self._is_named)
+        archive = self._read(file)
         # What it predicts is scored in a step of its own.
         request = replace(
             self._request,
@@ -140,6 +140,11 @@ class ServedWork:
     def done(self, team: str) -> int:
         """How many cases of a team need not be run again."""
         return count_done(self._results / team)
+
+    def _read(self, file: Path) -> Archive:
+        """What is known of an archive before it is loaded."""
+        contract = self._request.contract
+        return read_archive(file, is_named=self._is_named, contract=contract)
 
     def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
         """The page that shows the submission which is measured, if there is one."""

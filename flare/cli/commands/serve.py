@@ -14,6 +14,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, refuse
 from flare.cli.commands.download import key
 from flare.cli.console import stopping_with
+from flare.cli.contract_options import contract_options
 from flare.cli.limits import LimitOptions, limit_options, open_limits
 from flare.cli.measuring import Request
 from flare.cli.options import (
@@ -141,6 +142,7 @@ class _ServeCommand(Command):
     help="Answer within H hours of the claim (default: 24, as the platform wants it).",
 )
 @limit_options(gpu="0")
+@contract_options
 @click.option(
     "--interval",
     type=Parsed(seconds),
