@@ -6,7 +6,8 @@ The published command is
         -v $PWD/inputs/:/workspace/inputs/ -v $PWD/teamname_outputs/:/workspace/outputs/
         teamname:latest /bin/bash -c "sh predict.sh"
 
-What differs here is in `create_command`.
+What differs here is in `create_command`; algorithms of grand-challenge.org have folders
+of their own, see `flare.measuring.contract`.
 """
 
 from __future__ import annotations

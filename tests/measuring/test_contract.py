@@ -1,6 +1,7 @@
 """Images that are run as algorithms of grand-challenge.org, beside those of FLARE."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -19,9 +20,24 @@ from flare.results.results_folder import read_teams
 from tests.builders.archives import save
 from tests.builders.results import write_team
 from tests.builders.schemas import file_problems
-from tests.builders.teams import PREDICT
+from tests.builders.teams import LIMITS as TINY
+from tests.builders.teams import (
+    PREDICT,
+    flare_command,
+    left_behind,
+    rows_of,
+    save_team,
+)
 
 ALGORITHM = algorithm("ct-image", "images/ct", "images/organs")
+
+PATIENT = Limits(timeout_s=60)
+"""This computer may be busy."""
+
+ASKED = (
+    *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
+    *("--output-path", "images/organs"),
+)
 
 GOOD = """
 test -s /input/inputs.json || exit 7
@@ -221,15 +237,16 @@ def test_an_algorithm_is_measured(bench):
     """Its label maps, under whatever name, are those of the cases."""
     archive = bench.algorithm("good", GOOD)
 
-    assert bench.measure(archive, contract=ALGORITHM) == {}
+    assert bench.measure(archive, contract=ALGORITHM, limits=PATIENT) == {}
 
     assert {row["status"] for row in bench.rows("good").values()} == {"ok"}
     team = bench.results / "good"
     assert sorted(p.name for p in (team / "predictions").iterdir()) == [
         f"{case.name}.nii.gz" for case in bench.cases
     ]
-    scored = evaluate_team(team, bench.labels, read_challenge("flare21"))
-    assert scored is not None
+    evaluate_team(team, bench.labels, read_challenge("flare21"))
+    metrics = json.loads((team / "metrics.json").read_text())
+    assert metrics["aggregates"]["dsc_mean"] == 1
     record = json.loads((team / "measurement.json").read_text())
     said = record["settings"]["contract"]
     assert said == "algorithm ct-image=images/ct images/organs"
@@ -252,7 +269,9 @@ def test_an_algorithm_is_measured(bench):
     ],
 )
 def test_an_algorithm_that_writes_elsewhere(bench, script, status, message):
-    bench.measure(bench.algorithm("bad", script), contract=ALGORITHM, cases=1)
+    archive = bench.algorithm("bad", script)
+
+    bench.measure(archive, contract=ALGORITHM, cases=1, limits=PATIENT)
 
     row = bench.rows("bad")["validation_001"]
     assert row["status"] == status
@@ -295,6 +314,61 @@ def test_teams_under_two_contracts_are_noted(tmp_path):
     )
 
 
+@pytest.mark.slow
+def test_an_algorithm_is_served(bench, capfd):
+    """From a folder, as from the platform: whatever its tag is."""
+    file = bench.algorithm("team", GOOD)
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+
+    status = main(
+        [
+            str(word)
+            for word in (
+                *("serve", "--drop-folder", file.parent, "--output", bench.results),
+                *("--images", bench.images, "--ground-truth", bench.labels, "--once"),
+                *("--gpu", "none", "--caches", "warm", "--no-warm-up", *ASKED),
+            )
+        ]
+    )
+
+    assert (status, capfd.readouterr().err) == (0, "")
+    answer = json.loads((file.parent / "returned" / "team.json").read_text())
+    assert answer["status"] == "Succeeded"
+    assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
+    assert answer["metrics"]["aggregates"]["cases_ok"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+def test_an_algorithm_in_a_real_engine(tmp_path, docker, team_base, case_data):
+    """By its own entrypoint, as another user, with a command of its own.
+
+    It cannot write to its input.
+    """
+    script = f"touch /input/x 2> /dev/null && exit 6\n{GOOD}"
+    start = (
+        "RUN mkdir /opt && cp predict.sh /opt/process.sh",
+        'ENTRYPOINT ["/bin/bash", "-eu"]',
+        'CMD ["/opt/process.sh"]',
+        "WORKDIR /opt",
+        "USER 1000:1000",
+    )
+    archive = save_team(tmp_path, "algorithm", script, *start)
+
+    flare_command("measure", archive, "--images", case_data / "images",
+                  "--ground-truth", case_data / "labels", "--output",
+                  tmp_path / "results", *TINY, "--no-warm-up", *ASKED)  # fmt: skip
+
+    rows = rows_of(tmp_path / "results" / "algorithm")
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    metrics = tmp_path / "results" / "algorithm" / "metrics.json"
+    assert json.loads(metrics.read_text())["aggregates"]["dsc_mean"] == 1
+    ct = case_data / "images" / "validation_001_0000.nii.gz"
+    out, _ = flare_command("check", archive, "--timeout", 60, *ASKED, "--run", ct)
+    assert "validation_001: ok, " in out
+    assert left_behind(tmp_path / "results") == []
+
+
 # --- Asked for ----------------------------------------------------------------------
 
 
@@ -329,16 +403,18 @@ def test_teams_under_two_contracts_are_noted(tmp_path):
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["measure", "serve"])
+@pytest.mark.parametrize("command", ["measure", "serve", "check"])
 def test_what_is_asked_for_has_to_make_sense(tmp_path, capfd, command, words, line):
     given = {
         "measure": ["measure", tmp_path],
+        "check": ["check", tmp_path],
         "serve": ["serve", "--drop-folder", tmp_path, "--ground-truth", tmp_path],
     }[command]
 
-    status = main(
-        [str(w) for w in (*given, "--images", tmp_path, "--output", tmp_path, *words)]
-    )
+    if command != "check":
+        given += ["--images", tmp_path, "--output", tmp_path]
+
+    status = main([str(word) for word in (*given, *words)])
 
     assert status != 0
     assert line in capfd.readouterr().err
