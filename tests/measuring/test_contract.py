@@ -19,7 +19,7 @@ from flare.measuring.scoring import evaluate_team
 from flare.results.results_folder import read_teams
 from tests.builders.archives import save
 from tests.builders.results import write_team
-from tests.builders.schemas import file_problems
+from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
     PREDICT,
@@ -319,6 +319,7 @@ def test_an_algorithm_is_served(bench, capfd):
     """From a folder, as from the platform: whatever its tag is."""
     file = bench.algorithm("team", GOOD)
     os.utime(file, (1_700_000_000, 1_700_000_000))
+    log = bench.folder / "serve.jsonl"
 
     status = main(
         [
@@ -327,12 +328,31 @@ def test_an_algorithm_is_served(bench, capfd):
                 *("serve", "--drop-folder", file.parent, "--output", bench.results),
                 *("--images", bench.images, "--ground-truth", bench.labels, "--once"),
                 *("--gpu", "none", "--caches", "warm", "--no-warm-up", *ASKED),
+                *("--log", log),
             )
         ]
     )
 
     assert (status, capfd.readouterr().err) == (0, "")
-    answer = json.loads((file.parent / "returned" / "team.json").read_text())
+    returned = file.parent / "returned" / "team.json"
+    assert file_problems(returned, "serve-returned") == []
+    serve = bench.results / ".serve"
+    assert file_problems(serve / "journal.json", "serve-journal") == []
+    (sent,) = (serve / "answers").iterdir()
+    assert file_problems(sent, "serve-answer") == []
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [p for line in lines for p in problems(line, "serve-log-line")] == []
+    assert [line["step"] for line in lines if "step" in line] == [
+        *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
+        *("returning", "returned"),
+    ]
+    cases = [line for line in lines if "case" in line]
+    assert [(line["status"], line["done"], line["of"]) for line in cases] == [
+        ("ok", 1, 3),
+        ("ok", 2, 3),
+        ("ok", 3, 3),
+    ]
+    answer = json.loads(returned.read_text())
     assert answer["status"] == "Succeeded"
     assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
     assert answer["metrics"]["aggregates"]["cases_ok"] == 3
