@@ -32,9 +32,11 @@ def test_each_record_is_a_line(tmp_path, log):
     file = tmp_path / "logs" / "serve.jsonl"
     with json_lines(file):
         step = facts(submission="a1", team="x", step="claimed")
-        log.info("%s: %s", "x\n\x1b[31m\udcff", "claimed", extra=step)
+        log.info("%s: %s", "x", "claimed", extra=step)
         log.warning("slow")
-        tell("x: c1: ok", team="x", case="c1", status="ok", done=1, of=2)
+        tell(
+            "x\n\x1b[31m\u2028é: c1: ok", team="x", case="c1", status="ok", done=1, of=2
+        )
         logging.getLogger("flare.cli.progress").info("[1/2] x c1: ok")
     log.warning("not any more")
     tell("nor this")
@@ -42,7 +44,7 @@ def test_each_record_is_a_line(tmp_path, log):
     assert lines_of(file) == [
         {
             "level": "info",
-            "message": "x\n\x1b[31m\udcff: claimed",
+            "message": "x: claimed",
             "submission": "a1",
             "team": "x",
             "step": "claimed",
@@ -50,7 +52,7 @@ def test_each_record_is_a_line(tmp_path, log):
         {"level": "warning", "message": "slow"},
         {
             "level": "info",
-            "message": "x: c1: ok",
+            "message": "x\n\x1b[31m\u2028é: c1: ok",
             "team": "x",
             "case": "c1",
             "status": "ok",
@@ -104,9 +106,8 @@ def test_a_log_that_cannot_be_written(tmp_path):
     ):
         pass
 
-    assert str(caught.value).startswith(
-        f"{tmp_path}/file/x.jsonl: the log cannot be written ("
-    )
+    # A long path is cut in its middle.
+    assert "/x.jsonl: the log cannot be written (file exists)" in str(caught.value)
 
 
 def test_no_log_is_asked_for(log):
