@@ -53,6 +53,14 @@ FIGURES                    what `flare report --figures` writes
 ├── groups.tex             tables of groups, with --groups
 └── methods.txt            the paragraph of the Methods
 
+RESULTS/.serve             what `flare serve` goes on with, however it was ended
+├── journal.json           how far each submission is
+└── answers/KEY.json       what is sent for it
+
+DIR/returned               what `flare serve --drop-folder DIR` answers
+└── TEAMNAME.json          metrics, or one line
+LOG.jsonl                  what `flare serve --log` writes
+
 CASES.csv                  what `flare report --groups` reads
 phase-settings.json        what `flare phase-settings` prints
 LEADERBOARD.csv            what `flare leaderboard --output` writes

@@ -17,6 +17,7 @@ from flare.common.engine import Engine
 from flare.common.errors import FlareError, StoppedError
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
+from flare.measuring.contract import Contract
 from flare.measuring.host_load import Caches, choose_caches
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
@@ -44,6 +45,7 @@ class Request:
     output: Path
     ground_truth: Path | None
     limits: LimitOptions
+    contract: Contract
     lanes: int | None
     cluster: str | None
     unlike_lanes: bool
@@ -218,4 +220,5 @@ def _options(request: Request, limits: Limits, caches: Caches) -> Options:
         new_archive=request.new_archive,
         paper=request.paper,
         unlike_host=request.unlike_host.strip(),
+        contract=request.contract,
     )

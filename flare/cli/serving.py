@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.rules import Challenge
+from flare.cli import json_log
+from flare.cli.json_log import facts
+from flare.cli.limits import LimitOptions, open_limits
 from flare.cli.measuring import Measuring, Request
 from flare.common.errors import SubmissionError
 from flare.common.text import safe
@@ -22,6 +25,7 @@ from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done
 from flare.platforms.external.overdue import Forecast
 from flare.platforms.external.returned import Worst, returned_metrics
+from flare.platforms.external.source import Submission
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
@@ -81,7 +85,7 @@ class ServedWork:
         SubmissionError
             If it cannot be run.
         """
-        archive = read_archive(file, is_named=self._is_named)
+        archive = self._read(file)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(file.name), doubt)
         write_refused([archive], self._results)
@@ -98,7 +102,7 @@ class ServedWork:
         HostError
             If something on this computer stands in the way.
         """
-        archive = read_archive(file, is_named=self._is_named)
+        archive = self._read(file)
         # What it predicts is scored in a step of its own.
         request = replace(
             self._request,
@@ -141,6 +145,11 @@ class ServedWork:
         """How many cases of a team need not be run again."""
         return count_done(self._results / team)
 
+    def _read(self, file: Path) -> Archive:
+        """What is known of an archive before it is loaded."""
+        contract = self._request.contract
+        return read_archive(file, is_named=self._is_named, contract=contract)
+
     def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
         """The page that shows the submission which is measured, if there is one."""
         if not self._request.page:
@@ -171,6 +180,41 @@ class _Watched(Measuring):
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Tell what came of a case, and when the others will be done."""
         super().on_run(team, record, number, total)
+        status = record.status.value
+        json_log.tell(
+            f"{team}: {record.case}: {status}",
+            team=team,
+            case=record.case,
+            status=status,
+            runtime_s=record.runtime_s,
+            max_gpu_memory_mb=record.max_gpu_memory_mb,
+            done=number,
+            of=total,
+        )
         warning = self._forecast.warning(number, total)
         if warning:
             _log.warning("%s: %s", team, warning)
+
+
+def warn_of_time(request: Request, cases: int, hours: float) -> None:
+    """Say so if the cases of one submission can take longer than it has."""
+    longest_h = cases * request.repeats * request.limits.timeout / 3600
+    if longest_h > hours:
+        text = (
+            "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
+            " consider a shorter --timeout"
+        )
+        _log.warning(text, cases, request.limits.timeout, longest_h, hours)
+
+
+def worst_of(options: LimitOptions) -> Worst:
+    """What counts for a case that has failed: the limits of time and memory."""
+    with open_limits(options) as (limits, gpu):
+        total_mb = float(gpu.read().total_mb) if gpu else None
+        return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
+
+
+def tell(step: str, submission: Submission) -> None:
+    """Tell how far a submission is."""
+    found = facts(submission=submission.key, team=submission.team, step=step)
+    _log.info("%s: %s", safe(submission.title), step, extra=found)

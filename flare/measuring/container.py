@@ -18,6 +18,7 @@ from flare.common.engine import ANSWER_S, Engine
 from flare.common.errors import EngineError
 from flare.measuring.cleanup import label_of
 from flare.measuring.container_command import COMMAND, Limits, create_command
+from flare.measuring.contract import FLARE, Contract
 from flare.measuring.disk import DiskWatch
 from flare.measuring.host_load import Caches, busy_s, empty_caches
 from flare.measuring.sampling.control_group import ControlGroup
@@ -46,6 +47,8 @@ class Conditions:
     """What is sampled of the GPU of the limits."""
     own_cpus: tuple[int, ...] = ()
     """Where other containers run beside these, processors that those have not."""
+    contract: Contract = FLARE
+    """Where they read and write, and how they are started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ def run_container(
     key : str
         Says which measurement it belongs to.
     command : sequence of str
-        What is run.
+        What is run; nothing for what the image itself starts.
     environment : sequence of str
         Variables that replace those of the image.
     clock : callable
@@ -118,7 +121,9 @@ def run_container(
     if watch.is_full:
         problem = f"There is too little room left in {engine.folder()}"
         raise EngineError(problem, "Make room there, and go on.")
-    make = create_command(image, str(inputs), outputs, limits, key, environment)
+    make = create_command(
+        *(image, str(inputs), outputs, limits, key, environment), conditions.contract
+    )
     try:
         container = engine.call(*make, *command)
     except EngineError:

@@ -6,7 +6,8 @@ The published command is
         -v $PWD/inputs/:/workspace/inputs/ -v $PWD/teamname_outputs/:/workspace/outputs/
         teamname:latest /bin/bash -c "sh predict.sh"
 
-What differs here is in `create_command`.
+What differs here is in `create_command`; algorithms of grand-challenge.org have folders
+of their own, see `flare.measuring.contract`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flare.measuring.cleanup import label_of
+from flare.measuring.contract import FLARE, Contract
 
-COMMAND = ("/bin/bash", "-c", "sh predict.sh")
+COMMAND = FLARE.command
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 """What root in a container may do beyond other users: use all files of its image, and
@@ -56,6 +58,7 @@ def create_command(
     limits: Limits,
     key: str,
     environment: Sequence[str] = (),
+    contract: Contract = FLARE,
 ) -> tuple[str, ...]:
     """The engine's command that makes a container, without what it runs.
 
@@ -73,6 +76,8 @@ def create_command(
         Says which measurement it belongs to.
     environment : sequence of str
         Variables that replace those of the image.
+    contract : Contract
+        Where it reads and writes.
     """
     return (
         # Made first and started later, so that making it is not timed.
@@ -101,9 +106,9 @@ def create_command(
         # A log without end must not fill the disk.
         *("--log-driver", "json-file", "--log-opt", "max-size=10m"),
         # Read-only: nobody changes the images of others.
-        *("--volume", f"{inputs}:/workspace/inputs/:ro"),
+        *("--volume", f"{inputs}:{contract.inputs}/:ro"),
         # No folder of the computer: see `flare.measuring.volumes.output_volume`.
-        *("--volume", f"{outputs}:/workspace/outputs/"),
+        *("--volume", f"{outputs}:{contract.outputs}/"),
         image,
     )
 

@@ -18,6 +18,7 @@ from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
 from flare.measuring.container import Conditions
 from flare.measuring.container_command import Limits
+from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.lanes.lane import Lane
@@ -63,6 +64,8 @@ class Options:
     """Of the team, for the ledger."""
     unlike_host: str = ""
     """Why a computer or a GPU may be unlike that of a team's earlier cases."""
+    contract: Contract = FLARE
+    """Where images read and write, and how they are started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class Setup:
             caches=self.options.caches,
             gpu=self.gpu,
             own_cpus=self.lane.cpus if self.lane and self.lane.of > 1 else (),
+            contract=self.options.contract,
         )
 
 
@@ -227,6 +231,7 @@ def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
         "images_sha256": setup.images_sha256,
         "processor": describe_host()["processor"],
         **(setup.lane.settings() if setup.lane else {}),
+        **options.contract.settings(),
     }
 
 

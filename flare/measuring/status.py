@@ -16,6 +16,7 @@ from flare.evaluation.errors import EmptyError
 from flare.evaluation.file_errors import FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.container import ContainerRun
+from flare.measuring.contract import FLARE, Contract
 from flare.measuring.disk import SPARE_BYTES
 from flare.measuring.outputs import Output
 from flare.results.efficiency_csv import RunStatus
@@ -56,7 +57,7 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
 
 
 def status_of_output(
-    output: Output, inputs: Path, challenge: Challenge
+    output: Output, inputs: Path, challenge: Challenge, contract: Contract = FLARE
 ) -> tuple[RunStatus, str]:
     """The status of a run that has ended well, by what it has written.
 
@@ -69,12 +70,14 @@ def status_of_output(
     challenge : Challenge
         Whose labels are allowed; its grid is compared by size, and unknown labels are
         let pass, as when the team is evaluated.
+    contract : Contract
+        Where it should have written.
     """
     if output.problem:
         return RunStatus.WRONG_OUTPUT, output.problem
     others = [(n, k) for n, k in output.others if case_name(Path(n))]
     if not output.files and not output.others:
-        return RunStatus.NO_OUTPUT, "it has written nothing to /workspace/outputs"
+        return RunStatus.NO_OUTPUT, f"it has written nothing to {contract.outputs}"
     if others:
         remedy = "Put the file itself there."
         problems = [FileFormatError(n, f"it is {k}", remedy) for n, k in others[:3]]

@@ -16,7 +16,7 @@ from flare.common.host import describe_host
 from flare.measuring.calibration import calibrate
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
 from flare.measuring.container import ContainerRun
-from flare.measuring.container_command import COMMAND, create_command
+from flare.measuring.container_command import create_command
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.plan import TeamPlan
@@ -192,9 +192,9 @@ def _made_with(
         setup.engine.program,
         *create_command(
             *("IMAGE", "INPUTS", "OUTPUTS", options.limits, "KEY"),
-            image.overrides,
+            *(image.overrides, options.contract),
         ),
-        shlex.join(COMMAND),
+        *((shlex.join(own),) if (own := options.contract.command) else ()),
     )
     return {
         "team": plan.team,

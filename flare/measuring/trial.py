@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, run_container
-from flare.measuring.container_command import COMMAND
+from flare.measuring.contract_files import lay_out, renamed
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.inputs import Case
 from flare.measuring.outputs import take_out
@@ -152,10 +151,9 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
 
 def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
     """Run an image, and judge what came of it if it could be started."""
+    contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
-    ct = inputs / Path(case.image.name).name
-    shutil.copyfile(case.image.path, ct)
-    ct.chmod(0o644)
+    ct = lay_out(case, inputs, contract)
     most_bytes = largest_bytes(ct)
     folder = image.fresh_folder("outputs")
     with image.fresh_volume() as volume:
@@ -163,14 +161,16 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
             *(image.engine, image.image, inputs, volume.name),
             conditions=image.conditions,
             key=image.key,
-            command=COMMAND,
+            command=contract.command,
             environment=image.overrides,
         )
         status, message = status_of_run(run)
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
         output = take_out(image.engine, volume.holder, folder, most_bytes)
-    status, message = status_of_output(output, inputs, challenge)
+    taken = image.fresh_folder("taken") if contract.is_algorithm else folder
+    output = renamed(output, case.name, taken, contract)
+    status, message = status_of_output(output, ct.parent, challenge, contract)
     files = label_maps(output)
     if status is not RunStatus.OK:
         files = _kept(files)

@@ -27,6 +27,9 @@ MEASUREMENT_JSON = "measurement.json"
 OF_HOST = ("gpu", "processor", "cpus")
 """Settings that another computer, or another GPU, may change."""
 
+DEFAULTS = {"contract": "flare"}
+"""Settings that the file has only where they are others."""
+
 ACCEPT = "--unlike-host REASON"
 """Accepts that, and what calibrations tell."""
 
@@ -66,12 +69,12 @@ class MeasurementLog:
             return
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            before = dict(content["settings"])
+            before = {**DEFAULTS, **content["settings"]}
             self._sessions = list(content["sessions"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
-        found = dict(settings)
+        found = {**DEFAULTS, **settings}
         for name, value in (former or {}).items():
             if name in before:
                 # What was read then is not known: it has to be the same file.
@@ -138,7 +141,7 @@ def _is_there(name: str, *values: Any) -> bool:
 COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
-    *("output_size", "disk_bytes", "max_gpu_memory", "lanes"),
+    *("output_size", "disk_bytes", "max_gpu_memory", "lanes", "contract"),
 )
 """Settings that should be equal for all teams."""
 

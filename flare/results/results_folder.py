@@ -10,6 +10,7 @@ from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe, shell_word
 from flare.results.copies import find_copies
 from flare.results.errors import RankingError
+from flare.results.measurement_json import DEFAULTS
 from flare.results.metrics_json import METRICS_JSON, Scores, read_scores
 from flare.results.origins import Evaluated, Origin, check_origins
 from flare.results.refused_csv import read_refused
@@ -198,10 +199,13 @@ def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:
     ]
 
 
-def _settings_notes(teams: Iterable[TeamResults]) -> list[str]:
+def _settings_notes(teams: Sequence[TeamResults]) -> list[str]:
     """Settings that are not equal for all teams."""
     notes = []
     for name, by_team in _settings(teams).items():
+        if name in DEFAULTS:
+            others = [t.team for t in teams if t.measurement.settings]
+            by_team = {**dict.fromkeys(others, DEFAULTS[name]), **by_team}
         if len(set(by_team.values())) > 1:
             found = ", ".join(f"{team} {value}" for team, value in by_team.items())
             notes.append(f"Teams were measured with different {name}: {safe(found)}")

@@ -10,6 +10,7 @@
 #                           stderr before it fails
 #     STATE/calibration     what /calibrate of our own image writes
 #     STATE/gpus            a mark: it can give a container a GPU
+#     algorithm.sh          at the top of an image is what it starts by itself
 #     predict.sh            of a team's image is really run, as a process of this
 #                           computer. It may write to $SCRIPTED, a folder:
 #                           out-of-memory (a mark) and error (why it did not start)
@@ -116,7 +117,7 @@ create_container() { # FLAG ... IMAGE COMMAND ...
                 ;;
             --volume)
                 case $2 in
-                    *:/workspace/inputs/:ro) inputs=${2%%:*} ;;
+                    *:/workspace/inputs/:ro | *:/input/:ro) inputs=${2%%:*} ;;
                     *) outputs=${2%%:*} ;;
                 esac
                 ;;
@@ -156,9 +157,12 @@ start_attached() { # ID
     if [ "$command" = /calibrate ]; then
         cp calibration "$container/log"
     elif [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
-        sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g" \
-            "images/$image/workspace/predict.sh" > "$container/predict.sh"
-        cd "images/$image/workspace" || exit 1
+        program=workspace/predict.sh
+        [ -n "$command" ] || program=algorithm.sh
+        sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g
+            s,/input/,$inputs/,g; s,/output/,$outputs/,g" \
+            "images/$image/$program" > "$container/predict.sh"
+        cd "images/$image" && { [ -z "$command" ] || cd workspace; } || exit 1
         SCRIPTED=$container setsid sh "$container/predict.sh" > "$container/log" 2>&1 &
         echo $! > "$container/process"
         wait $! 2> /dev/null || status=$?

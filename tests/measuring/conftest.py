@@ -7,6 +7,7 @@ from flare.common import engine as engine_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
+from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
@@ -49,6 +50,14 @@ class Bench:
         name, tags = f"{team}.tar.gz", [f"{team}:latest"]
         return save(self.folder / "archives", files, name=name, tags=tags, **settings)
 
+    def algorithm(self, team, script, **settings):
+        """The archive of an algorithm that a script is, with any tag."""
+        files = {"algorithm.sh": script.encode() + b"\n"}
+        (self.folder / "archives").mkdir(exist_ok=True)
+        settings = {"Entrypoint": ["/algorithm.sh"], "WorkingDir": "/", **settings}
+        name = f"{team}.tar.gz"
+        return save(self.folder / "archives", files, name=name, tags=[], **settings)
+
     def measure(
         self, *files, cases=None, limits=LIMITS, gpu=None, meanwhile=None, **options
     ):
@@ -56,7 +65,8 @@ class Bench:
 
         `meanwhile` is called when they are read, before anything is measured.
         """
-        archives = [read_archive(file) for file in files]
+        contract = options.get("contract", FLARE)
+        archives = [read_archive(file, contract=contract) for file in files]
         assert [a.problems for a in archives] == [()] * len(archives)
         if meanwhile:
             meanwhile()

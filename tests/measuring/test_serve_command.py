@@ -14,6 +14,7 @@ from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
 from tests.builders import ROOT, wait_until
 from tests.builders.pages import Page
+from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
 
 PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
@@ -102,6 +103,12 @@ def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
     )
     assert crash.endswith("flare check TEAMNAME.tar.gz --run CT.nii.gz. [F17]")
     assert "bad.tar.gz" in (bench.results / "refused.csv").read_text()
+    for team in ("good", "bad", "crash"):
+        returned = bench.folder / "archives" / "returned" / f"{team}.json"
+        assert file_problems(returned, "serve-returned") == []
+    assert (
+        file_problems(bench.results / ".serve" / "journal.json", "serve-journal") == []
+    )
     assert set(steps(bench).values()) == {"returned"}
 
 

@@ -195,14 +195,14 @@ def without_times(answer):
     return answer
 
 
-def start(bench, platform, point=None):
+def start(bench, platform, point=None, options=()):
     """Run the service as a process of its own, perhaps killed at a point."""
     program = ["-m", "flare"]
     if point:
         program = ["-m", "tests.fakes.killed_service", point]
     environment = {**os.environ, "FLARE_GC_TOKEN": TOKEN}
     return subprocess.run(
-        [sys.executable, *program, *words(bench, platform)],
+        [sys.executable, *program, *words(bench, platform, *options)],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -259,9 +259,12 @@ def test_the_token_is_nowhere(bench, external_platform, hand_in):
     """Not in a file, not in the log, not in the process list, not in a container."""
     hand_in("jane", f"{SPY}\n{PREDICT}")
 
-    run = start(bench, external_platform)
+    log = bench.folder / "serve.jsonl"
+
+    run = start(bench, external_platform, options=("--log", log))
 
     assert run.returncode == 0
+    assert log.stat().st_size > 1000
     assert external_platform.answers()["jane"][0]["status"] == "Succeeded"
     assert TOKEN not in run.stdout + run.stderr
     log = (bench.results / "jane" / "logs" / "validation_001.log").read_text()

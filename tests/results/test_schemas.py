@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 import flare
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import MaxMemory, UnknownLabels
+from flare.platforms.external.journal import Step
 from flare.platforms.grandchallenge.leaderboard import (
     rank_results,
     read_result,
@@ -98,6 +99,30 @@ def test_the_schemas_know_the_same_words_as_the_program():
     # What a ranking reads of it is always there; the note is for papers alone.
     read = {f.name for f in fields(Evaluation)} - {"rules_note"}
     assert set(evaluation["required"]) == read
+
+
+def test_the_schemas_of_a_service_know_its_steps():
+    entry = SCHEMAS["serve-journal"]["properties"]["submissions"]["items"]["properties"]
+    steps = [step.value for step in Step]
+
+    assert entry["step"]["enum"] == steps
+    assert list(entry["times"]["properties"]) == steps
+    assert SCHEMAS["serve-log-line"]["properties"]["step"]["enum"] == steps
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("serve-returned", {"status": "Succeeded"}),
+        ("serve-returned", {"status": "Failed", "metrics": {}}),
+        ("serve-returned", {"status": "Failed", "error_message": "x" * 1025}),
+        ("serve-answer", {"metrics": None}),
+        ("serve-journal", {"source": "x", "submissions": [{"key": "x"}]}),
+        ("serve-log-line", {"time": "now", "level": "loud", "message": ""}),
+    ],
+)
+def test_what_a_service_does_not_write(name, value):
+    assert problems(value, name)
 
 
 def test_the_settings_of_a_phase_are_those_that_the_program_reads():

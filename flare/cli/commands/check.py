@@ -14,6 +14,7 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.console import OutcomeError
+from flare.cli.contract_options import contract_options
 from flare.cli.limits import LimitOptions, limit_options, open_limits
 from flare.cli.options import PATH, challenge_option, workers_option
 from flare.cli.progress import show_progress
@@ -29,6 +30,7 @@ from flare.evaluation.submission.unpacking import (
 
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive
+    from flare.measuring.contract import Contract
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Request:
     ground_truth: Path | None
     run: Path | None
     limits: LimitOptions
+    contract: Contract
     challenge: str
     workers: int | None
 
@@ -73,6 +76,7 @@ class Request:
     help="Also run TEAMNAME.tar.gz on this image, as it will be measured.",
 )
 @limit_options(gpu="none")
+@contract_options
 @challenge_option
 @workers_option
 def command(**given: Any) -> None:
@@ -165,7 +169,7 @@ def _check_archive(request: Request) -> None:
     if request.images or request.ground_truth:
         problem = "--images, --ground-truth: they are for predictions"
         raise InputError(problem, "Run an image on one CT with --run.")
-    archive = read_archive(request.predictions)
+    archive = read_archive(request.predictions, contract=request.contract)
     for found in archive.problems:
         _log.info("%s", found)
     for doubt in archive.doubts:
@@ -198,7 +202,7 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
         try_archive(
             *(archive, Path(folder), case, challenge),
             engine=Engine(),
-            conditions=Conditions(limits=limits, gpu=gpu),
+            conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
         ) as trial,
     ):
         log = trial.run.log.decode("utf-8", "replace").strip() if trial.run else ""

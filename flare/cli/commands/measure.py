@@ -15,6 +15,7 @@ from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.cli.command import Command
 from flare.cli.console import OutcomeError
+from flare.cli.contract_options import contract_options
 from flare.cli.limits import limit_options
 from flare.cli.measuring import Measuring, Request
 from flare.cli.options import (
@@ -71,6 +72,7 @@ _log = logging.getLogger(__name__)
     help="Also score the predictions against these reference labels.",
 )
 @limit_options(gpu="0", is_several=True)
+@contract_options
 @click.option(
     "--lanes",
     type=Parsed(positive),
@@ -182,7 +184,7 @@ def command(**given: Any) -> None:
     if request.ground_truth:
         check_cases(cases, request.ground_truth)
     files = find_archives(request.archives)
-    archives = [read_archive(file) for file in files]
+    archives = [read_archive(file, contract=request.contract) for file in files]
     for archive in archives:
         for found in archive.problems:
             _log.info("%s", found)

@@ -14,7 +14,9 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, refuse
 from flare.cli.commands.download import key
 from flare.cli.console import stopping_with
-from flare.cli.limits import LimitOptions, limit_options, open_limits
+from flare.cli.contract_options import contract_options
+from flare.cli.json_log import json_lines
+from flare.cli.limits import limit_options
 from flare.cli.measuring import Request
 from flare.cli.options import (
     PATH,
@@ -29,22 +31,23 @@ from flare.cli.options import (
 from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
-from flare.common.text import safe
 from flare.measuring.inputs import check_cases, find_cases
 from flare.platforms.external.overdue import HOURS
 from flare.platforms.grandchallenge.download import read_token
 from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
-    from flare.platforms.external.returned import Worst
-    from flare.platforms.external.source import Source, Submission
+    from flare.platforms.external.source import Source
 
 _log = logging.getLogger(__name__)
 
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
 
-OWN = ("phase", "api", "drop_folder", "once", "dry_run", "status", "poll", "hours")
+OWN = (
+    *("phase", "api", "drop_folder", "once", "dry_run", "status", "poll", "hours"),
+    "log",
+)
 """Options that are no measuring's."""
 
 NEEDED = ("images", "ground_truth")
@@ -141,6 +144,7 @@ class _ServeCommand(Command):
     help="Answer within H hours of the claim (default: 24, as the platform wants it).",
 )
 @limit_options(gpu="0")
+@contract_options
 @click.option(
     "--interval",
     type=Parsed(seconds),
@@ -173,6 +177,12 @@ class _ServeCommand(Command):
     help="Show the submission that is measured on this page, which a browser reads anew"
     " by itself; needs Jinja2.",
 )
+@click.option(
+    "--log",
+    type=PATH,
+    metavar="FILE.jsonl",
+    help="Also add the log to this file, a JSON object in each line.",
+)
 @challenge_option
 @workers_option
 def command(**given: Any) -> None:
@@ -197,8 +207,9 @@ def command(**given: Any) -> None:
         plots=False,
         **given,
     )
-    source = _source(own["phase"], own["api"], own["drop_folder"])
-    _serve(request, source, hours, is_dry=own["dry_run"], poll_s=poll_s)
+    with json_lines(own["log"]):
+        source = _source(own["phase"], own["api"], own["drop_folder"])
+        _serve(request, source, hours, is_dry=own["dry_run"], poll_s=poll_s)
 
 
 def _source(phase: str | None, api: str, drop_folder: Path | None) -> Source:
@@ -227,7 +238,7 @@ def _serve(
 ) -> None:
     """Serve until nothing waits, if there is no time to look again, or for ever."""
     # Here, as help and completion should not wait for it.
-    from flare.cli.serving import ServedWork
+    from flare.cli.serving import ServedWork, tell, warn_of_time, worst_of
     from flare.platforms.external.service import Service, utc_now
 
     if request.page:
@@ -238,8 +249,8 @@ def _serve(
     cases = find_cases(request.images)
     if request.ground_truth:
         check_cases(cases, request.ground_truth)
-    _warn_of_time(request, len(cases), hours)
-    worst = _worst(request.limits)
+    warn_of_time(request, len(cases), hours)
+    worst = worst_of(request.limits)
     folder = request.output / FOLDER
     if is_dry:
         Engine().describe()
@@ -249,7 +260,7 @@ def _serve(
         # The platform's archives have whatever name their authors liked.
         is_named = request.archives != request.output
         work = ServedWork(request, challenge, cases, worst, utc_now, is_named=is_named)
-        service = Service(source, work, folder, hours=hours, on_moment=_tell)
+        service = Service(source, work, folder, hours=hours, on_moment=tell)
         while True:
             if service.serve_one():
                 continue
@@ -258,33 +269,8 @@ def _serve(
             time.sleep(poll_s)
 
 
-def _warn_of_time(request: Request, cases: int, hours: float) -> None:
-    """Say so if the cases of one submission can take longer than it has."""
-    longest_h = cases * request.repeats * request.limits.timeout / 3600
-    if longest_h > hours:
-        text = (
-            "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
-            " consider a shorter --timeout"
-        )
-        _log.warning(text, cases, request.limits.timeout, longest_h, hours)
-
-
 def _stopped() -> StoppedError:
     """What whoever ends the service is told."""
     return StoppedError(
         "The service was ended", "What is done is kept; the same command goes on."
     )
-
-
-def _worst(options: LimitOptions) -> Worst:
-    """What counts for a case that has failed: the limits of time and memory."""
-    from flare.platforms.external.returned import Worst
-
-    with open_limits(options) as (limits, gpu):
-        total_mb = float(gpu.read().total_mb) if gpu else None
-        return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
-
-
-def _tell(step: str, submission: Submission) -> None:
-    """Tell how far a submission is."""
-    _log.info("%s: %s", safe(submission.title), step)

@@ -19,9 +19,7 @@ from flare.measuring.archive.layers import (
     merge,
     resolve,
 )
-
-_FOLDERS = ("/workspace/inputs", "/workspace/outputs")
-"""Where folders of the host are mounted."""
+from flare.measuring.contract import FLARE, Contract
 
 _KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 """Where the kernel's files are: they lead out of a container."""
@@ -56,7 +54,9 @@ Findings = list[tuple[str, str]]
 """What is wrong, and what to do about it; empty for the usual remedy."""
 
 
-def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str]]:
+def configuration_problems(
+    image: Mapping[str, Any], contract: Contract = FLARE
+) -> tuple[Findings, list[str]]:
     """What is wrong, and what is doubtful, about how an image starts."""
     problems: Findings = []
     doubts: list[str] = []
@@ -67,7 +67,11 @@ def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str
     settings = image.get("config")
     settings = settings if isinstance(settings, dict) else {}
     entrypoint = [str(word) for word in settings.get("Entrypoint") or []]
-    if entrypoint:
+    if contract.is_algorithm:
+        if not entrypoint and not settings.get("Cmd"):
+            text = "it has neither an ENTRYPOINT nor a CMD"
+            problems.append((text, "Let one of them run the prediction."))
+    elif entrypoint:
         program = posixpath.basename(entrypoint[0])
         shown = safe(" ".join(entrypoint))
         is_shell = program in SHELLS and "-c" in entrypoint[1:]
@@ -86,7 +90,8 @@ def configuration_problems(image: Mapping[str, Any]) -> tuple[Findings, list[str
             doubts.append(f"{name} is set in its environment: {text}")
         if name in _HOOKED_VARIABLES and value:
             text = f"its environment sets {name}, which may reach the host"
-            problems.append((text, f"Set it in {SCRIPT} instead."))
+            own = "the program that is run" if contract.is_algorithm else SCRIPT
+            problems.append((text, f"Set it in {own} instead."))
         if name == _LIBRARY_PATH:
             problems += _library_problems(value)
         if name == "CUDA_VISIBLE_DEVICES" and value != "0":
@@ -137,11 +142,11 @@ def _visible_problem(where: str, value: str) -> tuple[str, str]:
 
 
 def content_problems(
-    layers: Sequence[Layer], image: Mapping[str, Any]
+    layers: Sequence[Layer], image: Mapping[str, Any], contract: Contract = FLARE
 ) -> tuple[Findings, list[str]]:
     """What is wrong, and what is doubtful, about the files of an image."""
     content = merge(layers)
-    problems = _folder_problems(layers, content.links)
+    problems = _folder_problems(layers, content.links, contract)
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
@@ -151,6 +156,8 @@ def content_problems(
     if _KERNEL.match(folder) or _KERNEL.match(leads_to):
         text = f"its working directory {safe(folder)} is one of the kernel's"
         problems.append((text, "Set WORKDIR to a folder of the image."))
+    if contract.is_algorithm:
+        return problems, []
     if resolve("/bin/bash", content.links) not in content.shells:
         problems.append(("it has no /bin/bash", "Install bash in the image."))
     written = posixpath.join(folder, SCRIPT)
@@ -169,10 +176,12 @@ def content_problems(
     return [*problems, *found[0]], found[1]
 
 
-def _folder_problems(layers: Sequence[Layer], links: Mapping[str, str]) -> Findings:
+def _folder_problems(
+    layers: Sequence[Layer], links: Mapping[str, str], contract: Contract
+) -> Findings:
     """Why a folder of the host could not be mounted where it has to be."""
     problems: Findings = []
-    for folder in _FOLDERS:
+    for folder in (contract.inputs, contract.outputs):
         place = resolve(folder, links)
         file = find_file(place, layers) if place else None
         text = ""

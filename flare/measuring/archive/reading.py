@@ -20,6 +20,7 @@ from flare.measuring.archive.checks import (
 from flare.measuring.archive.image_json import Image, StoredLayer, find_image
 from flare.measuring.archive.image_tar import read_contents
 from flare.measuring.archive.manifests import manifest_of, without_volumes
+from flare.measuring.contract import FLARE, Contract
 from flare.measuring.errors import ArchiveError
 
 SUFFIX = ".tar.gz"
@@ -70,7 +71,9 @@ class Archive:
         return bool(identity) and identity in (self.image, self.manifest)
 
 
-def read_archive(path: Path, *, is_named: bool = True) -> Archive:
+def read_archive(
+    path: Path, *, is_named: bool = True, contract: Contract = FLARE
+) -> Archive:
     """Read an archive and check everything that can be checked without running it.
 
     Parameters
@@ -78,7 +81,9 @@ def read_archive(path: Path, *, is_named: bool = True) -> Archive:
     path : Path
         TEAMNAME.tar.gz.
     is_named : bool
-        Whether the image in it has to be called teamname:latest.
+        Whether the image in it has to be called teamname:latest; never an algorithm's.
+    contract : Contract
+        How it will be run.
 
     Raises
     ------
@@ -96,12 +101,13 @@ def read_archive(path: Path, *, is_named: bool = True) -> Archive:
     team = path.name.removesuffix(SUFFIX)
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}
+    is_named = is_named and not contract.is_algorithm
     try:
         image = find_image(read_contents(path), team if is_named else "")
         described = _describe(image)
         for found in (
-            configuration_problems(image.configuration),
-            content_problems(image.layers, image.configuration),
+            configuration_problems(image.configuration, contract),
+            content_problems(image.layers, image.configuration, contract),
         ):
             problems += found[0]
             doubts += found[1]

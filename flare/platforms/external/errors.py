@@ -8,10 +8,12 @@ from flare.common.errors import SubmissionError
 class NoCaseError(SubmissionError):
     """An image has failed on every case.
 
-    It was loaded and run as FLARE runs images, and gave no label map that could be
-    scored. The message has how the runs ended, and what the first one said. Try the
+    It was loaded and run as the challenge runs images, and gave no label map that could
+    be scored. The message has how the runs ended, and what the first one said. Try the
     image on a computer of yours in the same way, without a network and with the same
-    limits of time and memory: `flare check teamname.tar.gz --run CT.nii.gz`.
+    limits of time and memory: `flare check teamname.tar.gz --run CT.nii.gz`. An
+    algorithm of grand-challenge.org needs `--contract algorithm`, too, with the paths
+    of its interface.
     """
 
     code = "F17"

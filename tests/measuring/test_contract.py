@@ -1,0 +1,440 @@
+"""Images that are run as algorithms of grand-challenge.org, beside those of FLARE."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from flare.challenge.reading import read_challenge
+from flare.cli.main import main
+from flare.evaluation.submission.jobs import read_sockets
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.container_command import Limits, create_command
+from flare.measuring.contract import FLARE, algorithm
+from flare.measuring.contract_files import lay_out, renamed
+from flare.measuring.inputs import find_cases
+from flare.measuring.outputs import Output
+from flare.measuring.scoring import evaluate_team
+from flare.results.results_folder import read_teams
+from tests.builders.archives import save
+from tests.builders.results import write_team
+from tests.builders.schemas import file_problems, problems
+from tests.builders.teams import LIMITS as TINY
+from tests.builders.teams import (
+    PREDICT,
+    flare_command,
+    left_behind,
+    rows_of,
+    save_team,
+)
+
+ALGORITHM = algorithm("ct-image", "images/ct", "images/organs")
+
+PATIENT = Limits(timeout_s=60)
+"""This computer may be busy."""
+
+ASKED = (
+    *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
+    *("--output-path", "images/organs"),
+)
+
+GOOD = """
+test -s /input/inputs.json || exit 7
+mkdir -p /output/images/organs
+cp /input/images/ct/*.nii.gz /output/images/organs/output.nii.gz
+echo '{}' > /output/results.json
+"""
+"""In the tests, the image of a case is the label map that is wanted."""
+
+
+def test_the_whole_command_of_an_algorithm():
+    """FLARE's own is in test_container.py, word for word as before."""
+    words = create_command(
+        "IMAGE", "/in", "volume", Limits(), "key", contract=ALGORITHM
+    )
+
+    assert words[-5:] == (
+        *("--volume", "/in:/input/:ro"),
+        *("--volume", "volume:/output/", "IMAGE"),
+    )
+
+
+# --- What it is given ---------------------------------------------------------------
+
+
+def test_what_an_algorithm_is_given(tmp_path, case_data):
+    """One image at the path of its socket, and a list of inputs, for any user."""
+    case = find_cases(case_data / "images")[0]
+    tmp_path.chmod(0o755)
+
+    image = lay_out(case, tmp_path, ALGORITHM)
+
+    assert image == tmp_path / "images" / "ct" / "validation_001_0000.nii.gz"
+    assert image.read_bytes() == case.image.path.read_bytes()
+    found = {
+        str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+    }
+    assert found == {
+        "images": 0o755,
+        "images/ct": 0o755,
+        "images/ct/validation_001_0000.nii.gz": 0o644,
+        "inputs.json": 0o644,
+    }
+    (listed,) = json.loads((tmp_path / "inputs.json").read_text())
+    assert listed["image"]["name"] == "validation_001_0000.nii.gz"
+    assert (listed["value"], listed["file"]) == (None, None)
+    for key in ("socket", "interface"):
+        assert listed[key]["slug"] == "ct-image"
+        assert listed[key]["relative_path"] == "images/ct"
+    # As the evaluation reads the platform's own list.
+    assert read_sockets(tmp_path / "inputs.json") == {"ct-image"}
+
+
+def test_what_an_image_of_flare_is_given(tmp_path, case_data):
+    case = find_cases(case_data / "images")[0]
+
+    image = lay_out(case, tmp_path, FLARE)
+
+    assert list(tmp_path.rglob("*")) == [image]
+    assert image == tmp_path / "validation_001_0000.nii.gz"
+
+
+# --- What it has written ------------------------------------------------------------
+
+
+def taken(folder, *files, others=(), problem=""):
+    """What comes of an output, by the algorithm's contract."""
+    for name in files:
+        (folder / "outputs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "outputs" / name).write_text(name)
+    (folder / "taken").mkdir()
+    output = Output(
+        folder=folder / "outputs", files=files, others=others, problem=problem
+    )
+    return renamed(output, "case_1", folder / "taken", ALGORITHM)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("images/organs/output.mha", "case_1.mha"),
+        ("images/organs/x.y.NII.GZ", "case_1.nii.gz"),
+    ],
+)
+def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
+    """Whatever lies elsewhere does not count, even a second label map."""
+    found = taken(tmp_path, name, "images/heat/map.mha", "results.json")
+
+    assert (found.files, found.others, found.problem) == ((called,), (), "")
+    assert found.folder == tmp_path / "taken"
+    assert [p.name for p in found.folder.iterdir()] == [called]
+    assert (found.folder / called).read_text() == name
+
+
+@pytest.mark.parametrize(
+    ("files", "others", "problem"),
+    [
+        (
+            ("images/organs/a.mha", "images/organs/b.mha"),
+            (),
+            "expected one label map in /output/images/organs, found"
+            " images/organs/a.mha, images/organs/b.mha",
+        ),
+        (
+            ("output.mha",),
+            (),
+            "expected one label map in /output/images/organs, found output.mha",
+        ),
+        (
+            ("images/organs/deeper/a.mha",),
+            (),
+            "expected one label map in /output/images/organs, found"
+            " images/organs/deeper/a.mha",
+        ),
+        (
+            ("images/organs/a.tif",),
+            (),
+            "images/organs/a.tif: it is no label map; let the algorithm write .mha",
+        ),
+        ((), (("images/organs/a.mha", "a link"),), "images/organs/a.mha: it is a link"),
+    ],
+)
+def test_an_output_that_cannot_be_used(tmp_path, files, others, problem):
+    found = taken(tmp_path, *files, others=others)
+
+    assert found.problem == problem
+    assert found.files == files
+
+
+def test_an_output_that_was_refused_before(tmp_path):
+    assert taken(tmp_path, "images/organs/a.mha", problem="too much").problem == (
+        "too much"
+    )
+
+
+# --- Its archive --------------------------------------------------------------------
+
+
+def archive_problems(folder, *layers, **settings):
+    """What is wrong with an archive, as an algorithm's."""
+    file = save(folder, *layers, **settings)
+    archive = read_archive(file, contract=ALGORITHM)
+    return [problem.problem for problem in archive.problems], archive.doubts
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"Entrypoint": ["python", "-m", "process"]},
+        {"Cmd": ["sh", "-c", "python process.py"]},
+        {"Entrypoint": ["/run"], "Cmd": ["fast"], "WorkingDir": "/opt/app"},
+    ],
+)
+def test_an_algorithm_needs_neither_bash_nor_a_script_nor_a_tag(tmp_path, start):
+    files = {"opt/app/process.py": b"x"}
+
+    assert archive_problems(tmp_path, files, tags=(), **start) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "problem"),
+    [
+        ({}, {}, "it has neither an ENTRYPOINT nor a CMD"),
+        ({}, {"Entrypoint": [], "Cmd": None}, "it has neither an ENTRYPOINT nor a CMD"),
+        (
+            {"input": b"x"},
+            {"Cmd": ["x"]},
+            "/input cannot be a folder: /input is a file",
+        ),
+        (
+            {"output": "-> /proc/self"},
+            {"Cmd": ["x"]},
+            "/output leads to /proc/self, which is the kernel's",
+        ),
+        (
+            {},
+            {"Cmd": ["x"], "WorkingDir": "/proc"},
+            "its working directory /proc is one of the kernel's",
+        ),
+        (
+            {},
+            {"Cmd": ["x"], "Env": ["LD_PRELOAD=/x.so"]},
+            "its environment sets LD_PRELOAD, which may reach the host",
+        ),
+    ],
+)
+def test_what_an_algorithm_may_not_have(tmp_path, files, settings, problem):
+    assert archive_problems(tmp_path, files, tags=(), **settings) == ([problem], ())
+
+
+# --- Measured -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_algorithm_is_measured(bench):
+    """Its label maps, under whatever name, are those of the cases."""
+    archive = bench.algorithm("good", GOOD)
+
+    assert bench.measure(archive, contract=ALGORITHM, limits=PATIENT) == {}
+
+    assert {row["status"] for row in bench.rows("good").values()} == {"ok"}
+    team = bench.results / "good"
+    assert sorted(p.name for p in (team / "predictions").iterdir()) == [
+        f"{case.name}.nii.gz" for case in bench.cases
+    ]
+    evaluate_team(team, bench.labels, read_challenge("flare21"))
+    metrics = json.loads((team / "metrics.json").read_text())
+    assert metrics["aggregates"]["dsc_mean"] == 1
+    record = json.loads((team / "measurement.json").read_text())
+    said = record["settings"]["contract"]
+    assert said == "algorithm ct-image=images/ct images/organs"
+    command = record["sessions"][0]["command"]
+    assert command.endswith("--volume OUTPUTS:/output/ IMAGE")
+    assert file_problems(team / "measurement.json", "measurement") == []
+    assert bench.engine.left() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "status", "message"),
+    [
+        ("true", "no output", "it has written nothing to /output"),
+        (
+            "cp /input/images/ct/* /output/x.nii.gz",
+            "wrong output",
+            "expected one label map in /output/images/organs, found x.nii.gz",
+        ),
+    ],
+)
+def test_an_algorithm_that_writes_elsewhere(bench, script, status, message):
+    archive = bench.algorithm("bad", script)
+
+    bench.measure(archive, contract=ALGORITHM, cases=1, limits=PATIENT)
+
+    row = bench.rows("bad")["validation_001"]
+    assert row["status"] == status
+    assert row["message"].startswith(message)
+
+
+@pytest.mark.slow
+def test_a_team_is_not_measured_by_two_contracts(bench):
+    """Neither way round, with an image that could be run in both."""
+    both = bench.archive("both", PREDICT, Cmd=["x"])
+    own = "algorithm ct-image=images/ct images/organs"
+    bench.measure(both, cases=1)
+
+    again = bench.measure(both, contract=ALGORITHM)["both"]
+    assert f"was measured with contract flare, now it is {own}. Mea" in str(again)
+
+    file = bench.results / "both" / "measurement.json"
+    record = json.loads(file.read_text())
+    assert "contract" not in record["settings"]
+    record["settings"]["contract"] = own
+    file.write_text(json.dumps(record))
+    again = bench.measure(both)["both"]
+    assert f"was measured with contract {own}, now it is flare. Mea" in str(again)
+
+
+def test_teams_under_two_contracts_are_noted(tmp_path):
+    """FLARE's is not in the file; a team without a record is in no comparison."""
+    own = {"contract": "algorithm ct-image=images/ct images/organs"}
+    for team, contract in (("a", {}), ("b", own), ("c", None)):
+        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 9)])
+        if contract is not None:
+            record = {"settings": {"timeout_s": 60, **contract}, "sessions": [{}]}
+            (tmp_path / team / "measurement.json").write_text(json.dumps(record))
+
+    found = read_teams(tmp_path, ["dsc", "runtime_s"], {})
+
+    text = "algorithm ct-image=images/ct images/organs"
+    assert f"Teams were measured with different contract: a flare, b {text}" in (
+        found.notes
+    )
+
+
+@pytest.mark.slow
+def test_an_algorithm_is_served(bench, capfd):
+    """From a folder, as from the platform: whatever its tag is."""
+    file = bench.algorithm("team", GOOD)
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    log = bench.folder / "serve.jsonl"
+
+    status = main(
+        [
+            str(word)
+            for word in (
+                *("serve", "--drop-folder", file.parent, "--output", bench.results),
+                *("--images", bench.images, "--ground-truth", bench.labels, "--once"),
+                *("--gpu", "none", "--caches", "warm", "--no-warm-up", *ASKED),
+                *("--log", log),
+            )
+        ]
+    )
+
+    assert (status, capfd.readouterr().err) == (0, "")
+    returned = file.parent / "returned" / "team.json"
+    assert file_problems(returned, "serve-returned") == []
+    serve = bench.results / ".serve"
+    assert file_problems(serve / "journal.json", "serve-journal") == []
+    (sent,) = (serve / "answers").iterdir()
+    assert file_problems(sent, "serve-answer") == []
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [p for line in lines for p in problems(line, "serve-log-line")] == []
+    assert [line["step"] for line in lines if "step" in line] == [
+        *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
+        *("returning", "returned"),
+    ]
+    cases = [line for line in lines if "case" in line]
+    assert [(line["status"], line["done"], line["of"]) for line in cases] == [
+        ("ok", 1, 3),
+        ("ok", 2, 3),
+        ("ok", 3, 3),
+    ]
+    answer = json.loads(returned.read_text())
+    assert answer["status"] == "Succeeded"
+    assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
+    assert answer["metrics"]["aggregates"]["cases_ok"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+def test_an_algorithm_in_a_real_engine(tmp_path, docker, team_base, case_data):
+    """By its own entrypoint, as another user, with a command of its own.
+
+    It cannot write to its input.
+    """
+    script = f"touch /input/x 2> /dev/null && exit 6\n{GOOD}"
+    start = (
+        "RUN mkdir /opt && cp predict.sh /opt/process.sh",
+        'ENTRYPOINT ["/bin/bash", "-eu"]',
+        'CMD ["/opt/process.sh"]',
+        "WORKDIR /opt",
+        "USER 1000:1000",
+    )
+    archive = save_team(tmp_path, "algorithm", script, *start)
+
+    flare_command("measure", archive, "--images", case_data / "images",
+                  "--ground-truth", case_data / "labels", "--output",
+                  tmp_path / "results", *TINY, "--no-warm-up", *ASKED)  # fmt: skip
+
+    rows = rows_of(tmp_path / "results" / "algorithm")
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    metrics = tmp_path / "results" / "algorithm" / "metrics.json"
+    assert json.loads(metrics.read_text())["aggregates"]["dsc_mean"] == 1
+    ct = case_data / "images" / "validation_001_0000.nii.gz"
+    out, _ = flare_command("check", archive, "--timeout", 60, *ASKED, "--run", ct)
+    assert "validation_001: ok, " in out
+    assert left_behind(tmp_path / "results") == []
+
+
+# --- Asked for ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["--contract", "algorithm"],
+            "--contract algorithm: it needs --input-socket and --output-path. The"
+            " interface of the phase has them.",
+        ),
+        (
+            ["--contract", "algorithm", "--output-path", "images/organs"],
+            "--contract algorithm: it needs --input-socket. The interface of the phase"
+            " has them.",
+        ),
+        (
+            ["--output-path", "images/organs"],
+            "--output-path: it is about algorithms. Give --contract algorithm, too.",
+        ),
+        (
+            ["--input-socket", "ct-image"],
+            "'ct-image' is no slug and path such as ct-image=images/ct",
+        ),
+        (
+            ["--input-socket", "ct-image=/input/images/ct"],
+            "'/input/images/ct' is no path of an image socket such as images/ct",
+        ),
+        (
+            ["--output-path", "images/../x"],
+            "'images/../x' is no path of an image socket such as images/ct",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["measure", "serve", "check"])
+def test_what_is_asked_for_has_to_make_sense(tmp_path, capfd, command, words, line):
+    given = {
+        "measure": ["measure", tmp_path],
+        "check": ["check", tmp_path],
+        "serve": ["serve", "--drop-folder", tmp_path, "--ground-truth", tmp_path],
+    }[command]
+
+    if command != "check":
+        given += ["--images", tmp_path, "--output", tmp_path]
+
+    status = main([str(word) for word in (*given, *words)])
+
+    assert status != 0
+    assert line in capfd.readouterr().err
