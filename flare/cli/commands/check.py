@@ -44,6 +44,7 @@ class Request:
     images: Path | None
     ground_truth: Path | None
     run: Path | None
+    model: Path | None
     limits: LimitOptions
     contract: Contract
     challenge: str
@@ -74,6 +75,13 @@ class Request:
     type=PATH,
     metavar="CT_IMAGE",
     help="Also run TEAMNAME.tar.gz on this image, as it will be measured.",
+)
+@click.option(
+    "--model",
+    type=PATH,
+    metavar="FILE.tar.gz",
+    help="The model of TEAMNAME.tar.gz, for /opt/ml/model of its containers (default:"
+    " TEAMNAME.model.tar.gz beside it, if it is there).",
 )
 @limit_options(gpu="none")
 @contract_options
@@ -164,12 +172,17 @@ def _check_folder(request: Request, folder: Path) -> None:
 
 def _check_archive(request: Request) -> None:
     """Say what is wrong with a team's image, and run it once if that is asked for."""
+    from flare.measuring.archive.model import model_beside
     from flare.measuring.archive.reading import read_archive
 
     if request.images or request.ground_truth:
         problem = "--images, --ground-truth: they are for predictions"
         raise InputError(problem, "Run an image on one CT with --run.")
-    archive = read_archive(request.predictions, contract=request.contract)
+    archive = read_archive(
+        request.predictions,
+        contract=request.contract,
+        model=request.model or model_beside(request.predictions),
+    )
     for found in archive.problems:
         _log.info("%s", found)
     for doubt in archive.doubts:
@@ -182,6 +195,12 @@ def _check_archive(request: Request) -> None:
         *(safe(archive.path.name), archive.image[:12], archive.team),
         archive.unpacked_bytes / 2**20,
     )
+    if archive.model:
+        _log.info(
+            "%s: model %s, %.0f MB unpacked, can be unpacked.",
+            *(safe(archive.model.path.name), archive.model.sha256[:12]),
+            archive.model.unpacked_bytes / 2**20,
+        )
     if request.run:
         _try_archive(archive, request, request.run)
 
