@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -179,7 +180,8 @@ def test_a_broken_model_is_the_teams_mistake(bench, capfd):
     err = capfd.readouterr().err
     assert err.startswith("a.model.tar.gz: it holds ../x, which lies outside of it. ")
     assert err.endswith(" [F19]\n")
-    assert "[F19]" in (bench.results / "refused.csv").read_text()
+    row = (bench.results / "refused.csv").read_text().splitlines()[1]
+    assert row.startswith('a,a.model.tar.gz,,"a.model.tar.gz: it holds ../x, w')
     assert not (bench.results / "a").exists()
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
 
@@ -247,6 +249,39 @@ def test_check_reads_the_model_too(tmp_path, capfd):
     broken = write_model(tmp_path / "x", {})
     assert main(["check", str(archive), "--model", str(broken)]) == 1
     assert capfd.readouterr().out.startswith("team_a.model.tar.gz: it holds no file. ")
+
+
+@pytest.mark.slow
+def test_check_runs_an_image_with_its_model(bench, capfd):
+    """And says what is missing where it was forgotten."""
+    archive = bench.archive("a", NEEDS_MODEL)
+    model = write_model(bench.folder, name="model.tar.gz")
+    ct = bench.images / "validation_001_0000.nii.gz"
+    words = ["check", str(archive), "--run", str(ct)]
+
+    assert main([*words, "--model", str(model)]) == 0
+    assert "validation_001: ok, " in capfd.readouterr().out
+
+    assert main(words) == 1
+    assert "exit code 7" in capfd.readouterr().out
+    assert bench.engine.left() == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "other"])
+def test_predictions_have_no_model(tmp_path, capfd, predictions, kind):
+    file = predictions
+    if kind == "zip":
+        file = Path(shutil.make_archive(str(tmp_path / "mine"), "zip", predictions))
+    elif kind == "other":
+        file = next(predictions.iterdir())
+
+    status = main(["check", str(file), "--model", str(write_model(tmp_path))])
+
+    assert status == 1
+    assert capfd.readouterr().err == (
+        "--model: only an image has one, TEAMNAME.tar.gz. Give it in the place of the"
+        " predictions. [H01]\n"
+    )
 
 
 # --- flare serve ----------------------------------------------------------------------

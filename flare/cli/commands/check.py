@@ -7,7 +7,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -94,8 +94,7 @@ def command(**given: Any) -> None:
     if file.is_file():
         _check_file(request)
         return
-    if request.run:
-        _refuse_run()
+    _refuse_options(request)
     if not file.exists():
         problem = f"{safe(file)}: there is no such file or folder"
         remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
@@ -114,7 +113,7 @@ def _check_file(request: Request) -> None:
     except OSError as error:
         problem = f"{safe(file)}: it cannot be read ({why(error)})"
         raise InputError(problem) from error
-    if is_zipped and not request.run:
+    if is_zipped and not request.run and not request.model:
         with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
             try:
                 _log.info("%s", unpack_zip(file, Path(folder)))
@@ -132,17 +131,21 @@ def _check_file(request: Request) -> None:
     if file.name.lower().endswith(SUFFIX):
         _check_archive(request)
         return
-    if request.run:
-        _refuse_run()
+    _refuse_options(request)
     problem = f"{safe(file)}: it is neither a folder, nor a zip, nor an image"
     remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
     raise InputError(problem, remedy)
 
 
-def _refuse_run() -> NoReturn:
-    """Say what can be run."""
-    problem = "--run: only an image can be run, TEAMNAME.tar.gz"
-    raise InputError(problem, "Give it in the place of the predictions.")
+def _refuse_options(request: Request) -> None:
+    """Say what is for images alone."""
+    remedy = "Give it in the place of the predictions."
+    if request.run:
+        problem = "--run: only an image can be run, TEAMNAME.tar.gz"
+        raise InputError(problem, remedy)
+    if request.model:
+        problem = "--model: only an image has one, TEAMNAME.tar.gz"
+        raise InputError(problem, remedy)
 
 
 def _check_folder(request: Request, folder: Path) -> None:

@@ -17,7 +17,7 @@ from flare.common.errors import MESSAGE_LIMIT
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.external.source import (
     Answer,
     Claim,
@@ -122,7 +122,7 @@ class PhaseSource:
 
         Raises
         ------
-        ArchiveError
+        ArchiveError, ModelError
             If the platform has none.
         HostError
             If it does not arrive, or cannot be written.
@@ -132,7 +132,10 @@ class PhaseSource:
             problem = "the platform has no archive of the image"
             raise ArchiveError(submission.title, problem, "Upload it again.")
         fetch(self._calls, submission.place["image"], file)
-        if submission.place.get("model"):
+        if submission.place.get("model_pk"):
+            if not submission.place["model"]:
+                problem = "the platform has no file of the model"
+                raise ModelError(submission.title, problem, "Upload it again.")
             model = folder / f"{submission.team}{MODEL_SUFFIX}"
             fetch(self._calls, submission.place["model"], model)
         return file
@@ -209,6 +212,7 @@ class PhaseSource:
             place = {
                 "image": _plain(image["image"]),
                 "model": _plain(model["model"]) if model else "",
+                "model_pk": str(model["pk"]) if model else "",
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._stranger() from error

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from flare.common.errors import OutputError
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.external.source import Answer, NotNowError, NotOursError
 from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
@@ -295,6 +295,15 @@ def test_a_model_that_may_not_be_fetched_is_no_fault_of_the_team(
     platform.faults["model"] = [403]
 
     with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+        source.download(submission, tmp_path)
+
+
+def test_a_model_without_a_file_is_refused(platform, source, tmp_path):
+    """It is not measured without one."""
+    submission = claimed(platform, source, model=b"model")
+    submission.place["model"] = ""
+
+    with pytest.raises(ModelError, match="the platform has no file of the model"):
         source.download(submission, tmp_path)
 
 
