@@ -10,13 +10,13 @@ from pathlib import Path
 from flare.common.engine import Engine
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.measuring.archive.model import Model, unpack_model
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import guarded
 from flare.measuring.container import Conditions
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import make_empty_image
 from flare.measuring.loading import find_image, load_image
+from flare.measuring.model_folder import model_folder
 from flare.measuring.volumes import Volume, output_volume
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
@@ -99,18 +99,13 @@ def loaded_image(
         If the image or its model has no room, or cannot be loaded.
     """
     _check_disk(archive, engine)
-    if archive.model:
-        _check_model_disk(archive.model, folder)
     is_there = bool(find_image(engine, archive))
     images = () if is_there else (archive.image, archive.manifest)
     with guarded(engine, folder, images=images, lock=lock) as place:
         empty = make_empty_image(engine, place.empty_tag)
         with place.loading():
             image = load_image(engine, archive, place.team_tag)
-        model = None
-        if archive.model:
-            model = place.work / "model"
-            unpack_model(archive.model, model)
+        model = model_folder(archive, place.work)
         yield LoadedImage(
             engine=engine,
             conditions=conditions,
@@ -134,15 +129,3 @@ def _check_disk(archive: Archive, engine: Engine) -> None:
             f" needs {needed / 2**30:.1f}"
         )
         raise MeasurementError(archive.path.name, problem, "Make room there.")
-
-
-def _check_model_disk(model: Model, folder: Path) -> None:
-    """See that what a model unpacks to has room beside the results."""
-    needed = model.unpacked_bytes + SPARE_BYTES
-    free = room(folder).free_bytes
-    if free < needed:
-        problem = (
-            f"{free / 2**30:.1f} GiB are free in {safe(folder)}, and the model needs"
-            f" {needed / 2**30:.1f}"
-        )
-        raise MeasurementError(model.path.name, problem, "Make room there.")

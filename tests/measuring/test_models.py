@@ -11,7 +11,7 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.errors import InputError
-from flare.measuring import team_image
+from flare.measuring import model_folder
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import algorithm
 from flare.measuring.disk import Room
@@ -190,11 +190,8 @@ def test_a_model_needs_room(bench, monkeypatch):
     """A GiB more than it has; no fault of the team, and nothing is run."""
     archive = bench.archive("a", NEEDS_MODEL)
     write_model(archive.parent, name="a.model.tar.gz")
-    folder, real = bench.results / "a", team_image.room
     little = Room(free_bytes=2**29, free_files=None)
-    monkeypatch.setattr(
-        team_image, "room", lambda where: little if where == folder else real(where)
-    )
+    monkeypatch.setattr(model_folder, "room", lambda _: little)
 
     error = bench.measure(archive)["a"]
 
