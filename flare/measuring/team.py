@@ -193,12 +193,14 @@ def _made_with(
         *create_command(
             *("IMAGE", "INPUTS", "OUTPUTS", options.limits, "KEY"),
             *(image.overrides, options.contract),
+            model="MODEL" if image.model else "",
         ),
         *((shlex.join(own),) if (own := options.contract.command) else ()),
     )
     return {
         "team": plan.team,
         "archive": plan.archive.path.name,
+        **({"model": model.path.name} if (model := plan.archive.model) else {}),
         "image": image.image,
         "engine": dict(setup.described),
         "weaknesses": find_weaknesses(setup.described),

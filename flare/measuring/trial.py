@@ -163,6 +163,7 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
             key=image.key,
             command=contract.command,
             environment=image.overrides,
+            model=image.model,
         )
         status, message = status_of_run(run)
         if status is not RunStatus.OK:

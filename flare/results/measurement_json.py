@@ -27,7 +27,7 @@ MEASUREMENT_JSON = "measurement.json"
 OF_HOST = ("gpu", "processor", "cpus")
 """Settings that another computer, or another GPU, may change."""
 
-DEFAULTS = {"contract": "flare"}
+DEFAULTS = {"contract": "flare", "model_sha256": "none"}
 """Settings that the file has only where they are others."""
 
 ACCEPT = "--unlike-host REASON"
