@@ -72,7 +72,7 @@ def _bind(source: Path, target: str) -> str:
 
 
 def exec_environment(
-    work: Path, overrides: Sequence[str], limits: Limits
+    work: Path, variables: Sequence[str], limits: Limits
 ) -> dict[str, str]:
     """All variables that Apptainer gets: none of this user's settings, or secrets.
 
@@ -80,12 +80,12 @@ def exec_environment(
     ----------
     work : Path
         A folder for whatever it keeps.
-    overrides : sequence of str
-        Variables of the container that replace those of the image, as NAME=VALUE.
+    variables : sequence of str
+        Those of the container, as NAME=VALUE; the last of several counts.
     limits : Limits
         They name its GPU.
     """
-    own = dict(line.split("=", 1) for line in overrides)
+    own = {name: value for name, _, value in (v.partition("=") for v in variables)}
     own["CUDA_VISIBLE_DEVICES"] = limits.gpu
     return {
         "PATH": os.environ.get("PATH", os.defpath),

@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from typing import BinaryIO, cast
 
 from flare.common.errors import EngineError
 from flare.common.text import safe
+from flare.measuring.apptainer import unpack_layers
 from flare.measuring.apptainer.box import Box, opened_box
 from flare.measuring.apptainer.cleanup import guarded_folder, remove_own
-from flare.measuring.apptainer.command import exec_command, exec_environment
+from flare.measuring.apptainer.command import exec_command
 from flare.measuring.apptainer.engine import Apptainer, check_limits
 from flare.measuring.apptainer.run import run_in_box
+from flare.measuring.archive.image_json import BLOBS
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.container import Conditions, ContainerRun
@@ -78,7 +81,7 @@ class UnpackedImage:
             inputs=inputs,
             overlay=self.fresh_folder("overlay"),
             directory=self.archive.working_directory or "/",
-            overrides=self.archive.overrides,
+            variables=(*self.archive.environment, *self.archive.overrides),
             conditions=self.conditions,
             clock=time.perf_counter,
         )
@@ -99,7 +102,7 @@ class UnpackedImage:
             inputs=inputs,
             overlay=self.fresh_folder("overlay"),
             directory="/",
-            overrides=(),
+            variables=(),
             conditions=conditions or self.conditions,
             clock=time.perf_counter,
         )
@@ -198,38 +201,26 @@ def _check_folder(archive: Archive, folder: Path) -> None:
 def _unpack(image: UnpackedImage) -> None:
     """Unpack what was checked of an archive, and nothing else.
 
-    Apptainer never sees the file of the team: what it reads is written by
-    `flare.measuring.archive.repack.write_image`.
+    What is unpacked is written by `flare.measuring.archive.repack.write_image`.
     """
     archive = image.archive
-    layout = image.fresh_folder("layout")
+    layout, folder = image.fresh_folder("layout"), image.fresh_folder("image")
     _write_layout(archive, layout)
-    environment = exec_environment(image.work, (), image.conditions.limits)
     watch = DiskWatch(image.work, 3 * archive.unpacked_bytes + 2**30)
-    with (image.work / "log").open("w+b") as log:
-        process = subprocess.Popen(
-            [
-                *(image.engine.program, "--silent", "build", "--disable-cache"),
-                *("--sandbox", "image", f"oci:{layout.name}"),
-            ],
-            cwd=image.work,  # so that no path is taken for more than one
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
+    layers = [str(layout / BLOBS / layer.diff_id) for layer in archive.layers]
+    with image.fresh_volume() as box, (image.work / "log").open("w+b") as log:
+        process = box.begin(
+            *(sys.executable, "-I", "-X", "utf8", unpack_layers.__file__),
+            *(str(folder), *layers),
+            stderr=log.fileno(),
         )
-        try:
-            problem = wait_loaded(process, watch, archive.unpacked_bytes)
-        finally:
-            process.kill()
-            process.wait()
+        problem = wait_loaded(process, watch, archive.unpacked_bytes)
+        box.end()  # and with it the process, if it is still there
+        process.wait()
         log.seek(0)
-        said = log.read(2**16).decode("utf-8", "replace").strip()
+        said = log.read(2**16).decode("utf-8", "replace").strip().splitlines()
     if not problem and process.returncode:
-        problem = (
-            f"Apptainer cannot unpack it ({safe(''.join(said.splitlines()[-1:]))})"
-        )
+        problem = f"it cannot be unpacked ({safe(''.join(said[-1:]))})"
     if problem:
         raise LoadError(archive.path.name, problem)
     remove_own(layout)

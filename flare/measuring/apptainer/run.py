@@ -55,7 +55,7 @@ def run_in_box(
     inputs: Path,
     overlay: Path,
     directory: str,
-    overrides: Sequence[str],
+    variables: Sequence[str],
     conditions: Conditions,
     clock: Clock,
 ) -> ContainerRun:
@@ -77,8 +77,8 @@ def run_in_box(
         An empty folder for what it writes elsewhere than to its outputs.
     directory : str
         Of the image, in which it is run.
-    overrides : sequence of str
-        Variables that replace those of the image.
+    variables : sequence of str
+        Those of the image, as NAME=VALUE; the last of several counts.
     conditions : Conditions
         What it may use, and what is sampled.
     clock : callable
@@ -103,7 +103,7 @@ def run_in_box(
         limits=limits,
         contract=conditions.contract,
     )
-    environment = exec_environment(work, overrides, limits)
+    environment = exec_environment(work, variables, limits)
     group = BoxProcesses(box)
     watch = BoxWatch(disk, group, size_bytes(limits.memory))
     if conditions.caches is Caches.COLD:
