@@ -111,6 +111,8 @@ class Box:
             self.process.wait(ANSWER_S)
         except subprocess.TimeoutExpired as error:
             self.process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(ANSWER_S)
             problem = "a container cannot be ended"
             raise EngineError(problem, "Restart this computer, and go on.") from error
 
@@ -159,10 +161,12 @@ def opened_box(outputs: Path, shm: Path, limits: Limits) -> Iterator[Box]:
         _await_ready(process)
         yield box
     finally:
-        box.end()
-        for pipe in (process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
+        try:
+            box.end()
+        finally:
+            for pipe in (process.stdout, process.stderr):
+                if pipe:
+                    pipe.close()
 
 
 def _memory(size: str) -> str:
