@@ -19,7 +19,9 @@ from flare.measuring.contract import FLARE, algorithm
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
+from flare.results.results_folder import read_teams
 from tests.builders import wait_until
+from tests.builders.results import write_team
 from tests.builders.teams import PREDICT
 
 FOLDERS = {name: Path(f"/w/{name}") for name in ("inputs", "outputs", "shm", "overlay")}
@@ -194,6 +196,21 @@ def test_a_folder_that_apptainer_would_misread(apptainer_bench, name):
     text = "Apptainer takes commas, colons and quotes in its path for more"
     assert text in str(failed["good"])
     assert bench.hidden() == []
+
+
+def test_teams_that_were_measured_by_two_engines_are_noted(tmp_path):
+    """Docker is not in the file; a team without a record is in no comparison."""
+    own = {"container_engine": "apptainer"}
+    for team, engine in (("a", {}), ("b", own), ("c", None)):
+        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 9)])
+        if engine is not None:
+            record = {"settings": {"timeout_s": 60, **engine}, "sessions": [{}]}
+            (tmp_path / team / "measurement.json").write_text(json.dumps(record))
+
+    found = read_teams(tmp_path, ["dsc", "runtime_s"], {})
+
+    text = "Teams were measured with different container_engine: a docker, b apptainer"
+    assert text in found.notes
 
 
 # --- What is left behind ----------------------------------------------------------
