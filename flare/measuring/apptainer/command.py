@@ -85,7 +85,8 @@ def exec_environment(
     limits : Limits
         They name its GPU.
     """
-    own = {name: value for name, _, value in (v.partition("=") for v in variables)}
+    parts = (line.partition("=") for line in variables)
+    own = {name: value for name, _, value in parts if name}
     own["CUDA_VISIBLE_DEVICES"] = limits.gpu
     return {
         "PATH": os.environ.get("PATH", os.defpath),

@@ -133,7 +133,21 @@ class UnpackedImage:
         """What is run: what Docker would run, which knows an entrypoint."""
         settings = json.loads(self.archive.configuration).get("config") or {}
         command = self.conditions.contract.command or settings.get("Cmd") or ()
-        return (*(settings.get("Entrypoint") or ()), *command)
+        return tuple(map(str, (*(settings.get("Entrypoint") or ()), *command)))
+
+    def check_words(self) -> None:
+        """See that Apptainer can be told what is run, and with which variables.
+
+        Raises
+        ------
+        LoadError
+            If it cannot.
+        """
+        archive = self.archive
+        texts = (*self._words(), *archive.environment, archive.working_directory)
+        if any("\0" in text or not _is_utf8(text) for text in texts):
+            problem = "its command or its environment has characters that no text has"
+            raise LoadError(archive.path.name, problem)
 
 
 @contextmanager
@@ -178,8 +192,18 @@ def unpacked_image(
         image = UnpackedImage(
             engine=engine, conditions=conditions, archive=archive, work=work
         )
+        image.check_words()
         _unpack(image)
         yield image
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_folder(archive: Archive, folder: Path) -> None:

@@ -213,6 +213,18 @@ def test_teams_that_were_measured_by_two_engines_are_noted(tmp_path):
     assert text in found.notes
 
 
+@pytest.mark.parametrize("text", ["A=a\0b", "A=\ud800"])
+def test_variables_that_no_program_can_get(apptainer_bench, text):
+    bench = apptainer_bench
+
+    failed = bench.measure(bench.archive("odd", PREDICT, Env=[text]), cases=1)
+
+    assert str(failed["odd"]).startswith(
+        "odd.tar.gz: its command or its environment has characters that no text has."
+    )
+    assert bench.hidden() == []
+
+
 # --- What is left behind ----------------------------------------------------------
 
 
