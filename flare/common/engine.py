@@ -191,6 +191,10 @@ class Engine:
             self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
         return self._folder if self._folder.is_dir() else None
 
+    def is_here(self) -> bool:
+        """Whether it runs containers on this computer, as far as is known."""
+        return self.folder() is not None
+
     # --- Images -------------------------------------------------------------------
 
     def image_id(self, name: str) -> str:

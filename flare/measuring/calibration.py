@@ -8,9 +8,9 @@ from dataclasses import replace
 from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.calibration_program import read_times
-from flare.measuring.container import ContainerRun, run_container
+from flare.measuring.container import ContainerRun
 from flare.measuring.empty_image import CALIBRATE
-from flare.measuring.team_image import LoadedImage
+from flare.measuring.engines import RunnableImage
 from flare.results.calibration import Calibration, Times
 
 MACHINES = ("x86_64", "AMD64")
@@ -20,7 +20,7 @@ TIMEOUT_S = 60.0
 """The work takes about a second; a computer that is very busy needs longer."""
 
 
-def calibrate(image: LoadedImage) -> Calibration:
+def calibrate(image: RunnableImage) -> Calibration:
     """Do a fixed amount of work in a container of ours, and ask the GPU for its clocks.
 
     The container has the memory, the processors, the GPU and the runtime of a team's.
@@ -28,7 +28,7 @@ def calibrate(image: LoadedImage) -> Calibration:
 
     Parameters
     ----------
-    image : LoadedImage
+    image : RunnableImage
         The container is made from the image of ours beside it.
     """
     gpu = image.conditions.gpu.speed() if image.conditions.gpu else None
@@ -50,19 +50,16 @@ def calibrate(image: LoadedImage) -> Calibration:
     return Calibration(integers=times[0], memory=times[1], gpu=gpu)
 
 
-def _run(image: LoadedImage) -> ContainerRun:
+def _run(image: RunnableImage) -> ContainerRun:
     """Run the program once."""
     conditions = image.conditions
     limits = replace(conditions.limits, timeout_s=TIMEOUT_S)
     with image.fresh_volume() as volume:
-        return run_container(
-            image.engine,
-            image.empty,
+        return image.run_ours(
+            CALIBRATE,
             image.fresh_folder("inputs"),
-            volume.name,
-            conditions=replace(conditions, limits=limits),
-            key=image.key,
-            command=CALIBRATE,
+            volume,
+            replace(conditions, limits=limits),
         )
 
 

@@ -125,13 +125,13 @@ def guarded(
     write_whole(team_folder / STATE, json.dumps(asdict(made)))
     guard = _start_guard(engine, made, place.work, lock)
     try:
-        _make_private(place.work)
+        make_private(place.work)
         yield place
     finally:
         _end_guard(guard, engine, team_folder)
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     """Make a folder that other users cannot enter."""
     try:
         folder.mkdir(mode=0o700)
@@ -185,7 +185,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     MeasurementError
         If a folder cannot be removed.
     """
-    made = _read_state(team_folder / STATE)
+    made = read_state(team_folder / STATE)
     if not made:
         return
     engine.remove_labelled(label_of(made.key))
@@ -202,7 +202,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     (team_folder / STATE).unlink(missing_ok=True)
 
 
-def _read_state(file: Path) -> Made | None:
+def read_state(file: Path) -> Made | None:
     """What a measurement has made; None if that is not, or no longer, known."""
     try:
         state = json.loads(file.read_text(encoding="utf-8"))

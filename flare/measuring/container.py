@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import ANSWER_S, Engine
+from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.measuring.cleanup import label_of
 from flare.measuring.container_command import COMMAND, Limits, create_command
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.disk import DiskWatch
-from flare.measuring.host_load import Caches, busy_s, empty_caches
+from flare.measuring.host_load import Caches, empty_caches
 from flare.measuring.sampling.control_group import ControlGroup
 from flare.measuring.sampling.nvml import MemorySource
-from flare.measuring.sampling.sampler import Clock, Probe, Sampler
+from flare.measuring.sampling.sampler import Clock
+from flare.measuring.watching import End, watch_container
 from flare.results.traces_csv import Trace
 
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
-
-LOOK_S = 0.2
-"""So often the disk is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +141,6 @@ def run_container(
     return run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Watched:
-    """What was seen of a container between its start and its end."""
-
-    end: _End
-    runtime_s: float
-    trace: Trace
-    other_cpu_s: float | None
-
-
 def _run(
     engine: Engine,
     container: str,
@@ -165,7 +149,14 @@ def _run(
     clock: Clock,
 ) -> ContainerRun:
     """Start a container, wait for its end, and ask what came of it."""
-    seen = _watch_container(engine, container, watch, conditions, clock)
+    seen = watch_container(
+        lambda: engine.begin("start", "--attach", container),
+        lambda: engine.call("kill", container, check=False),
+        ControlGroup(container),
+        watch,
+        conditions,
+        clock,
+    )
     state = engine.state(container)
     problem = ""
     if state.get("Error") or state.get("Status") in ("created", "running"):
@@ -174,57 +165,14 @@ def _run(
         runtime_s=seen.runtime_s,
         engine_runtime_s=_engine_runtime_s(state),
         exit_code=int(state.get("ExitCode", -1)),
-        is_late=seen.end is _End.LATE,
-        has_filled_disk=seen.end is _End.DISK_FULL,
+        is_late=seen.end is End.LATE,
+        has_filled_disk=seen.end is End.ALARM,
         has_lost_disk=False,
         is_out_of_memory=bool(state.get("OOMKilled")),
         engine_problem=problem,
         trace=seen.trace,
         log=_log(engine, container, problem),
         other_cpu_s=seen.other_cpu_s,
-    )
-
-
-def _watch_container(
-    engine: Engine,
-    container: str,
-    watch: DiskWatch,
-    conditions: Conditions,
-    clock: Clock,
-) -> _Watched:
-    """Start a container, and sample until it has ended, or is ended."""
-    probe = Probe(gpu=conditions.gpu, group=ControlGroup(container))
-    sampler = Sampler(probe, conditions.interval_s, clock)
-    try:
-        sampler.look_before()
-        busy_before = busy_s(cpus=conditions.own_cpus)
-        start = sampler.start()
-        process = engine.begin("start", "--attach", container)
-        try:
-            end = _wait(process, conditions.limits.timeout_s, watch)
-        except BaseException:
-            # Whoever has ended us may go on with something else: nothing stays behind.
-            process.kill()
-            process.wait()
-            raise
-        runtime_s = clock() - start
-        busy_after = busy_s(cpus=conditions.own_cpus)
-        if end is not _End.ENDED:
-            engine.call("kill", container, check=False)
-        try:
-            process.wait(ANSWER_S)
-        except subprocess.TimeoutExpired as error:
-            process.kill()
-            problem = "a container cannot be ended"
-            raise EngineError(problem, "Restart Docker, and go on.") from error
-        trace = sampler.stop(runtime_s)
-    finally:
-        sampler.stop(0.0)
-    return _Watched(
-        end=end,
-        runtime_s=runtime_s,
-        trace=trace,
-        other_cpu_s=_other_cpu_s(busy_before, busy_after, trace),
     )
 
 
@@ -236,45 +184,6 @@ def _log(engine: Engine, container: str, problem: str) -> bytes:
         return b"its log cannot be read\n"
     note = f"{problem}\n".encode() if problem else b""
     return log[-LOG_BYTES:] + note
-
-
-def _other_cpu_s(
-    before: float | None, after: float | None, trace: Trace
-) -> float | None:
-    """Processor time of all but the container; None where that is not known."""
-    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
-    if before is None or after is None or not own:
-        return None
-    return max(0.0, after - before - max(own))
-
-
-class _End(Enum):
-    """Why a container is no longer waited for."""
-
-    ENDED = "ended"
-    LATE = "late"
-    DISK_FULL = "disk full"
-
-
-def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) -> _End:
-    """Wait until a process has ended, is late, or takes too much of the disk.
-
-    `subprocess.Popen.wait` with a timeout looks only every 50 ms, which would be timed.
-    """
-    deadline = time.monotonic() + timeout_s
-    descriptor = os.pidfd_open(process.pid)
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            ended, _, _ = select.select([descriptor], [], [], max(0, min(LOOK_S, left)))
-            if ended:
-                return _End.ENDED
-            if left <= LOOK_S:
-                return _End.LATE
-            if watch.is_alarming():
-                return _End.DISK_FULL
-    finally:
-        os.close(descriptor)
 
 
 def _engine_runtime_s(state: Mapping[str, Any]) -> float | None:

@@ -100,7 +100,7 @@ def _feed(engine: Engine, archive: Archive) -> None:
     )
     writer.start()
     try:
-        problem = _wait(process, watch, archive.unpacked_bytes)
+        problem = wait_loaded(process, watch, archive.unpacked_bytes)
     finally:
         process.kill()
         process.wait()
@@ -115,7 +115,7 @@ def _feed(engine: Engine, archive: Archive) -> None:
         raise engine.failure(said, "image")
 
 
-def _wait(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
+def wait_loaded(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
     """Wait until an image is loaded; why it has to be ended, if it has to."""
     deadline = time.monotonic() + LOAD_S + size / LOAD_BYTES_PER_S
     while True:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -87,6 +87,29 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
         If the engine does not answer any more.
     """
     process = engine.begin("cp", f"{holder}:{OUTPUTS}/.", "-", stdout=subprocess.PIPE)
+    # If it does not answer, no team is at fault.
+    return unpack(process, folder, most_bytes, lambda: engine.call("version"))
+
+
+def unpack(
+    process: subprocess.Popen[bytes],
+    folder: Path,
+    most_bytes: int,
+    ask: Callable[[], object],
+) -> Output:
+    """Copy the files of a tar file that a process writes to a folder, and end it.
+
+    Parameters
+    ----------
+    process : Popen
+        Its standard output is a pipe.
+    folder : Path
+        Empty, and closed to other users.
+    most_bytes : int
+        No honest file is larger.
+    ask : callable
+        Called if it cannot be read; raises an error if that is no team's fault.
+    """
     alarm = threading.Timer(ANSWER_S, process.kill)
     alarm.start()
     files: list[str] = []
@@ -110,7 +133,7 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
             if process.stdout:
                 process.stdout.close()
     if not is_readable:
-        engine.call("version")  # if it does not answer, no team is at fault
+        ask()
     return Output(
         folder=folder, files=tuple(sorted(files)), others=tuple(others), problem=problem
     )

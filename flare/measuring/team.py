@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,13 +15,12 @@ from flare.common.host import describe_host
 from flare.measuring.calibration import calibrate
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
 from flare.measuring.container import ContainerRun
-from flare.measuring.container_command import create_command
+from flare.measuring.engines import RunnableImage, runnable_image
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
 from flare.measuring.team_failures import obey_stop
-from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
 from flare.measuring.unlike import check_host, check_steady
 from flare.measuring.weaknesses import find_weaknesses
@@ -60,7 +58,7 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
         computer is unlike that of earlier cases, or has changed in the end.
     """
     setup, options = plan.setup, plan.setup.options
-    with loaded_image(
+    with runnable_image(
         plan.archive,
         plan.folder,
         engine=setup.engine,
@@ -91,11 +89,11 @@ class OpenTeam:
     ----------
     plan : TeamPlan
         What is done of it.
-    image : LoadedImage
+    image : RunnableImage
         Its image.
     """
 
-    def __init__(self, plan: TeamPlan, image: LoadedImage) -> None:
+    def __init__(self, plan: TeamPlan, image: RunnableImage) -> None:
         self._plan, self._image = plan, image
         self._records = dict(plan.done)
         self.is_done = False
@@ -184,19 +182,10 @@ class OpenTeam:
 
 
 def _made_with(
-    plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
+    plan: TeamPlan, image: RunnableImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""
     setup, options = plan.setup, plan.setup.options
-    command = (
-        setup.engine.program,
-        *create_command(
-            *("IMAGE", "INPUTS", "OUTPUTS", options.limits, "KEY"),
-            *(image.overrides, options.contract),
-            model="MODEL" if image.model else "",
-        ),
-        *((shlex.join(own),) if (own := options.contract.command) else ()),
-    )
     return {
         "team": plan.team,
         "archive": plan.archive.path.name,
@@ -213,7 +202,7 @@ def _made_with(
         "host": describe_host(),
         "gpu": asdict(setup.gpu.device) if setup.gpu else None,
         **({"lane": setup.lane.record()} if setup.lane else {}),
-        "command": " ".join(command),
+        "command": image.command(),
         "warm_up": options.has_warm_up,
         "interleaved": options.is_interleaved,
         "doubts": list(plan.archive.doubts),

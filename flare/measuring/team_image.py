@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,13 @@ from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import guarded
-from flare.measuring.container import Conditions
+from flare.measuring.container import Conditions, ContainerRun, run_container
+from flare.measuring.container_command import create_command
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import make_empty_image
 from flare.measuring.loading import find_image, load_image
 from flare.measuring.model_folder import model_folder
+from flare.measuring.outputs import Output, take_out
 from flare.measuring.volumes import Volume, output_volume
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
@@ -62,6 +65,50 @@ class LoadedImage:
             files=limits.output_files,
         ) as volume:
             yield volume
+
+    def run(self, inputs: Path, volume: Volume) -> ContainerRun:
+        """Run the team's image on what is in a folder, and measure it."""
+        return run_container(
+            *(self.engine, self.image, inputs, volume.name),
+            conditions=self.conditions,
+            key=self.key,
+            command=self.conditions.contract.command,
+            environment=self.overrides,
+            model=self.model,
+        )
+
+    def run_ours(
+        self,
+        words: Sequence[str],
+        inputs: Path,
+        volume: Volume,
+        conditions: Conditions | None = None,
+    ) -> ContainerRun:
+        """Run a program of our own image, under the same conditions or others."""
+        return run_container(
+            *(self.engine, self.empty, inputs, volume.name),
+            conditions=conditions or self.conditions,
+            key=self.key,
+            command=words,
+        )
+
+    def take_out(self, volume: Volume, folder: Path, most_bytes: int) -> Output:
+        """Copy the files that were written to a volume to a folder."""
+        return take_out(self.engine, volume.holder, folder, most_bytes)
+
+    def command(self) -> str:
+        """How a container is made, for the record."""
+        contract = self.conditions.contract
+        words = (
+            self.engine.program,
+            *create_command(
+                *("IMAGE", "INPUTS", "OUTPUTS", self.conditions.limits, "KEY"),
+                *(self.overrides, contract),
+                model="MODEL" if self.model else "",
+            ),
+            *((shlex.join(own),) if (own := contract.command) else ()),
+        )
+        return " ".join(words)
 
 
 @contextmanager

@@ -12,18 +12,18 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.container import Conditions, ContainerRun, run_container
+from flare.measuring.container import Conditions, ContainerRun
 from flare.measuring.contract_files import lay_out, renamed
 from flare.measuring.empty_image import NOTHING
+from flare.measuring.engines import RunnableImage
 from flare.measuring.inputs import Case
-from flare.measuring.outputs import take_out
 from flare.measuring.status import (
     label_maps,
     largest_bytes,
     status_of_output,
     status_of_run,
 )
-from flare.measuring.team_image import LoadedImage, loaded_image
+from flare.measuring.team_image import loaded_image
 from flare.results.efficiency_csv import RunStatus
 from flare.results.lock import FolderLock
 
@@ -94,7 +94,7 @@ def try_archive(
         yield run_case(image, case, challenge)
 
 
-def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def run_case(image: RunnableImage, case: Case, challenge: Challenge) -> Trial:
     """Run an image once, and judge what came of it.
 
     An image that cannot be started, twice, although an empty container can, is to
@@ -121,7 +121,7 @@ def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
     return Trial(run=run, status=RunStatus.FAILED, message=message)
 
 
-def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
+def run_empty(image: RunnableImage, times: int = 1) -> list[float]:
     """Running times, in seconds, of a container of ours that does nothing.
 
     Raises
@@ -131,15 +131,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """
     inputs = image.fresh_folder("inputs")
     with image.fresh_volume() as volume:
-        runs = [
-            run_container(
-                *(image.engine, image.empty, inputs, volume.name),
-                conditions=image.conditions,
-                key=image.key,
-                command=NOTHING,
-            )
-            for _ in range(times)
-        ]
+        runs = [image.run_ours(NOTHING, inputs, volume) for _ in range(times)]
     for run in runs:
         if run.engine_problem or run.exit_code:
             problem = run.engine_problem or f"exit code {run.exit_code}"
@@ -149,7 +141,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     return [run.runtime_s for run in runs]
 
 
-def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def _try_case(image: RunnableImage, case: Case, challenge: Challenge) -> Trial:
     """Run an image, and judge what came of it if it could be started."""
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
@@ -157,18 +149,11 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
     most_bytes = largest_bytes(ct)
     folder = image.fresh_folder("outputs")
     with image.fresh_volume() as volume:
-        run = run_container(
-            *(image.engine, image.image, inputs, volume.name),
-            conditions=image.conditions,
-            key=image.key,
-            command=contract.command,
-            environment=image.overrides,
-            model=image.model,
-        )
+        run = image.run(inputs, volume)
         status, message = status_of_run(run)
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
-        output = take_out(image.engine, volume.holder, folder, most_bytes)
+        output = image.take_out(volume, folder, most_bytes)
     taken = image.fresh_folder("taken") if contract.is_algorithm else folder
     output = renamed(output, case.name, taken, contract)
     status, message = status_of_output(output, ct.parent, challenge, contract)

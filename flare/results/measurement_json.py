@@ -27,7 +27,11 @@ MEASUREMENT_JSON = "measurement.json"
 OF_HOST = ("gpu", "processor", "cpus")
 """Settings that another computer, or another GPU, may change."""
 
-DEFAULTS = {"contract": "flare", "model_sha256": "none"}
+DEFAULTS = {
+    "contract": "flare",
+    "model_sha256": "none",
+    "container_engine": "docker",
+}
 """Settings that the file has only where they are others."""
 
 ACCEPT = "--unlike-host REASON"
@@ -142,6 +146,7 @@ COMPARED = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
     *("output_size", "disk_bytes", "max_gpu_memory", "lanes", "contract"),
+    "container_engine",
 )
 """Settings that should be equal for all teams."""
 

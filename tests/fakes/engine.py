@@ -22,6 +22,13 @@ INFO = {
 VERSION = {"Components": [{"Name": "runc", "Version": "1.3.4"}]}
 
 
+def calibration(*, integers_ns, memory_ns):
+    """What the program that calibrates writes if each round takes so long."""
+    letters = str.maketrans("0123456789abcdef", "ABCDEFGHIJKLMNOP")
+    lines = [f"{time:016x}\n".translate(letters) for time in (integers_ns, memory_ns)]
+    return "".join(lines) * 20
+
+
 class ScriptedEngine:
     """The program `docker.sh` under the name docker, in a folder of its own.
 
@@ -51,11 +58,8 @@ class ScriptedEngine:
 
     def calibrate(self, *, integers_ns, memory_ns):
         """From now on, let each round of the calibration take so long."""
-        letters = str.maketrans("0123456789abcdef", "ABCDEFGHIJKLMNOP")
-        lines = [
-            f"{time:016x}\n".translate(letters) for time in (integers_ns, memory_ns)
-        ]
-        (self.state / "calibration").write_text("".join(lines) * 20)
+        text = calibration(integers_ns=integers_ns, memory_ns=memory_ns)
+        (self.state / "calibration").write_text(text)
 
     def fail(self, command, text="Cannot connect to the Docker daemon"):
         """From now on, let a command fail, such as create or image-load."""

@@ -1,10 +1,13 @@
 """What tests with a scripted engine have in common: teams' archives, and a bench."""
 
+import os
+
 import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
 from flare.measuring import team as team_module
+from flare.measuring.apptainer.box import Box
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
@@ -15,6 +18,7 @@ from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
 from tests.builders.teams import rows_of
+from tests.fakes.apptainer import ScriptedApptainer
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -106,3 +110,20 @@ def bench(tmp_path, case_data, scripted_engine, monkeypatch):
     # Without it, a child process begins ten times faster.
     monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
     return Bench(tmp_path, case_data, scripted_engine)
+
+
+@pytest.fixture
+def scripted_apptainer(tmp_path, monkeypatch):
+    """An Apptainer that plays by a script, for a user who is not root."""
+    found = ScriptedApptainer(tmp_path / "engine")
+    monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr(Box, "root", found.root)
+    return found
+
+
+@pytest.fixture
+def apptainer_bench(tmp_path, case_data, scripted_apptainer, monkeypatch):
+    """What teams are measured on with Apptainer, but without the real one."""
+    monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
+    return Bench(tmp_path, case_data, scripted_apptainer)

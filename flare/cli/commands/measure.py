@@ -32,6 +32,7 @@ from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
+from flare.measuring.engines import ENGINES
 from flare.measuring.errors import LoadError
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
 from flare.measuring.refused import write_refused
@@ -81,6 +82,13 @@ _log = logging.getLogger(__name__)
 )
 @limit_options(gpu="0", is_several=True)
 @contract_options
+@click.option(
+    "--engine",
+    type=OneOf(list(ENGINES)),
+    default="docker",
+    help="Run images with Docker, or with Apptainer where there is no Docker (default:"
+    " docker).",
+)
 @click.option(
     "--lanes",
     type=Parsed(positive),

@@ -202,6 +202,7 @@ def command(**given: Any) -> None:
         new_archive="",
         unlike_host="",
         paper="",
+        engine="docker",
         lanes=None,
         cluster=None,
         unlike_lanes=False,

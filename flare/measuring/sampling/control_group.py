@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from flare.common.machine import CGROUPS
 from flare.measuring.sampling.nvml import MB
+
+
+class ProcessGroup(Protocol):
+    """All processes of a container."""
+
+    def read(self) -> tuple[float | None, float | None]:
+        """Memory in MB, and seconds of CPU; None where they cannot be read."""
+
+    def processes(self) -> frozenset[int]:
+        """Their IDs on the host."""
 
 
 class ControlGroup:

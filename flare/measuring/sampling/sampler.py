@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.control_group import ControlGroup
+from flare.measuring.sampling.control_group import ProcessGroup
 from flare.measuring.sampling.nvml import DeviceState, MemorySource
 from flare.results.traces_csv import Sample, Trace
 
@@ -37,7 +37,7 @@ class Probe:
     """What a sample is made of."""
 
     gpu: MemorySource | None = None
-    group: ControlGroup | None = None
+    group: ProcessGroup | None = None
     strangers: set[int] = field(default_factory=set)
     is_throttled: bool = False
     has_seen_own: bool = False

@@ -1,0 +1,1 @@
+"""Runs teams' images with Apptainer, where there is no Docker."""
