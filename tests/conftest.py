@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from flare.common import engine as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless
@@ -216,7 +217,17 @@ def output(tmp_path):
 
 
 @pytest.fixture
-def make_engine(tmp_path):
+def quick_commands(monkeypatch):
+    """Let commands of an engine begin quickly: they need not end when we are killed.
+
+    Where something has to be done in a child process before its program, the whole of
+    this process is copied first, which takes ten times as long.
+    """
+    monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
+
+
+@pytest.fixture
+def make_engine(tmp_path, quick_commands):
     """Make an engine that is told what to say by some lines of Python."""
 
     def make(*lines):
@@ -227,7 +238,7 @@ def make_engine(tmp_path):
 
 
 @pytest.fixture
-def scripted_engine(tmp_path, monkeypatch):
+def scripted_engine(tmp_path, monkeypatch, quick_commands):
     """An engine that plays by a script, and is what `docker` means meanwhile."""
     found = ScriptedEngine(tmp_path / "engine")
     monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)

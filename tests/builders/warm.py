@@ -26,7 +26,7 @@ from flare.common.version import source_commit
 ROOT = Path(__file__).parents[2]
 
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
-"""What can be run, and the function of flare.cli.main that it calls."""
+"""What can be run, and the function of flare.cli.main that it calls; or ("-c", code)."""
 
 SCORING = (
     "click",
@@ -164,8 +164,13 @@ def _become(files: list[int]) -> None:
         os.environ.update(environment)
         sys.stdin, sys.stdout, sys.stderr = map(_reopened, range(3))
         sys.argv = [program[-1], *arguments]
-        main = importlib.import_module("flare.cli.main")
-        status = getattr(main, PROGRAMS[tuple(program)])()
+        if program[0] == "-c":
+            sys.argv[0] = "-c"
+            exec(program[1], {"__name__": "__main__"})
+            status = 0
+        else:
+            main = importlib.import_module("flare.cli.main")
+            status = getattr(main, PROGRAMS[tuple(program)])()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  as Python does

@@ -3,7 +3,6 @@
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.common import engine as engine_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
@@ -99,6 +98,4 @@ class Bench:
 def bench(tmp_path, case_data, scripted_engine, monkeypatch):
     """What teams are measured on, without any real engine."""
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
-    # Without it, a child process begins ten times faster.
-    monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
     return Bench(tmp_path, case_data, scripted_engine)
