@@ -23,6 +23,7 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
+ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -79,8 +80,10 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip a test whose programs, or Python packages, are not here."""
+    item.stash[ENVIRONMENT] = environment()
     for marker in item.iter_markers("tools"):
         for name in marker.args:
             need_tool(item, name)
@@ -89,6 +92,26 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """See that a test leaves the environment to the others as it was.
+
+    No fixture: one that each test uses costs them all more than this.
+    """
+    yield
+    before, after = item.stash[ENVIRONMENT], environment()
+    if after != before:
+        changed = {name for name, _ in before.items() ^ after.items()}
+        pytest.fail(f"the test has changed the environment: {sorted(changed)}")
+
+
+def environment():
+    """The variables, but for the one that pytest sets for each test."""
+    found = dict(os.environ)
+    found.pop("PYTEST_CURRENT_TEST", None)
+    return found
 
 
 def need_tool(request, name):
@@ -118,15 +141,6 @@ def _skip_or_fail(request, marker, reason):
     if marker in request.config.getoption("--require"):
         pytest.fail(f"--require {marker}: {reason}")
     pytest.skip(reason)
-
-
-@pytest.fixture(autouse=True)
-def _same_environment():
-    """See that a test leaves the environment to the others as it was."""
-    before = dict(os.environ)
-    yield
-    changed = {name for name, _ in before.items() ^ os.environ.items()}
-    assert changed <= {"PYTEST_CURRENT_TEST"}
 
 
 @pytest.fixture(scope="session")

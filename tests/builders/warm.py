@@ -30,6 +30,9 @@ PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
 
 SCORING = (
     "click",
+    "flare.cli.commands.check",
+    "flare.cli.commands.evaluate",
+    "flare.cli.main",
     "flare.evaluation.check",
     "flare.evaluation.references",
     "flare.evaluation.scoring.pool",
@@ -44,11 +47,13 @@ SCORING = (
     "multiprocessing.synchronize",
     "numpy.ma",
 )
-"""What is imported for most programs. The command line of ours is not among it: it may
-read the environment when imported."""
+"""What is imported for most programs. Nothing of it may read the environment when it is
+imported: each copy has another one."""
 
 RANKING = (
     *SCORING,
+    "flare.cli.commands.rank",
+    "flare.cli.commands.score",
     "flare.evaluation.many.evaluate_many",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
