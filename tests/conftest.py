@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import gc
 import importlib.util
+import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +25,7 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
+NUMBERS = itertools.count()
 ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -237,6 +240,19 @@ def predictions(tmp_path):
 def output(tmp_path):
     """Where metrics.json goes; not made yet."""
     return tmp_path / "output"
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory, request):
+    """A folder of the test, as pytest's own fixture makes it, but for its link.
+
+    For each test that one removes and makes a link to the newest folder, which takes
+    longer than the folder.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture

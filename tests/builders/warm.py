@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TextIO
 
 from flare.common.version import source_commit
+from flare.evaluation.provenance import library_versions
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,6 +138,7 @@ def serve(number: str, *modules: str) -> None:
     for name in modules:
         importlib.import_module(name)
     source_commit()  # git is asked once, not by each copy
+    library_versions()
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:
