@@ -21,13 +21,10 @@ import traceback
 from pathlib import Path
 from typing import TextIO
 
-from flare.common.version import source_commit
-from flare.evaluation.provenance import library_versions
-
 ROOT = Path(__file__).parents[2]
 
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
-"""What can be run, and the function of flare.cli.main that it calls; or ("-c", code)."""
+"""What can be run, and what of flare.cli.main is called for it; beside ("-c", code)."""
 
 SCORING = (
     "click",
@@ -62,8 +59,6 @@ RANKING = (
     "scipy.stats",
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""
-
-SERVE = "import sys; from tests.builders.warm import serve; serve(*sys.argv[1:])"
 
 _servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
 
@@ -115,7 +110,8 @@ def _server(modules: tuple[str, ...]) -> socket.socket:
     if key not in _servers:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(theirs.fileno()), *modules],
+            # This file, and not its package, which imports much that no program needs.
+            [sys.executable, "-P", __file__, str(theirs.fileno()), *modules],
             cwd=ROOT,
             pass_fds=[theirs.fileno()],
         )
@@ -135,10 +131,12 @@ def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) ->
 def serve(number: str, *modules: str) -> None:
     """Run programs, one after the other, until nobody asks any more."""
     server = socket.socket(fileno=int(number))
+    sys.path.insert(0, str(ROOT))
     for name in modules:
         importlib.import_module(name)
-    source_commit()  # git is asked once, not by each copy
-    library_versions()
+    # What is looked up once in a process: not by each copy.
+    importlib.import_module("flare.common.version").source_commit()
+    importlib.import_module("flare.evaluation.provenance").library_versions()
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:
@@ -198,3 +196,7 @@ def _reopened(number: int) -> TextIO:
     return io.TextIOWrapper(
         buffered, stream.encoding, stream.errors, line_buffering=number == 2
     )
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])
