@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import gc
 import importlib.util
+import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from flare.common import engine as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless
@@ -22,6 +25,8 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
+NUMBERS = itertools.count()
+ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -35,25 +40,34 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Let Ctrl-C reach what tests start, also where they run in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(QuickCollection())
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path):
-    """Look for examples only in files that have some: to look takes a while."""
-    found = yield
-    if b">>>" in file_path.read_bytes():
-        return found
-    return [each for each in found if type(each) is pytest.Module]  # has tests
+class QuickCollection:
+    """Finds the tests sooner; a plugin, as hooks of this file do not reach flare/."""
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path):
+        """Look for examples only in files that have some: to look takes a while."""
+        found = yield
+        if b">>>" in file_path.read_bytes():
+            return found
+        return [each for each in found if type(each) is pytest.Module]  # has tests
 
-def pytest_collection_finish():
-    """Look no more for rubbish in what was collected: it stays to the end."""
-    gc.collect()
-    gc.freeze()
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self):
+        """Look for no rubbish in what is collected: it stays to the end."""
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+            gc.collect()
+            gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -69,8 +83,10 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip a test whose programs, or Python packages, are not here."""
+    item.stash[ENVIRONMENT] = environment()
     for marker in item.iter_markers("tools"):
         for name in marker.args:
             need_tool(item, name)
@@ -79,6 +95,26 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """See that a test leaves the environment to the others as it was.
+
+    No fixture: one that each test uses costs them all more than this.
+    """
+    yield
+    before, after = item.stash[ENVIRONMENT], environment()
+    if after != before:
+        changed = {name for name, _ in before.items() ^ after.items()}
+        pytest.fail(f"the test has changed the environment: {sorted(changed)}")
+
+
+def environment():
+    """The variables, but for the one that pytest sets for each test."""
+    found = dict(os.environ)
+    found.pop("PYTEST_CURRENT_TEST", None)
+    return found
 
 
 def need_tool(request, name):
@@ -108,15 +144,6 @@ def _skip_or_fail(request, marker, reason):
     if marker in request.config.getoption("--require"):
         pytest.fail(f"--require {marker}: {reason}")
     pytest.skip(reason)
-
-
-@pytest.fixture(autouse=True)
-def _same_environment():
-    """See that a test leaves the environment to the others as it was."""
-    before = dict(os.environ)
-    yield
-    changed = {name for name, _ in before.items() ^ os.environ.items()}
-    assert changed <= {"PYTEST_CURRENT_TEST"}
 
 
 @pytest.fixture(scope="session")
@@ -216,7 +243,30 @@ def output(tmp_path):
 
 
 @pytest.fixture
-def make_engine(tmp_path):
+def tmp_path(tmp_path_factory, request):
+    """A folder of the test, as pytest's own fixture makes it, but for its link.
+
+    For each test that one removes and makes a link to the newest folder, which takes
+    longer than the folder.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def quick_commands(monkeypatch):
+    """Let commands of an engine begin quickly: they need not end when we are killed.
+
+    Where something has to be done in a child process before its program, the whole of
+    this process is copied first, which takes ten times as long.
+    """
+    monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
+
+
+@pytest.fixture
+def make_engine(tmp_path, quick_commands):
     """Make an engine that is told what to say by some lines of Python."""
 
     def make(*lines):
@@ -227,7 +277,7 @@ def make_engine(tmp_path):
 
 
 @pytest.fixture
-def scripted_engine(tmp_path, monkeypatch):
+def scripted_engine(tmp_path, monkeypatch, quick_commands):
     """An engine that plays by a script, and is what `docker` means meanwhile."""
     found = ScriptedEngine(tmp_path / "engine")
     monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)

@@ -81,7 +81,10 @@ def shell_word(name: str | Path) -> str:
 
 def printable(name: str | Path) -> str:
     r"""Return a name, whole, with everything escaped that is not to be printed."""
-    text = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = str(name)
+    if text.isprintable():
+        return text
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in text

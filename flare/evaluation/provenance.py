@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -42,12 +43,18 @@ def make_provenance(
         references_sha256=references_digest(references, checksum),
         cases=len(references),
         options={name: value for name, value in options.items() if value},
-        libraries={name: metadata.version(name) for name in LIBRARIES},
+        libraries=dict(library_versions()),
         machine={
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
         },
     )
+
+
+@cache
+def library_versions() -> Mapping[str, str]:
+    """Versions of `LIBRARIES`, looked for once: each is in a file that is searched."""
+    return {name: metadata.version(name) for name in LIBRARIES}
 
 
 def file_checksum(file: Path) -> str:

@@ -21,15 +21,16 @@ import traceback
 from pathlib import Path
 from typing import TextIO
 
-from flare.common.version import source_commit
-
 ROOT = Path(__file__).parents[2]
 
 PROGRAMS = {("evaluate.py",): "main_evaluate", ("-m", "flare"): "main"}
-"""What can be run, and the function of flare.cli.main that it calls."""
+"""What can be run, and what of flare.cli.main is called for it; beside ("-c", code)."""
 
 SCORING = (
     "click",
+    "flare.cli.commands.check",
+    "flare.cli.commands.evaluate",
+    "flare.cli.main",
     "flare.evaluation.check",
     "flare.evaluation.references",
     "flare.evaluation.scoring.pool",
@@ -44,11 +45,13 @@ SCORING = (
     "multiprocessing.synchronize",
     "numpy.ma",
 )
-"""What is imported for most programs. The command line of ours is not among it: it may
-read the environment when imported."""
+"""What is imported for most programs. Nothing of it may read the environment when it is
+imported: each copy has another one."""
 
 RANKING = (
     *SCORING,
+    "flare.cli.commands.rank",
+    "flare.cli.commands.score",
     "flare.evaluation.many.evaluate_many",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
@@ -56,8 +59,6 @@ RANKING = (
     "scipy.stats",
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""
-
-SERVE = "import sys; from tests.builders.warm import serve; serve(*sys.argv[1:])"
 
 _servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
 
@@ -109,7 +110,8 @@ def _server(modules: tuple[str, ...]) -> socket.socket:
     if key not in _servers:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(theirs.fileno()), *modules],
+            # This file, and not its package, which imports much that no program needs.
+            [sys.executable, "-P", __file__, str(theirs.fileno()), *modules],
             cwd=ROOT,
             pass_fds=[theirs.fileno()],
         )
@@ -129,9 +131,12 @@ def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) ->
 def serve(number: str, *modules: str) -> None:
     """Run programs, one after the other, until nobody asks any more."""
     server = socket.socket(fileno=int(number))
+    sys.path.insert(0, str(ROOT))
     for name in modules:
         importlib.import_module(name)
-    source_commit()  # git is asked once, not by each copy
+    # What is looked up once in a process: not by each copy.
+    importlib.import_module("flare.common.version").source_commit()
+    importlib.import_module("flare.evaluation.provenance").library_versions()
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:
@@ -164,8 +169,13 @@ def _become(files: list[int]) -> None:
         os.environ.update(environment)
         sys.stdin, sys.stdout, sys.stderr = map(_reopened, range(3))
         sys.argv = [program[-1], *arguments]
-        main = importlib.import_module("flare.cli.main")
-        status = getattr(main, PROGRAMS[tuple(program)])()
+        if program[0] == "-c":
+            sys.argv[0] = "-c"
+            exec(program[1], {"__name__": "__main__"})
+            status = 0
+        else:
+            main = importlib.import_module("flare.cli.main")
+            status = getattr(main, PROGRAMS[tuple(program)])()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  as Python does
@@ -186,3 +196,7 @@ def _reopened(number: int) -> TextIO:
     return io.TextIOWrapper(
         buffered, stream.encoding, stream.errors, line_buffering=number == 2
     )
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

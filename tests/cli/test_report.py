@@ -8,6 +8,7 @@ from flare.cli.case_options import CASE_OPTIONS
 from flare.cli.main import load, main
 from flare.cli.ranking_options import RANKING_OPTIONS
 from flare.common.text import safe
+from tests.builders import run_flare
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import write_table
 
@@ -141,6 +142,23 @@ def test_figures_are_refused_to_participants(metrics, tmp_path, capfd):
         " see flare report --help\n"
     )
     assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.tools(package="matplotlib")
+def test_figures_are_written_in_two_widths_and_forms(metrics, tmp_path):
+    """Of DSC and NSD: how organs are spread, and all cases; in a process of its own."""
+    run = run_flare(
+        *("report", metrics, "--output", tmp_path / "page.html"),
+        *("--audience", "organiser", "--figures", tmp_path / "figures"),
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    names = {file.name for file in (tmp_path / "figures").iterdir()}
+    drawn = {name for name in names if name.endswith((".svg", ".pdf"))}
+    assert len(drawn) == 2 * 2 * 2 * 2
+    assert len([name for name in names if name.endswith(".csv")]) == 4
+    assert {"methods.txt", "organs.tex", "captions.txt"} < names
 
 
 @pytest.mark.parametrize("option", ["--figures", "--groups"])

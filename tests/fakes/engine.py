@@ -91,7 +91,7 @@ def python_engine(folder, *lines):
     program = folder / "docker"
     code = textwrap.dedent("\n".join(lines))
     program.write_text(
-        f"#!{sys.executable}\n"
+        f"#!{sys.executable} -IS\n"  # without what is installed, it begins sooner
         "import atexit, json, pathlib, sys, time\n"
         f"file = pathlib.Path({str(folder / 'state')!r})\n"
         "state = json.loads(file.read_text()) if file.exists() else {}\n"

@@ -17,8 +17,9 @@ from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
-from tests.builders.teams import rows_of
+from tests.builders.teams import PREDICT, rows_of
 from tests.fakes.apptainer import ScriptedApptainer
+from tests.fakes.engine import ScriptedEngine
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -103,12 +104,26 @@ class Bench:
         )
 
 
+@pytest.fixture(scope="module")
+def measured_once(tmp_path_factory, case_data):
+    """A bench on which a team was measured; whoever changes its files copies them.
+
+    Integers take 20 ms a round, memory 25 ms.
+    """
+    folder = tmp_path_factory.mktemp("measured-once")
+    found = Bench(folder, case_data, ScriptedEngine(folder / "engine"))
+    found.engine.calibrate(integers_ns=20_000_000, memory_ns=25_000_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(team_module, "EMPTY_RUNS", 1)
+        patch.setattr(engine_module, "_end_with_us", lambda: None)
+        assert found.measure(found.archive("good", PREDICT), cases=1) == {}
+    return found
+
+
 @pytest.fixture
 def bench(tmp_path, case_data, scripted_engine, monkeypatch):
     """What teams are measured on, without any real engine."""
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
-    # Without it, a child process begins ten times faster.
-    monkeypatch.setattr(engine_module, "_end_with_us", lambda: None)
     return Bench(tmp_path, case_data, scripted_engine)
 
 

@@ -14,6 +14,7 @@ import pytest
 from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.nvml import MemoryReading, open_gpu
 from tests.builders import ROOT
+from tests.builders.warm import run_warm
 from tests.conftest import need_tool
 
 READ = """
@@ -65,27 +66,28 @@ def library(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("nvml")
     target = folder / "libnvidia-ml.so.1"
     source = ROOT / "tests" / "fakes" / "nvml.c"
-    command = [compiler, "-shared", "-fPIC", "-o", target, source, *request.param]
+    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{target.name}"]
+    command += ["-o", target, source, *request.param]
     subprocess.run(command, check=True)
     return folder, "v1" if request.param else "v2"
 
 
-def run(folder, program, *arguments, script="10000 300 2000 4711 0 0"):
-    """What a program prints that sees the stand-in."""
+def environment_of(folder, script):
+    """Where programs find the stand-in, and what it says."""
     file = folder / "script"
     file.write_text(script)
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": str(folder),
-        "FAKE_NVML": str(file),
-    }
-    found = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return os.environ | {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(file)}
+
+
+def run(folder, program, *arguments, script="10000 300 2000 4711 0 0"):
+    """What a program prints that sees the stand-in.
+
+    It is no new process, which alone would look into LD_LIBRARY_PATH; but a library
+    of this name that is loaded already is the one that is found.
+    """
+    load = f"import ctypes; ctypes.CDLL({str(folder / 'libnvidia-ml.so.1')!r})\n"
+    environment = environment_of(folder, script)
+    found = run_warm(("-c", load + program), list(arguments), env=environment)
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
 
@@ -189,11 +191,18 @@ def test_a_gpu_that_is_lost_is_said_to_be(library):
 
 
 def test_a_peak_is_seen_from_end_to_end(library):
-    """100, 4000 and 900 MB for 0.2 s each, sampled every 10 ms."""
+    """100, 4000 and 900 MB for eight samples each, in a process of its own."""
     folder, version = library
 
-    idle, peak, count, problem = run(folder, SAMPLE, script="10000 300 50 0 0 0")
+    found = subprocess.run(
+        [sys.executable, "-c", SAMPLE],
+        cwd=ROOT,
+        env=environment_of(folder, "10000 300 50 0 0 0"),
+        capture_output=True,
+        check=True,
+    )
 
+    idle, peak, count, problem = json.loads(found.stdout)
     reserved = 0 if version == "v2" else 300
     assert (idle, peak) == (50 + reserved, 4000 + reserved)
     assert count >= 3 * 8 - 1  # the last may be younger than the end
