@@ -141,7 +141,7 @@ def test_a_list_that_is_none_of_the_platform_is_said(platform, source, monkeypat
 
     monkeypatch.setattr(source._calls, "call", call)
 
-    with pytest.raises(PlatformError, match="does not answer as grand-challenge.org"):
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
         source.claim(second, is_again=False)
 
 
