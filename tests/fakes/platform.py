@@ -1,7 +1,8 @@
 """A platform with external evaluation, over TLS: its calls, refusals and faults.
 
 Written from what the platform's documentation and its evaluation app (views.api,
-serializers, of December 2025) say; nothing here is taken from the client under test.
+serializers, of December 2025) say, and compared with that app at work; nothing here is
+taken from the client under test.
 """
 
 import json
@@ -17,6 +18,18 @@ PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 TOKEN = "0f3c9b7d55aa41e2-evaluator"
 TIMEOUT = timedelta(hours=24)
 
+UNKNOWN = 404, {"detail": "No Evaluation matches the given query."}
+FORBIDDEN = (
+    403,
+    {"detail": "You do not have permission to perform this action."},
+)
+NEEDED = {
+    "Succeeded": ("metrics", "Metrics are required for successful evaluations."),
+    "Failed": (
+        "error_message",
+        "An error_message is required for failed evaluations.",
+    ),
+}
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
@@ -42,6 +55,10 @@ class FakePlatform(ThreadingHTTPServer):
         self.evaluators = {"evaluator"}
         self.evaluations, self.faults, self.log = {}, {}, []
         self.passed, self.lowest_version = timedelta(), "0.0.1"
+        # The edition of December 2025 does not: there, a user can claim only once.
+        self.forgets_finished = True
+        # It does so once an hour; until then a late answer is taken.
+        self.cancels_what_is_late = True
         self.is_slow = threading.Event()
         self.lock = threading.Lock()
 
@@ -86,6 +103,8 @@ class FakePlatform(ThreadingHTTPServer):
 
     def cancel_what_is_late(self):
         """What the platform does from time to time."""
+        if not self.cancels_what_is_late:
+            return
         for found in self.evaluations.values():
             at = found["claimed_at"]
             if found["status"] == CLAIMED and at and self.now() - at > TIMEOUT:
@@ -118,6 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer("version", lambda: (200, versions))
         elif path == "/api/v1/evaluations/claimable_evaluations/":
             self.answer("claimable", self.claimable)
+        elif path == "/api/v1/evaluations/":
+            self.answer("list", self.all)
         elif path.startswith("/api/v1/evaluations/"):
             self.answer("status", self.one)
         elif path.startswith("/media/"):
@@ -144,33 +165,40 @@ class _Handler(BaseHTTPRequestHandler):
 
     def claimable(self):
         """A bare list, which is not in pages."""
-        (phase,) = parse_qs(urlsplit(self.path).query)["submission__phase"]
         if self.user() not in self.server.evaluators:
             return 200, []
-        return 200, [
-            self.external(found)
-            for found in self.server.evaluations.values()
-            if found["status"] == QUEUED and found["phase"] == phase
-        ]
+        found = [f for f in self.of_phase() if f["status"] == QUEUED]
+        return 200, [self.external(one) for one in found]
+
+    def of_phase(self):
+        """Evaluations of the phase that is asked for."""
+        (phase,) = parse_qs(urlsplit(self.path).query)["submission__phase"]
+        return [f for f in self.server.evaluations.values() if f["phase"] == phase]
+
+    def all(self):
+        """Those that the user may see, in pages."""
+        results = [self.plain(found) for found in self.of_phase()]
+        rest = {"count": len(results), "next": None, "previous": None}
+        return 200, {**rest, "results": results}
 
     def one(self):
         """An evaluation, without its image."""
         found = self.found(self.path.split("/")[4])
-        if not found:
-            return 404, {"detail": "Not found."}
-        return 200, self.plain(found)
+        return (200, self.plain(found)) if found else UNKNOWN
 
     def claim(self):
         """One at a time, and only what is queued."""
         found, user = self.found(self.path.split("/")[4]), self.user()
         if not found:
-            return 404, {"detail": "Not found."}
+            return UNKNOWN
         if user not in self.server.evaluators:
-            return 403, {"detail": "You do not have permission to perform this action."}
+            return FORBIDDEN
         if found["status"] != QUEUED:
             return 400, {"status": "You can only claim pending evaluations."}
-        others = self.server.evaluations.values()
-        if any(o["status"] == CLAIMED and o["claimed_by"] == user for o in others):
+        own = [o for o in self.server.evaluations.values() if o["claimed_by"] == user]
+        if self.server.forgets_finished:
+            own = [o for o in own if o["status"] == CLAIMED]
+        if own:
             return 400, {"status": "You can only claim one evaluation at a time."}
         at = self.server.now()
         found |= {"status": CLAIMED, "claimed_by": user, "claimed_at": at}
@@ -180,21 +208,25 @@ class _Handler(BaseHTTPRequestHandler):
         """The one who has claimed it, in time, with all that belongs to it."""
         found, user = self.found(self.path.split("/")[4]), self.user()
         if not found:
-            return 404, {"detail": "Not found."}
+            return UNKNOWN
+        if user not in self.server.evaluators:
+            return FORBIDDEN
         if found["status"] != CLAIMED:
             text = "You need to claim an evaluation before you can update it."
             return 400, {"status": text}
         if found["claimed_by"] != user:
             text = "You do not have permission to update this evaluation."
             return 403, {"status": text}
-        if self.server.now() - found["claimed_at"] > TIMEOUT:
-            return 400, {"status": "The evaluation was not updated in time."}
+        # "The evaluation was not updated in time." is never said: seconds are compared
+        # that are fewer than those of a day.
         content = json.loads(self.body, parse_constant=_no_number)
-        needed = {"Succeeded": "metrics", "Failed": "error_message"}
-        if content.get("status") not in needed:
+        if content.get("status") not in NEEDED:
             return 400, {"status": ["Not a valid choice."]}
-        if needed[content["status"]] not in content:
-            return 400, {"non_field_errors": ["Metrics are required."]}
+        needed, text = NEEDED[content["status"]]
+        if needed not in content:
+            return 400, {"non_field_errors": [text]}
+        if content[needed] == "":
+            return 400, {"error_message": ["This field may not be blank."]}
         assert len(content.get("error_message", "")) <= 1024
         assert "\n" not in content.get("error_message", "")
         found["status"] = content["status"]
@@ -262,15 +294,29 @@ class _Handler(BaseHTTPRequestHandler):
             "method": None,
             "submission": {
                 "pk": found["pk"].replace("0000", "1111", 1),
+                "phase": {
+                    "challenge": {"title": "", "short_name": "flare"},
+                    "title": "External test",
+                    "slug": "external-test",
+                },
+                "created": found["created"],
                 "creator": {"username": found["user"]},
+                "comment": "",
+                "predictions_file": None,
+                "supplementary_file": None,
+                "supplementary_url": "",
                 "algorithm_image": "https://localhost/api/v1/algorithms/images/1/",
             },
             "created": found["created"],
             "published": False,
             "outputs": [],
             "rank": 0,
+            "rank_score": 0.0,
+            "rank_per_metric": {},
             "status": found["status"],
-            "title": f"#1 {found['user']}",
+            "title": f"#0 {found['user']}",
+            "exec_duration": None,
+            "invoke_duration": None,
         }
 
     def external(self, found):

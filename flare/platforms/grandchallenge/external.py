@@ -1,7 +1,8 @@
 """Takes submissions from a phase with external evaluation, and answers them.
 
 The calls are those of the platform's evaluation app (views.api and serializers, of
-December 2025); gcapi has models of what they give, and no methods for them.
+December 2025), and were tried with it; gcapi has models of what they give, and no
+methods for them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,19 @@ CLAIMED = "External Execution In Progress"
 _PENDING_ONLY = "only claim pending"
 _ONE_AT_A_TIME = "only claim one"
 _CLAIM_FIRST = "need to claim"
+_NOT_YOURS = "permission to update this evaluation"
 """Parts of what the platform says to a call that it refuses."""
+
+_AT_WORK = (
+    "this token's user has claimed another one: another service may be at work with the"
+    " token"
+)
+_ONCE = (
+    "this token's user has claimed another one before, and no submission of the phase"
+    " is being evaluated: the platform may let a user claim only once; ask its staff,"
+    " or use the token of another external evaluator"
+)
+"""Why no claim is possible now."""
 
 _TEAM = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 """Users whose name can be that of a team, as it is."""
@@ -109,11 +122,7 @@ class PhaseSource:
             text = "another service has claimed it"
             raise NotOursError(text)
         if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:
-            text = (
-                "this token's user has claimed another one: another service may be at"
-                " work with the token"
-            )
-            raise NotNowError(text)
+            raise NotNowError(_AT_WORK if self._is_one_claimed() else _ONCE)
         self._check(reply)
         raise self._stranger()
 
@@ -168,7 +177,11 @@ class PhaseSource:
             if not reply.is_certain and self._is_answered(submission):
                 return
             raise NotOursError(reply.reason)
-        if reply.status == 403 or (reply.status == 400 and "in time" in reply.reason):
+        if reply.status == 400 and "in time" in reply.reason:
+            raise NotOursError(reply.reason)
+        # The platform says it in this way to an external evaluator alone; whoever is
+        # none any more may become one again, and then the answer can be sent.
+        if reply.status == 403 and _NOT_YOURS in reply.reason:
             raise NotOursError(reply.reason)
         self._check(reply)
         raise self._stranger()
@@ -182,6 +195,16 @@ class PhaseSource:
         if not isinstance(reply.content, dict):
             raise self._stranger()
         return str(reply.content.get("status"))
+
+    def _is_one_claimed(self) -> bool:
+        """Whether some service has a submission of the phase."""
+        params = {"submission__phase": self._phase, "limit": "1000"}
+        reply = self._calls.call("GET", "evaluations/", params=params)
+        self._check(reply)
+        try:
+            return any(value["status"] == CLAIMED for value in reply.content["results"])
+        except (KeyError, TypeError) as error:
+            raise self._stranger() from error
 
     def _is_answered(self, submission: Submission) -> bool:
         """Whether an answer has arrived; it can only be ours."""

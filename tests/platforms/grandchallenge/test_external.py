@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -113,6 +114,48 @@ def test_a_second_service_with_the_same_token_is_noticed(platform, source):
         source.claim(second, is_again=False)
 
 
+@pytest.mark.parametrize("answer", [GOOD, Answer(message="no label map")])
+def test_a_platform_that_lets_a_user_claim_once_is_said(platform, source, answer):
+    """So it was seen: what is finished counts, too, and nobody is at work."""
+    platform.forgets_finished = False
+    source.answer(claimed(platform, source), answer, is_again=False)
+    platform.submit("john", b"")
+    (second,) = source.claimable()
+
+    with pytest.raises(NotNowError, match="may let a user claim only once; ask its st"):
+        source.claim(second, is_again=False)
+
+    assert platform.calls("claim") == [200, 400]
+    assert source.claimable() == [second]
+
+
+def test_a_list_that_is_none_of_the_platform_is_said(platform, source, monkeypatch):
+    claimed(platform, source)
+    platform.submit("john", b"")
+    (second,) = source.claimable()
+    real = source._calls.call
+
+    def call(method, path, **more):
+        reply = real(method, path, **more)
+        return replace(reply, content=[]) if path == "evaluations/" else reply
+
+    monkeypatch.setattr(source._calls, "call", call)
+
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
+        source.claim(second, is_again=False)
+
+
+def test_while_somebody_is_at_work_it_is_not_said(platform, source):
+    platform.forgets_finished = False
+    source.answer(claimed(platform, source), GOOD, is_again=False)
+    platform.submit("john", b"")
+    platform.evaluations[platform.submit("jim", b"")] |= {"status": CLAIMED}
+    (second,) = source.claimable()
+
+    with pytest.raises(NotNowError, match="another service may be at work"):
+        source.claim(second, is_again=False)
+
+
 def test_a_claim_before_a_kill_is_found_to_be_ours(platform, source):
     submission = claimed(platform, source)
 
@@ -208,6 +251,29 @@ def test_an_answer_after_24_hours_is_too_late(platform, source):
         source.answer(submission, GOOD, is_again=False)
 
     assert platform.evaluations[submission.key]["status"] == CANCELLED
+
+
+def test_a_late_answer_is_taken_until_the_platform_has_looked(platform, source):
+    submission = claimed(platform, source)
+    platform.passed = timedelta(hours=25)
+    platform.cancels_what_is_late = False
+
+    source.answer(submission, GOOD, is_again=False)
+
+    assert len(platform.answers()["jane"]) == 1
+
+
+def test_an_answer_of_who_is_no_evaluator_any_more_is_kept(platform, source):
+    """It is still ours: once the user is one again, it can be sent."""
+    submission = claimed(platform, source)
+    platform.evaluators.clear()
+
+    with pytest.raises(PlatformError, match="that the token's user is among the ext"):
+        source.answer(submission, GOOD, is_again=False)
+    platform.evaluators.add("evaluator")
+    source.answer(submission, GOOD, is_again=True)
+
+    assert len(platform.answers()["jane"]) == 1
 
 
 # --- Downloads --------------------------------------------------------------------
