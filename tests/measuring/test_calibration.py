@@ -163,7 +163,7 @@ def test_it_is_ended_by_a_limit_of_its_own(image, monkeypatch):
         asked.append(conditions.limits.timeout_s)
         raise calibration_module.EngineError("stop here")  # noqa: EM101
 
-    monkeypatch.setattr(calibration_module, "run_container", run_container)
+    monkeypatch.setattr(team_image_module, "run_container", run_container)
     limits = replace(LIMITS, timeout_s=0.6)
 
     calibrate(replace(image, conditions=Conditions(limits=limits)))
