@@ -41,6 +41,7 @@ class Request:
     """What is to be measured, and how."""
 
     archives: Path
+    model: Path | None
     images: Path
     output: Path
     ground_truth: Path | None
@@ -151,6 +152,7 @@ class Measuring(Listener):
         """Measure a container on each lane at a time."""
         request = self._request
         caches = Caches(request.caches or Caches.WARM.value)
+        model = archives[0].model
         return measure_side_by_side(
             archives,
             cases,
@@ -161,6 +163,7 @@ class Measuring(Listener):
             folders={
                 "images": request.images,
                 "archives": archives[0].path.parent,
+                **({"model": model.path.parent} if model else {}),
                 "results": self._results,
             },
             listener=self,

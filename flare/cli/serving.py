@@ -18,6 +18,7 @@ from flare.cli.measuring import Measuring, Request
 from flare.common.errors import SubmissionError
 from flare.common.text import safe
 from flare.evaluation.several_problems import raise_problems
+from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.inputs import Case
 from flare.measuring.refused import write_refused
@@ -148,7 +149,12 @@ class ServedWork:
     def _read(self, file: Path) -> Archive:
         """What is known of an archive before it is loaded."""
         contract = self._request.contract
-        return read_archive(file, is_named=self._is_named, contract=contract)
+        return read_archive(
+            file,
+            is_named=self._is_named,
+            contract=contract,
+            model=model_beside(file),
+        )
 
     def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
         """The page that shows the submission which is measured, if there is one."""
@@ -165,7 +171,8 @@ class ServedWork:
         """Why the ledger accepts an archive; empty if it is a team's first one."""
         entries = read_ledger(self._results / LEDGER_CSV)
         others = [e for e in entries if e.team == archive.team]
-        if others and others[-1].archive_sha256 != archive.sha256:
+        sent = (archive.sha256, archive.model.sha256 if archive.model else "")
+        if others and (others[-1].archive_sha256, others[-1].model_sha256) != sent:
             return AGAIN
         return ""
 

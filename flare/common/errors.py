@@ -24,6 +24,7 @@
     │   ├── FolderError            F16
     │   ├── NoCaseError            F17
     │   ├── OverdueError           F18
+    │   ├── ModelError             F19
     │   └── SeveralProblemsError       any of the above together
     ├── OrganiserError                 the organisers of the challenge
     │   ├── ChallengeError         G01
@@ -46,7 +47,7 @@
     │   └── ClusterError           H10
     └── ProgramError           X01     whoever mends the program
 
-Codes are written in the room that raises them, each in ``errors.py``: F15 in
+Codes are written in the room that raises them, each in ``errors.py``: F15 and F19 in
 ``flare/measuring/``, F17 and F18 in ``flare/platforms/external/``, G01 in
 ``flare/challenge/``, G05 to G07 and H07 in ``flare/results/``, H08 in
 ``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``. ``flare/evaluation/``

@@ -80,6 +80,7 @@ def run_container(
     key: str,
     command: Sequence[str] = COMMAND,
     environment: Sequence[str] = (),
+    model: Path | None = None,
     clock: Clock = time.perf_counter,
 ) -> ContainerRun:
     """Run an image on what is in a folder, and measure it.
@@ -102,6 +103,8 @@ def run_container(
         What is run; nothing for what the image itself starts.
     environment : sequence of str
         Variables that replace those of the image.
+    model : Path, optional
+        An absolute folder with the model that was sent beside it.
     clock : callable
         Seconds that only go forward.
 
@@ -116,7 +119,8 @@ def run_container(
         problem = f"There is too little room left in {engine.folder()}"
         raise EngineError(problem, "Make room there, and go on.")
     make = create_command(
-        *(image, str(inputs), outputs, limits, key, environment), conditions.contract
+        *(image, str(inputs), outputs, limits, key, environment, conditions.contract),
+        model=str(model or ""),
     )
     try:
         container = engine.call(*make, *command)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flare.measuring.cleanup import label_of
-from flare.measuring.contract import FLARE, Contract
+from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 
 COMMAND = FLARE.command
 
@@ -59,6 +59,7 @@ def create_command(
     key: str,
     environment: Sequence[str] = (),
     contract: Contract = FLARE,
+    model: str = "",
 ) -> tuple[str, ...]:
     """The engine's command that makes a container, without what it runs.
 
@@ -78,6 +79,8 @@ def create_command(
         Variables that replace those of the image.
     contract : Contract
         Where it reads and writes.
+    model : str
+        An absolute folder with the model that was sent beside it; empty for none.
     """
     return (
         # Made first and started later, so that making it is not timed.
@@ -107,6 +110,8 @@ def create_command(
         *("--log-driver", "json-file", "--log-opt", "max-size=10m"),
         # Read-only: nobody changes the images of others.
         *("--volume", f"{inputs}:{contract.inputs}/:ro"),
+        # No case may leave something behind for the next one.
+        *(("--volume", f"{model}:{MODEL_FOLDER}/:ro") if model else ()),
         # No folder of the computer: see `flare.measuring.volumes.output_volume`.
         *("--volume", f"{outputs}:{contract.outputs}/"),
         image,

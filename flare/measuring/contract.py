@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MODEL_FOLDER = "/opt/ml/model"
+"""Where a container finds the model that was sent beside its image, by either contract:
+read-only, so that no case can leave something behind for the next one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:

@@ -19,6 +19,22 @@ class ArchiveError(FileError):
     remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
 
 
+class ModelError(FileError):
+    """A model that was sent beside an image cannot be unpacked.
+
+    It is unpacked to `/opt/ml/model` of the container, as grand-challenge.org does it.
+    It may hold files, folders, and symbolic links that stay within it: no name with
+    `..`, or with a `/` at its beginning, no hard links (`tar --hard-dereference` writes
+    files instead), no devices, and no name twice. Write it anew, and look at what it
+    holds with `tar -tzvf`.
+    """
+
+    code = "F19"
+    remedy = (
+        "Write it with: tar --hard-dereference -czf TEAMNAME.model.tar.gz -C FOLDER ."
+    )
+
+
 class LoadError(ArchiveError):
     """An engine cannot load what a team's archive holds."""
 

@@ -10,6 +10,7 @@ from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.results.errors import MeasurementError
 
@@ -28,11 +29,17 @@ def find_archives(path: Path) -> tuple[Path, ...]:
     Raises
     ------
     InputError
-        If there is none.
+        If there is none, or a model without one.
     """
     if not path.is_dir():
         return (path,)
-    found = tuple(sorted(path.glob(f"*{SUFFIX}")))
+    all_found = sorted(path.glob(f"*{SUFFIX}"))
+    found = tuple(f for f in all_found if not f.name.endswith(MODEL_SUFFIX))
+    for model in sorted({*all_found} - {*found}):
+        archive = f"{model.name.removesuffix(MODEL_SUFFIX)}{SUFFIX}"
+        if not (path / archive).exists():
+            problem = f"{safe(model)}: there is no {safe(archive)} beside it"
+            raise InputError(problem, "A model is named like the archive of its image.")
     if not found:
         problem = f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it"
         raise InputError(problem, "Give the archives that the teams have sent.")

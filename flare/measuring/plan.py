@@ -203,6 +203,7 @@ def _entry(setup: Setup, archive: Archive) -> Entry:
     return Entry(
         team=archive.team,
         archive_sha256=archive.sha256,
+        model_sha256=archive.model.sha256 if archive.model else "",
         paper=setup.options.paper,
         date=date.today().isoformat(),
         reason=setup.options.new_archive,
@@ -231,6 +232,7 @@ def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
         "processor": describe_host()["processor"],
         **(setup.lane.settings() if setup.lane else {}),
         **options.contract.settings(),
+        **({"model_sha256": archive.model.sha256} if archive.model else {}),
         **settings_of(setup.engine),
     }
 
@@ -251,10 +253,12 @@ def _put_aside(ledger: Path, entry: Entry) -> bool:
         If another archive may not replace it.
     """
     earlier = find_earlier(ledger, entry)
-    if not earlier or earlier.archive_sha256 == entry.archive_sha256:
+    if not earlier or earlier.is_of(entry):
         return False
     folder = ledger.parent / entry.team
     name = f"{entry.team}-{earlier.archive_sha256[:12]}"
+    if earlier.model_sha256:
+        name += f"-{earlier.model_sha256[:12]}"
     target = ledger.parent / ".replaced" / name
     target.parent.mkdir(exist_ok=True)
     remove_tree(target)

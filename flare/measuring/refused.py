@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flare.measuring.archive.reading import Archive
+from flare.measuring.errors import ModelError
 from flare.results import refused_csv
 from flare.results.refused_csv import Refusal
 
@@ -23,8 +24,9 @@ def write_refused(archives: Sequence[Archive], results: Path) -> None:
     refusals = [
         Refusal(
             team=archive.team,
-            file=archive.path.name,
-            archive_sha256=archive.sha256,
+            file=problem.file,
+            # With another model, the same archive may be accepted.
+            archive_sha256="" if isinstance(problem, ModelError) else archive.sha256,
             reason=str(problem),
         )
         for archive in archives

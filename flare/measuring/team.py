@@ -189,6 +189,7 @@ def _made_with(
     return {
         "team": plan.team,
         "archive": plan.archive.path.name,
+        **({"model": model.path.name} if (model := plan.archive.model) else {}),
         "image": image.image,
         "engine": dict(setup.described),
         "weaknesses": find_weaknesses(setup.described),

@@ -18,6 +18,7 @@ from flare.measuring.container_command import create_command
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import make_empty_image
 from flare.measuring.loading import find_image, load_image
+from flare.measuring.model_folder import model_folder
 from flare.measuring.outputs import Output, take_out
 from flare.measuring.volumes import Volume, output_volume
 from flare.results.errors import MeasurementError
@@ -41,6 +42,8 @@ class LoadedImage:
     """Of all that is made for it."""
     work: Path
     """A folder that other users cannot enter."""
+    model: Path | None = None
+    """In it, what was sent beside the image; never changed."""
 
     def fresh_folder(self, name: str) -> Path:
         """An empty folder, within one that other users cannot enter."""
@@ -71,6 +74,7 @@ class LoadedImage:
             key=self.key,
             command=self.conditions.contract.command,
             environment=self.overrides,
+            model=self.model,
         )
 
     def run_ours(
@@ -100,6 +104,7 @@ class LoadedImage:
             *create_command(
                 *("IMAGE", "INPUTS", "OUTPUTS", self.conditions.limits, "KEY"),
                 *(self.overrides, contract),
+                model="MODEL" if self.model else "",
             ),
             *((shlex.join(own),) if (own := contract.command) else ()),
         )
@@ -138,7 +143,7 @@ def loaded_image(
     Raises
     ------
     FlareError
-        If the image has no room, or cannot be loaded.
+        If the image or its model has no room, or cannot be loaded.
     """
     _check_disk(archive, engine)
     is_there = bool(find_image(engine, archive))
@@ -147,6 +152,7 @@ def loaded_image(
         empty = make_empty_image(engine, place.empty_tag)
         with place.loading():
             image = load_image(engine, archive, place.team_tag)
+        model = model_folder(archive, place.work)
         yield LoadedImage(
             engine=engine,
             conditions=conditions,
@@ -155,6 +161,7 @@ def loaded_image(
             empty=empty,
             key=place.key,
             work=place.work,
+            model=model,
         )
 
 

@@ -19,6 +19,8 @@ class Entry:
 
     team: str
     archive_sha256: str
+    model_sha256: str = ""
+    """Of the model that was sent beside it; empty for none."""
     paper: str
     """Its short paper, as the organisers name it; may be empty."""
     date: str
@@ -26,8 +28,18 @@ class Entry:
     reason: str
     """Why it replaces an earlier one; empty for the first."""
 
+    def is_of(self, other: Entry) -> bool:
+        """Whether both are of the same archive, with the same model."""
+        return (self.archive_sha256, self.model_sha256) == (
+            other.archive_sha256,
+            other.model_sha256,
+        )
+
 
 COLUMNS = tuple(field.name for field in fields(Entry))
+
+OLD_COLUMNS = tuple(name for name in COLUMNS if name != "model_sha256")
+"""Of ledgers that earlier versions have written."""
 
 
 def read_ledger(file: Path) -> tuple[Entry, ...]:
@@ -43,10 +55,10 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
             return ()
         with file.open(encoding="utf-8", newline="") as content:
             rows = list(csv.reader(content))
-        if not rows or tuple(rows[0]) != COLUMNS:
+        if not rows or tuple(rows[0]) not in (COLUMNS, OLD_COLUMNS):
             raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
         return tuple(
-            Entry(**dict(zip(COLUMNS, map(cell_text, row), strict=True)))
+            Entry(**dict(zip(rows[0], map(cell_text, row), strict=True)))
             for row in rows[1:]
         )
     except (OSError, ValueError, csv.Error) as error:
@@ -64,10 +76,13 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
     own = [known for known in read_ledger(file) if known.team == entry.team]
     if not own:
         return None
-    if own[-1].archive_sha256 != entry.archive_sha256 and not entry.reason:
+    if not own[-1].is_of(entry) and not entry.reason:
+        what, was, now = "archive", own[-1].archive_sha256, entry.archive_sha256
+        if was == now:
+            what, was, now = "model", own[-1].model_sha256, entry.model_sha256
         problem = (
-            f"team {safe(entry.team)} has sent another archive on {own[-1].date}"
-            f" (SHA-256 {own[-1].archive_sha256[:12]}, now {entry.archive_sha256[:12]})"
+            f"team {safe(entry.team)} has sent another {what} on {own[-1].date}"
+            f" (SHA-256 {was[:12] or 'none'}, now {now[:12] or 'none'})"
         )
         remedy = (
             "A team sends one; if it may replace it, say why: --new-archive REASON."
@@ -92,7 +107,7 @@ def register(file: Path, entry: Entry) -> Entry:
         If the ledger cannot be written.
     """
     earlier = find_earlier(file, entry)
-    if earlier and earlier.archive_sha256 == entry.archive_sha256:
+    if earlier and earlier.is_of(entry):
         return earlier
     entries = read_ledger(file)
     write_whole(file, csv_text(COLUMNS, map(astuple, (*entries, entry))))

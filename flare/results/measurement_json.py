@@ -27,7 +27,11 @@ MEASUREMENT_JSON = "measurement.json"
 OF_HOST = ("gpu", "processor", "cpus")
 """Settings that another computer, or another GPU, may change."""
 
-DEFAULTS = {"contract": "flare", "container_engine": "docker"}
+DEFAULTS = {
+    "contract": "flare",
+    "model_sha256": "none",
+    "container_engine": "docker",
+}
 """Settings that the file has only where they are others."""
 
 ACCEPT = "--unlike-host REASON"

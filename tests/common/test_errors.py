@@ -45,7 +45,7 @@ from flare.evaluation.organiser_errors import (
     UploadError,
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
-from flare.measuring.errors import ArchiveError, DeviceError
+from flare.measuring.errors import ArchiveError, DeviceError, ModelError
 from flare.platforms.external.errors import NoCaseError, OverdueError
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.results.errors import (
@@ -72,6 +72,7 @@ EXAMPLES = (
     PlatformError("https://a.org/api/v1/: it does not accept the token"),
     NoCaseError(5, "3 failed, 2 timed out (the first: exit code 3)"),
     OverdueError(24.0, 12, 50),
+    ModelError("team_a.model.tar.gz", "it holds a, a hard link"),
     NothingToScoreError(["readme.txt"], "validation_001.nii.gz"),
     DuplicateCasesError([("case_1", ("a/case_1.nii.gz", "b/case_1.nii.gz"))]),
     MisnamedCasesError([("Case-1.nii.gz", "case_1.nii.gz")]),

@@ -106,7 +106,7 @@ new_id() {
 }
 
 create_container() { # FLAG ... IMAGE COMMAND ...
-    label='' inputs='' outputs='' error=''
+    label='' inputs='' outputs='' model='' error=''
     while :; do
         case $1 in
             --label) label=$2 ;;
@@ -118,6 +118,7 @@ create_container() { # FLAG ... IMAGE COMMAND ...
             --volume)
                 case $2 in
                     *:/workspace/inputs/:ro | *:/input/:ro) inputs=${2%%:*} ;;
+                    *:/opt/ml/model/:ro) model=${2%%:*} ;;
                     *) outputs=${2%%:*} ;;
                 esac
                 ;;
@@ -134,16 +135,17 @@ create_container() { # FLAG ... IMAGE COMMAND ...
     echo "$label" > "containers/$id/label"
     echo created > "containers/$id/status"
     [ -z "$error" ] || echo "$error" > "containers/$id/error"
-    printf '%s\n' "$image" "$inputs" "$outputs" "$*" > "containers/$id/made"
+    printf '%s\n' "$image" "$inputs" "$outputs" "$model" "$*" > "containers/$id/made"
     echo "$id"
 }
 
-# Sets $image, $inputs, $outputs and $command to what a container was made with.
+# Sets $image, $inputs, $outputs, $model, $command to what a container was made with.
 read_made() { # ID
     {
         read -r image
         read -r inputs
         read -r outputs
+        read -r model
         read -r command
     } < "containers/$1/made"
     outputs=$state/volumes/$outputs/data
@@ -160,7 +162,8 @@ start_attached() { # ID
         program=workspace/predict.sh
         [ -n "$command" ] || program=algorithm.sh
         sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g
-            s,/input/,$inputs/,g; s,/output/,$outputs/,g" \
+            s,/input/,$inputs/,g; s,/output/,$outputs/,g
+            s,/opt/ml/model/,${model:-/no-model}/,g" \
             "images/$image/$program" > "$container/predict.sh"
         cd "images/$image" && { [ -z "$command" ] || cd workspace; } || exit 1
         SCRIPTED=$container setsid sh "$container/predict.sh" > "$container/log" 2>&1 &

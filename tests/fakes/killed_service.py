@@ -10,6 +10,7 @@ import sys
 from flare.cli import serving
 from flare.cli.main import main
 from flare.measuring import team_image
+from flare.measuring.archive import model
 from flare.platforms.grandchallenge import calls, fetching
 
 STEPS = (
@@ -18,8 +19,8 @@ STEPS = (
 )
 POINTS = (
     *STEPS,
-    *("claim obeyed", "half an archive", "loading", "case 1", "case 2"),
-    *("scoring", "answer obeyed"),
+    *("claim obeyed", "half an archive", "half a model", "loading", "unpacking"),
+    *("case 1", "case 2", "scoring", "answer obeyed"),
 )
 
 
@@ -58,17 +59,26 @@ def arm(point):
         after_call("/claim/")
     elif point == "answer obeyed":
         after_call("/update_external_evaluation/")
-    elif point == "half an archive":
-        real = fetching._keep_mark
+    elif point in ("half an archive", "half a model"):
+        real, is_model = fetching._keep_mark, point == "half a model"
 
         def keep(part, response):
             real(part, response)
-            part.write_bytes(next(response.iter_raw(100)))
-            kill()
+            if is_model == (".model." in part.name):
+                part.write_bytes(next(response.iter_raw(100)))
+                kill()
 
         fetching._keep_mark = keep
     elif point == "loading":
         before(team_image, "load_image")
+    elif point == "unpacking":
+        write = model._write
+
+        def write_first(path, content, **more):
+            write(path, content, **more)
+            kill()
+
+        model._write = write_first
     elif point == "scoring":
         before(serving, "evaluate_team")
     else:

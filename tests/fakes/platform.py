@@ -24,9 +24,9 @@ class FakePlatform(ThreadingHTTPServer):
     """A phase, its evaluations, and what services have done with them.
 
     `faults` has a list for each call (version, claimable, claim, update, status,
-    download, file): what goes wrong the next times. A number is a status; "reset" ends
-    the connection at once, "deaf" only after the call was obeyed, "slow" answers after
-    a while, "short" ends a file in its middle.
+    download, file, and model, model file): what goes wrong the next times. A number is
+    a status; "reset" ends the connection at once, "deaf" only after the call was
+    obeyed, "slow" answers after a while, "short" ends a file in its middle.
     """
 
     daemon_threads = True
@@ -121,7 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.startswith("/api/v1/evaluations/"):
             self.answer("status", self.one)
         elif path.startswith("/media/"):
-            self.answer("download", self.lead)
+            is_model = path.startswith("/media/models/")
+            self.answer("model" if is_model else "download", self.lead)
         elif path.startswith("/signed/"):
             self.give(path)
         else:
@@ -201,32 +202,36 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, content
 
     def lead(self):
-        """To a signed address; the image is known by its key."""
-        found = self.found(self.path.split("/")[4])
+        """To a signed address; an image, or a model, is known by its key."""
+        parts = self.path.split("/")
+        found = self.found(parts[-2])
+        kind = "model" if parts[2] == "models" else "archive"
         if not found or self.user() not in self.server.evaluators:
             return 403, {"detail": "No."}
         # Another host, as the real one: httpx takes no token along to it.
         port = self.server.server_port
-        return 302, f"https://127.0.0.1:{port}/signed/{found['pk']}?s=1"
+        return 302, f"https://127.0.0.1:{port}/signed/{found['pk']}/{kind}?s=1"
 
     def give(self, path):
         """A file, or the rest of one."""
-        fault = self.server.fault("file")
+        pk, kind = path.split("/")[2:]
+        name = "file" if kind == "archive" else "model file"
+        fault = self.server.fault(name)
         if fault == "reset" or self.headers.get("Authorization"):
-            self.server.log.append(("file", fault or "a token"))
+            self.server.log.append((name, fault or "a token"))
             self.connection.close()
             return
-        data = self.server.evaluations[path.split("/")[2]]["archive"]
+        data = self.server.evaluations[pk][kind]
         mark, start = f'"{len(data)}"', 0
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == mark:
             start = int(asked.removeprefix("bytes=").partition("-")[0])
         if start >= len(data):
-            self.server.log.append(("file", 416))
+            self.server.log.append((name, 416))
             self.send_error(416)
             return
         status = 206 if start else 200
-        self.server.log.append(("file", (status, len(data) - start)))
+        self.server.log.append((name, (status, len(data) - start)))
         self.send_response(status)
         self.send_header("ETag", mark)
         if start:
@@ -273,7 +278,9 @@ class _Handler(BaseHTTPRequestHandler):
         host = f"https://localhost:{self.server.server_port}"
         file = f"{host}/media/docker/images/{found['pk']}/x.tar.gz?Signature=secret"
         image = {"pk": found["pk"], "image": file, "import_status": "Completed"}
-        model = {"model": f"{host}/media/m.tar.gz"} if found["model"] else None
+        folder = f"{host}/media/models/algorithms/algorithmmodel/{found['pk']}"
+        address = f"{folder}/m.tar.gz?Signature=secret"
+        model = {"pk": found["pk"], "model": address} if found["model"] else None
         return {
             **self.plain(found),
             "algorithm_model": model,

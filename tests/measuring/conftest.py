@@ -8,6 +8,7 @@ from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
 from flare.measuring import team as team_module
 from flare.measuring.apptainer.box import Box
+from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import FLARE
@@ -70,7 +71,10 @@ class Bench:
         `meanwhile` is called when they are read, before anything is measured.
         """
         contract = options.get("contract", FLARE)
-        archives = [read_archive(file, contract=contract) for file in files]
+        archives = [
+            read_archive(file, contract=contract, model=model_beside(file))
+            for file in files
+        ]
         assert [a.problems for a in archives] == [()] * len(archives)
         if meanwhile:
             meanwhile()

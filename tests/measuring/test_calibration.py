@@ -10,6 +10,7 @@ import pytest
 
 from flare.common.engine import Engine
 from flare.measuring import calibration as calibration_module
+from flare.measuring import team_image as team_image_module
 from flare.measuring.calibration import calibrate
 from flare.measuring.calibration_program import (
     ROUNDS,

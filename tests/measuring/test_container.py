@@ -38,6 +38,19 @@ def test_what_can_be_chosen(limits, words):
     assert words.split(maxsplit=1)[0] not in command()
 
 
+def test_the_model_of_a_team_is_mounted_read_only():
+    words = create_command(
+        "IMAGE", "/in", "volume", Limits(), "key", model="/results/.work/model"
+    )
+
+    assert words[-7:] == (
+        *("--volume", "/in:/workspace/inputs/:ro"),
+        *("--volume", "/results/.work/model:/opt/ml/model/:ro"),
+        *("--volume", "volume:/workspace/outputs/", "IMAGE"),
+    )
+    assert "/opt/ml/model" not in command()
+
+
 def test_variables_of_the_image_can_be_replaced():
     assert "--env LD_LIBRARY_PATH=/lib IMAGE" not in command()
     assert "--env LD_LIBRARY_PATH=/lib " in command(["LD_LIBRARY_PATH=/lib"])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import run_flare
+from tests.builders.models import model_bytes
 from tests.builders.teams import LIMITS, PREDICT, SCRIPTS, left_behind, save_team
 from tests.fakes.platform import PHASE, TOKEN
 
@@ -47,6 +48,10 @@ def test_good_crashing_wrong_slow_and_broken_images(
         archive = save_team(tmp_path, f"image-of-{user}", script)
         external_platform.submit(user, archive.read_bytes())
     external_platform.submit("broken", archive.read_bytes()[:-20_000])
+    needs = f"test -s /opt/ml/model/weights/fold_0.pt || exit 7\n{PREDICT}"
+    archive = save_team(tmp_path, "image-of-model", needs)
+    external_platform.submit("model", archive.read_bytes(), model=model_bytes())
+    external_platform.submit("torn", archive.read_bytes(), model=model_bytes()[:-9])
 
     serve()
 
@@ -67,5 +72,7 @@ def test_good_crashing_wrong_slow_and_broken_images(
     assert answers["slow"]["metrics"]["aggregates"]["runtime_s_max"] == 6
     assert answers["broken"]["error_message"].startswith("broken.tar.gz: ")
     assert answers["broken"]["error_message"].endswith("[F15]")
-    assert external_platform.calls("claim") == [200] * 5
+    assert answers["model"]["metrics"]["aggregates"]["cases_ok"] == 3
+    assert answers["torn"]["error_message"].endswith("[F19]")
+    assert external_platform.calls("claim") == [200] * 7
     assert left_behind(tmp_path / "results") == []

@@ -4,15 +4,18 @@ The platform is a fake that was written from the documents: what counts is what 
 received.
 """
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
 from flare.cli.main import main
 from tests.builders import ROOT
+from tests.builders.models import WEIGHTS, entry, model_bytes
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
@@ -51,9 +54,9 @@ def serve(bench, external_platform, capfd, monkeypatch):
 def hand_in(bench, external_platform):
     """A user hands in an image, whose tag is none of a team."""
 
-    def submit(user, script):
+    def submit(user, script, model=None):
         file = bench.archive(f"image-of-{len(user)}", script)
-        return external_platform.submit(user, file.read_bytes())
+        return external_platform.submit(user, file.read_bytes(), model=model)
 
     return submit
 
@@ -77,6 +80,87 @@ def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
     assert external_platform.calls("claim") == [200, 200]
     assert (bench.results / "jane" / "efficiency.csv").exists()
     assert bench.engine.left() == []
+
+
+NEEDS_MODEL = f"""
+cmp /opt/ml/model/plans.json /opt/ml/model/latest.json || exit 7
+test -s /opt/ml/model/weights/fold_0.pt || exit 7
+{PREDICT}
+"""
+
+MODEL = model_bytes(
+    WEIGHTS, entry("latest.json", type=tarfile.SYMTYPE, linkname="plans.json")
+)
+
+
+def test_a_model_is_measured_with_its_image(bench, external_platform, serve, hand_in):
+    """The next user's image gets none of it."""
+    hand_in("jane", NEEDS_MODEL, MODEL)
+    hand_in("sam", NEEDS_MODEL)
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    answers = external_platform.answers()
+    (jane,), (sam,) = answers["jane"], answers["sam"]
+    assert jane["metrics"]["aggregates"]["dsc_mean"] == 1
+    assert (
+        "3 failed (the first: the container ended with exit code 7"
+        in (sam["error_message"])
+    )
+    record = json.loads((bench.results / "jane" / "measurement.json").read_text())
+    sha256 = hashlib.sha256(MODEL).hexdigest()
+    assert record["settings"]["model_sha256"] == sha256
+    assert bench.engine.left() == []
+
+
+def test_a_user_who_submits_another_model_is_measured_anew(
+    bench, external_platform, serve, hand_in
+):
+    """With the same image; never half with one and half with the other."""
+    for model in (MODEL, model_bytes({**WEIGHTS, "latest.json": b"{}"})):
+        hand_in("jane", NEEDS_MODEL, model)
+        status, _, stderr = serve()
+        assert (status, stderr) == (0, "")
+
+    first, second = external_platform.evaluations.values()
+    assert first["answers"][0]["status"] == second["answers"][0]["status"]
+    rows = (bench.results / "ledger.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in rows[1:]] == [
+        hashlib.sha256(found["model"]).hexdigest() for found in (first, second)
+    ]
+    assert rows[2].endswith('"handed in again, and served"')
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (b"no model", "it is no tar file that can be read to its end"),
+        (MODEL[:-20], "it is no tar file that can be read to its end"),
+        (
+            model_bytes(WEIGHTS, entry("/etc/cron.d/x")),
+            "it holds /etc/cron.d/x, which lies outside of it",
+        ),
+    ],
+    ids=["none", "cut", "harmful"],
+)
+def test_a_model_that_cannot_be_unpacked_is_told(
+    bench, external_platform, serve, hand_in, model, problem
+):
+    """Nothing is run, and nothing is written."""
+    hand_in("jane", NEEDS_MODEL, model)
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    (answer,) = external_platform.answers()["jane"]
+    assert answer["status"] == "Failed"
+    assert answer["error_message"] == (
+        f"jane.model.tar.gz: {problem}. Write it with: tar --hard-dereference -czf"
+        " TEAMNAME.model.tar.gz -C FOLDER . [F19]"
+    )
+    assert not (bench.results / "jane").exists()
+    assert [*(bench.results / ".serve" / "downloads").iterdir()] == []
 
 
 def test_an_image_that_is_none_or_cannot_be_loaded(
@@ -223,7 +307,7 @@ def test_a_service_that_was_killed_gives_one_result(
     bench, external_platform, hand_in, undisturbed, point
 ):
     """The same as that of a service which nobody has killed, but for times."""
-    hand_in("jane", PREDICT)
+    hand_in("jane", NEEDS_MODEL, MODEL)
 
     killed = start(bench, external_platform, point)
     again = start(bench, external_platform)
@@ -231,11 +315,12 @@ def test_a_service_that_was_killed_gives_one_result(
     assert killed.returncode == -9, killed.stdout + killed.stderr
     assert (again.returncode, again.stderr) == (0, "")
     (answer,) = external_platform.answers()["jane"]
+    assert not [*bench.results.rglob("model")]
     assert external_platform.calls("claim").count(200) == 1
     assert external_platform.calls("update") == [200]
     if not undisturbed:
         bench.results.rename(bench.folder / "killed")
-        hand_in("sam", PREDICT)
+        hand_in("sam", NEEDS_MODEL, MODEL)
         assert start(bench, external_platform).returncode == 0
         undisturbed += map(without_times, external_platform.answers()["sam"])
     assert without_times(answer) == undisturbed[0]

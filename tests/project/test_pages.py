@@ -10,135 +10,18 @@ for any lines. Comments before a block say what else there is to know of it:
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import threading
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from tests.builders import ROOT, run_flare
+from tests.builders import ROOT
+from tests.builders.guides import COMMENT, blocks, is_shown, program, run_block
 
 DOCS = ROOT / "docs"
 
 PAGES = ("index.md", "changes.md", "baselines.md")
 """Of docs/organisers, those whose commands are run."""
-
-COMMENT = re.compile(r"<!-- (not run: .+|ends with status (\d)) -->")
-
-SHIM = """#!{python} -IS
-import json, os, socket, sys
-program = socket.socket(socket.AF_UNIX)
-program.connect({path!r})
-program.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
-program.shutdown(socket.SHUT_WR)
-out, err, status = json.loads(b"".join(iter(lambda: program.recv(65536), b"")))
-sys.stdout.write(out)
-sys.stderr.write(err)
-sys.exit(status)
-"""
-"""The command `flare` of the blocks, which asks the tests to run the program."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Commands of a page."""
-
-    line: int
-    script: str
-    status: int
-    """That it should end with."""
-    reason: str
-    """Why it is not run; empty if it is."""
-    shown: str | None
-    """What it is said to print; None if nothing is said."""
-
-
-def blocks(page):
-    """The ``sh`` blocks of a page, each with the block of text that follows it."""
-    found = []
-    comment, language, content, start = None, None, [], 0
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if language is None:
-            opened = re.fullmatch(r"\s*```(\w*)", line)
-            if opened:
-                language, content, start = opened[1], [], number
-            elif line.strip():
-                comment = COMMENT.fullmatch(line.strip()) or None
-        elif line.strip() == "```":
-            found.append((start, language, "\n".join(content), comment))
-            comment, language = None, None
-        else:
-            content.append(line)
-    following = [*found[1:], (0, "", "", None)]
-    for (start, language, script, comment), after in zip(found, following, strict=True):
-        if language == "sh":
-            yield Block(
-                line=start,
-                script=script,
-                status=int((comment and comment[2]) or 0),
-                reason=comment[1] if comment and not comment[2] else "",
-                shown=after[2] if after[1] == "text" else None,
-            )
-
-
-@contextmanager
-def program(folder):
-    """Make the commands of a folder: `flare`, without a start of NumPy, and Python."""
-    path = str(folder / "socket")
-    (folder / "flare").write_text(SHIM.format(python=sys.executable, path=path))
-    (folder / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    for name in ("flare", "python3"):
-        (folder / name).chmod(0o755)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(path)
-    server.listen()
-    thread = threading.Thread(target=_answer, args=[server], daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown(socket.SHUT_RDWR)
-        server.close()
-        thread.join()
-
-
-def _answer(server):
-    """Run what is asked for, one after the other, until nobody asks any more."""
-    while True:
-        try:
-            asker, _ = server.accept()
-        except OSError:
-            return
-        with asker:
-            asked = b"".join(iter(lambda: asker.recv(65536), b""))  # noqa: B023
-            words, folder, environment = json.loads(asked)
-            run = run_flare(*words, cwd=Path(folder), env=environment)
-            answer = json.dumps([run.stdout, run.stderr, run.returncode])
-            asker.sendall(answer.encode())
-
-
-def plain(text):
-    """Lines without times and versions, and without spaces at their ends."""
-    text = re.sub(r"\b\d+\.\d\d s\b", "TIME", text)
-    text = re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
-    return [line.rstrip() for line in text.split("\n")]
-
-
-def is_shown(shown, printed):
-    """Whether the lines that are shown are those that were printed, in their order."""
-    pattern = "".join(
-        r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n"
-        for line in plain(shown.strip("\n"))
-    )
-    return re.fullmatch(pattern, "\n".join(plain(printed.strip("\n"))) + "\n")
 
 
 @pytest.fixture
@@ -155,27 +38,11 @@ def place(tmp_path):
 @pytest.mark.slow
 def test_the_commands_of_pages_print_what_they_show(place):
     """The later pages go on with what the earlier ones have made."""
-    environment = {
-        key: value for key, value in os.environ.items() if not key.startswith("FLARE_")
-    }
-    environment["PATH"] = f"{place.parent / 'bin'}{os.pathsep}{environment['PATH']}"
     for page in PAGES:
         run_blocks = [b for b in blocks(DOCS / "organisers" / page) if not b.reason]
         assert len(run_blocks) > 4, page
         for block in run_blocks:
-            run = subprocess.run(
-                ["bash", "-e", "-c", block.script],
-                cwd=place,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            where = f"{page}:{block.line} printed\n{run.stdout}"
-            assert run.returncode == block.status, where
-            if block.shown is not None:
-                assert is_shown(block.shown, run.stdout), where
+            run_block(block, place, place.parent / "bin")
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,54 @@ def test_another_archive_is_refused_without_a_reason(tmp_path):
         register(file, FIRST)
 
 
+def test_another_model_is_another_submission(tmp_path):
+    """Also one where there was none, or none where there was one."""
+    file = tmp_path / "ledger.csv"
+    with_model = replace(FIRST, model_sha256="3" * 64)
+    register(file, FIRST)
+
+    with pytest.raises(MeasurementError) as caught:
+        register(file, with_model)
+    assert str(caught.value) == (
+        f"{safe(file)}: team a has sent another model on 2026-01-01 (SHA-256 none, now"
+        " 333333333333). A team sends one; if it may replace it, say why: --new-archive"
+        " REASON. [H07]"
+    )
+
+    replaced = replace(with_model, reason="it was missing")
+    assert register(file, replaced) == replaced
+    assert register(file, with_model) == replaced
+    assert read_ledger(file) == (FIRST, replaced)
+    with pytest.raises(MeasurementError, match=r"another model on .*, now none"):
+        register(file, FIRST)
+
+
+def test_a_ledger_of_an_earlier_version_goes_on(tmp_path):
+    """It has no column of models; what is written then has one."""
+    file = tmp_path / "ledger.csv"
+    file.write_text(
+        f"team,archive_sha256,paper,date,reason\na,{'1' * 64},7,2026-01-01,\n"
+    )
+    first = replace(FIRST, paper="7")
+    other = replace(FIRST, archive_sha256="2" * 64, reason="new")
+
+    assert read_ledger(file) == (first,)
+    assert register(file, FIRST) == first
+    register(file, other)
+
+    assert read_ledger(file) == (first, other)
+    assert file.read_text().startswith(
+        "team,archive_sha256,model_sha256,paper,date,reason\n"
+    )
+
+
 def test_a_reason_that_would_be_a_formula_comes_back(tmp_path):
     file = tmp_path / "ledger.csv"
     entry = replace(FIRST, paper="'=2", reason="=1+1")
 
     register(file, entry)
 
-    assert file.read_text().endswith(f"a,{'1' * 64},''=2,2026-01-01,'=1+1\n")
+    assert file.read_text().endswith(f"a,{'1' * 64},,''=2,2026-01-01,'=1+1\n")
     assert read_ledger(file) == (entry,)
 
 

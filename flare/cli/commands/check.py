@@ -7,7 +7,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,6 +44,7 @@ class Request:
     images: Path | None
     ground_truth: Path | None
     run: Path | None
+    model: Path | None
     limits: LimitOptions
     contract: Contract
     challenge: str
@@ -75,6 +76,13 @@ class Request:
     metavar="CT_IMAGE",
     help="Also run TEAMNAME.tar.gz on this image, as it will be measured.",
 )
+@click.option(
+    "--model",
+    type=PATH,
+    metavar="FILE.tar.gz",
+    help="The model of TEAMNAME.tar.gz, for /opt/ml/model of its containers (default:"
+    " TEAMNAME.model.tar.gz beside it, if it is there).",
+)
 @limit_options(gpu="none")
 @contract_options
 @challenge_option
@@ -86,8 +94,7 @@ def command(**given: Any) -> None:
     if file.is_file():
         _check_file(request)
         return
-    if request.run:
-        _refuse_run()
+    _refuse_options(request)
     if not file.exists():
         problem = f"{safe(file)}: there is no such file or folder"
         remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
@@ -106,7 +113,7 @@ def _check_file(request: Request) -> None:
     except OSError as error:
         problem = f"{safe(file)}: it cannot be read ({why(error)})"
         raise InputError(problem) from error
-    if is_zipped and not request.run:
+    if is_zipped and not request.run and not request.model:
         with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
             try:
                 _log.info("%s", unpack_zip(file, Path(folder)))
@@ -124,17 +131,21 @@ def _check_file(request: Request) -> None:
     if file.name.lower().endswith(SUFFIX):
         _check_archive(request)
         return
-    if request.run:
-        _refuse_run()
+    _refuse_options(request)
     problem = f"{safe(file)}: it is neither a folder, nor a zip, nor an image"
     remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
     raise InputError(problem, remedy)
 
 
-def _refuse_run() -> NoReturn:
-    """Say what can be run."""
-    problem = "--run: only an image can be run, TEAMNAME.tar.gz"
-    raise InputError(problem, "Give it in the place of the predictions.")
+def _refuse_options(request: Request) -> None:
+    """Say what is for images alone."""
+    remedy = "Give it in the place of the predictions."
+    if request.run:
+        problem = "--run: only an image can be run, TEAMNAME.tar.gz"
+        raise InputError(problem, remedy)
+    if request.model:
+        problem = "--model: only an image has one, TEAMNAME.tar.gz"
+        raise InputError(problem, remedy)
 
 
 def _check_folder(request: Request, folder: Path) -> None:
@@ -164,12 +175,17 @@ def _check_folder(request: Request, folder: Path) -> None:
 
 def _check_archive(request: Request) -> None:
     """Say what is wrong with a team's image, and run it once if that is asked for."""
+    from flare.measuring.archive.model import model_beside
     from flare.measuring.archive.reading import read_archive
 
     if request.images or request.ground_truth:
         problem = "--images, --ground-truth: they are for predictions"
         raise InputError(problem, "Run an image on one CT with --run.")
-    archive = read_archive(request.predictions, contract=request.contract)
+    archive = read_archive(
+        request.predictions,
+        contract=request.contract,
+        model=request.model or model_beside(request.predictions),
+    )
     for found in archive.problems:
         _log.info("%s", found)
     for doubt in archive.doubts:
@@ -182,6 +198,12 @@ def _check_archive(request: Request) -> None:
         *(safe(archive.path.name), archive.image[:12], archive.team),
         archive.unpacked_bytes / 2**20,
     )
+    if archive.model:
+        _log.info(
+            "%s: model %s, %.0f MB unpacked, can be unpacked.",
+            *(safe(archive.model.path.name), archive.model.sha256[:12]),
+            archive.model.unpacked_bytes / 2**20,
+        )
     if request.run:
         _try_archive(archive, request, request.run)
 

@@ -30,6 +30,7 @@ from flare.cli.options import (
 )
 from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
+from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.engines import ENGINES
 from flare.measuring.errors import LoadError
@@ -50,6 +51,13 @@ _log = logging.getLogger(__name__)
     type=PATH,
     metavar="TEAMNAME.tar.gz|FOLDER",
     help="What a team has sent, or a folder of such files.",
+)
+@click.option(
+    "--model",
+    type=PATH,
+    metavar="FILE.tar.gz",
+    help="The team's model, for /opt/ml/model of its containers (default:"
+    " TEAMNAME.model.tar.gz beside the archive, if it is there).",
 )
 @click.option(
     "--images",
@@ -192,7 +200,19 @@ def command(**given: Any) -> None:
     if request.ground_truth:
         check_cases(cases, request.ground_truth)
     files = find_archives(request.archives)
-    archives = [read_archive(file, contract=request.contract) for file in files]
+    if request.model and len(files) > 1:
+        problem = "--model: it is of one team, but several archives were given"
+        raise InputError(
+            problem, "Call each TEAMNAME.model.tar.gz, beside its archive."
+        )
+    archives = [
+        read_archive(
+            file,
+            contract=request.contract,
+            model=request.model or model_beside(file),
+        )
+        for file in files
+    ]
     for archive in archives:
         for found in archive.problems:
             _log.info("%s", found)

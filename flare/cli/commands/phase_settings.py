@@ -11,7 +11,10 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM
+from flare.cli.contract_options import contract_options
 from flare.cli.options import challenge_option
+from flare.common.errors import InputError
+from flare.measuring.contract import Contract
 from flare.platforms.grandchallenge.phase_external import external_settings_for
 from flare.platforms.grandchallenge.phase_templates import settings_for
 
@@ -25,11 +28,17 @@ _log = logging.getLogger(__name__)
     help="Print those of a phase that flare serve evaluates, with running time and GPU"
     " memory.",
 )
+@contract_options
 @challenge_option
-def command(*, external: bool, challenge: str) -> None:
+def command(*, external: bool, contract: Contract, challenge: str) -> None:
     """Print the settings of three phases."""
+    if contract.is_algorithm and not external:
+        problem = "--contract algorithm: it is about what flare serve runs"
+        raise InputError(problem, "Give --external, too.")
     rules = read_challenge(challenge)
-    settings = external_settings_for(rules) if external else settings_for(rules)
+    settings = settings_for(rules)
+    if external:
+        settings = external_settings_for(rules, contract)
     _log.info("%s", json.dumps(settings, indent=2), extra=VERBATIM)
     if external:
         return

@@ -195,6 +195,8 @@ def command(**given: Any) -> None:
     poll_s = None if own["once"] else own["poll"]
     request = Request(
         archives=own["drop_folder"] or given["output"],
+        model=None,
+        engine="docker",
         interleave=False,
         rerun=(),
         reason="",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flare.measuring.container_command import Limits
-from flare.measuring.contract import Contract
+from flare.measuring.contract import MODEL_FOLDER, Contract
 
 SHM = "/dev/shm"
 
@@ -22,6 +22,7 @@ def exec_command(
     overlay: Path,
     limits: Limits,
     contract: Contract,
+    model: Path | None = None,
 ) -> tuple[str, ...]:
     """The command that runs an image in a box, without the image and what it runs.
 
@@ -41,6 +42,8 @@ def exec_command(
         What it may use.
     contract : Contract
         Where it reads and writes.
+    model : Path, optional
+        A folder with the model that was sent beside it.
     """
     return (
         # One team's runaway processes must not end the others' measurement.
@@ -63,6 +66,7 @@ def exec_command(
         *("--overlay", str(overlay)),
         # Read-only: nobody changes the images of others.
         *("--mount", f"{_bind(inputs, contract.inputs)},ro"),
+        *(("--mount", f"{_bind(model, MODEL_FOLDER)},ro") if model else ()),
         *("--mount", _bind(outputs, contract.outputs)),
         *("--mount", _bind(shm, SHM)),
     )

@@ -8,10 +8,9 @@ import shlex
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -31,6 +30,7 @@ from flare.measuring.disk import SPARE_BYTES, DiskWatch, room
 from flare.measuring.empty_image import image_tar
 from flare.measuring.errors import LoadError
 from flare.measuring.loading import wait_loaded
+from flare.measuring.model_folder import model_folder
 from flare.measuring.outputs import Output, unpack
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
@@ -50,6 +50,8 @@ class UnpackedImage:
     """Of the team's."""
     work: Path
     """A folder that other users cannot enter, with both images."""
+    model: Path | None = None
+    """Folder of the model that was sent beside the team's, if one was."""
 
     @property
     def image(self) -> str:
@@ -83,7 +85,7 @@ class UnpackedImage:
             directory=self.archive.working_directory or "/",
             variables=(*self.archive.environment, *self.archive.overrides),
             conditions=self.conditions,
-            clock=time.perf_counter,
+            model=self.model,
         )
 
     def run_ours(
@@ -104,7 +106,6 @@ class UnpackedImage:
             directory="/",
             variables=(),
             conditions=conditions or self.conditions,
-            clock=time.perf_counter,
         )
 
     def take_out(self, volume: Box, folder: Path, most_bytes: int) -> Output:
@@ -126,6 +127,7 @@ class UnpackedImage:
             overlay=Path("OVERLAY"),
             limits=self.conditions.limits,
             contract=self.conditions.contract,
+            model=Path("MODEL") if self.model else None,
         )
         return " ".join((*words, "IMAGE", shlex.join(self._words())))
 
@@ -194,7 +196,7 @@ def unpacked_image(
         )
         image.check_words()
         _unpack(image)
-        yield image
+        yield replace(image, model=model_folder(archive, work))
 
 
 def _is_utf8(text: str) -> bool:

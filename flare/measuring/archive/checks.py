@@ -142,11 +142,22 @@ def _visible_problem(where: str, value: str) -> tuple[str, str]:
 
 
 def content_problems(
-    layers: Sequence[Layer], image: Mapping[str, Any], contract: Contract = FLARE
+    layers: Sequence[Layer],
+    image: Mapping[str, Any],
+    contract: Contract,
+    mounted: Sequence[str],
 ) -> tuple[Findings, list[str]]:
-    """What is wrong, and what is doubtful, about the files of an image."""
+    """What is wrong, and what is doubtful, about the files of an image.
+
+    Parameters
+    ----------
+    layers, image, contract
+        Of the image.
+    mounted : sequence of str
+        Folders of its containers that come from outside.
+    """
     content = merge(layers)
-    problems = _folder_problems(layers, content.links, contract)
+    problems = _folder_problems(layers, content.links, mounted)
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
@@ -177,11 +188,11 @@ def content_problems(
 
 
 def _folder_problems(
-    layers: Sequence[Layer], links: Mapping[str, str], contract: Contract
+    layers: Sequence[Layer], links: Mapping[str, str], mounted: Sequence[str]
 ) -> Findings:
     """Why a folder of the host could not be mounted where it has to be."""
     problems: Findings = []
-    for folder in (contract.inputs, contract.outputs):
+    for folder in mounted:
         place = resolve(folder, links)
         file = find_file(place, layers) if place else None
         text = ""

@@ -20,8 +20,9 @@ from flare.measuring.archive.checks import (
 from flare.measuring.archive.image_json import Image, StoredLayer, find_image
 from flare.measuring.archive.image_tar import read_contents
 from flare.measuring.archive.manifests import manifest_of, without_volumes
-from flare.measuring.contract import FLARE, Contract
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
+from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.measuring.errors import ArchiveError, ModelError
 
 SUFFIX = ".tar.gz"
 
@@ -61,7 +62,9 @@ class Archive:
     """Paths for which an engine would make volumes; they stay folders of the image."""
     unpacked_bytes: int = 0
     """Of all layers together."""
-    problems: tuple[ArchiveError, ...]
+    model: Model | None = None
+    """What was sent beside it, if anything was."""
+    problems: tuple[ArchiveError | ModelError, ...]
     """Why it cannot be run."""
     doubts: tuple[str, ...]
     """What may go wrong."""
@@ -72,7 +75,11 @@ class Archive:
 
 
 def read_archive(
-    path: Path, *, is_named: bool = True, contract: Contract = FLARE
+    path: Path,
+    *,
+    is_named: bool = True,
+    contract: Contract = FLARE,
+    model: Path | None = None,
 ) -> Archive:
     """Read an archive and check everything that can be checked without running it.
 
@@ -84,11 +91,13 @@ def read_archive(
         Whether the image in it has to be called teamname:latest; never an algorithm's.
     contract : Contract
         How it will be run.
+    model : Path, optional
+        The model that was sent beside it.
 
     Raises
     ------
     InputError
-        If there is no such file, or it may not be read.
+        If there is no such file, or one may not be read.
     """
     try:
         with path.open("rb") as file:
@@ -102,12 +111,13 @@ def read_archive(
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}
     is_named = is_named and not contract.is_algorithm
+    mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
         image = find_image(read_contents(path), team if is_named else "")
         described = _describe(image)
         for found in (
             configuration_problems(image.configuration, contract),
-            content_problems(image.layers, image.configuration, contract),
+            content_problems(image.layers, image.configuration, contract, mounted),
         ):
             problems += found[0]
             doubts += found[1]
@@ -115,11 +125,21 @@ def read_archive(
         problems.append((str(error), ""))
     except (TypeError, AttributeError, KeyError, ValueError):
         problems.append(("its manifest, or its configuration, makes no sense", ""))
+    wrong: list[ArchiveError | ModelError] = [
+        ArchiveError(path.name, *problem) for problem in problems
+    ]
+    found_model = None
+    if model:
+        try:
+            found_model = read_model(model)
+        except ModelError as error:
+            wrong.append(error)
     return Archive(
         path=path,
         team=team,
         sha256=sha256,
-        problems=tuple(ArchiveError(path.name, *problem) for problem in problems),
+        model=found_model,
+        problems=tuple(wrong),
         doubts=tuple(doubts),
         **described,
     )
@@ -148,6 +168,8 @@ def _describe(image: Image) -> dict[str, Any]:
 def _name_problems(name: str) -> Findings:
     """What is wrong with the name of the file."""
     team = name.removesuffix(SUFFIX)
+    if name.endswith(MODEL_SUFFIX):
+        return [("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")]
     if not name.endswith(SUFFIX):
         return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
     if not _TEAM.fullmatch(team):

@@ -159,9 +159,12 @@ def _job(
     first: TeamJob, archive: Archive, lane: Lane, rerun: tuple[str, ...]
 ) -> TeamJob:
     """What a lane is to do of a team."""
+    model = archive.model
+    if model:
+        model = replace(model, path=model.path.absolute())
     return replace(
         first,
-        archive=replace(archive, path=archive.path.absolute()),
+        archive=replace(archive, path=archive.path.absolute(), model=model),
         options=replace(first.options, limits=lane.limits, rerun=rerun),
         lane=lane,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from flare.common.errors import InputError
 from flare.common.files import write_whole
 from flare.common.text import safe, why
+from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError
 from flare.platforms.external.source import Answer, Claim, Submission
@@ -24,6 +25,8 @@ SETTLE_S = 10.0
 
 class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
+
+    TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
 
     Parameters
     ----------
@@ -59,9 +62,12 @@ class DropFolder:
         """
         try:
             found = [
-                (path.stat().st_mtime, path)
+                (_changed_at(path), path)
                 for path in self._folder.iterdir()
-                if path.name.endswith(SUFFIX) and path.name[0] != "." and path.is_file()
+                if path.name.endswith(SUFFIX)
+                and not path.name.endswith(MODEL_SUFFIX)
+                and path.name[0] != "."
+                and path.is_file()
             ]
         except OSError as error:
             problem = f"{safe(self._folder)}: it cannot be read ({why(error)})"
@@ -110,10 +116,21 @@ class DropFolder:
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")
 
 
+def _files(path: Path) -> tuple[Path, ...]:
+    """An archive, and the model beside it, if there is one."""
+    model = model_beside(path)
+    return (path, model) if model else (path,)
+
+
+def _changed_at(path: Path) -> float:
+    """When an archive, or its model, has changed last."""
+    return max(file.stat().st_mtime for file in _files(path))
+
+
 def _submission(path: Path) -> Submission:
-    """An archive, as it lies there now."""
-    state = path.stat()
-    text = f"{path.name} {state.st_size} {state.st_mtime_ns}"
+    """An archive, and its model, as they lie there now."""
+    states = [(file.name, file.stat()) for file in _files(path)]
+    text = " ".join(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in states)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return Submission(
         key=digest[:16],

@@ -85,7 +85,10 @@ class Source(Protocol):
         """
 
     def download(self, submission: Submission, folder: Path) -> Path:
-        """Get the archive, unless it is there already; its file, called TEAM.tar.gz."""
+        """Get the archive, unless it is there already; its file, called TEAM.tar.gz.
+
+        A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
+        """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Hand on what came of a submission, once.

@@ -15,8 +15,9 @@ from typing import Any
 
 from flare.common.errors import MESSAGE_LIMIT
 from flare.common.text import printable, safe
+from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.external.source import (
     Answer,
     Claim,
@@ -117,24 +118,26 @@ class PhaseSource:
         raise self._stranger()
 
     def download(self, submission: Submission, folder: Path) -> Path:
-        """Fetch the archive of the algorithm, whole.
+        """Fetch the archive of the algorithm, whole, and its model, if it has one.
 
         Raises
         ------
-        ArchiveError
-            If it needs a model beside it.
+        ArchiveError, ModelError
+            If the platform has none.
         HostError
             If it does not arrive, or cannot be written.
         """
         file = folder / f"{submission.team}{SUFFIX}"
-        if submission.place.get("model"):
-            problem = "a model was submitted beside the image, which is not run here"
-            remedy = "Put the model into the image, and submit that alone."
-            raise ArchiveError(submission.title, problem, remedy)
         if not submission.place.get("image"):
             problem = "the platform has no archive of the image"
             raise ArchiveError(submission.title, problem, "Upload it again.")
         fetch(self._calls, submission.place["image"], file)
+        if submission.place.get("model_pk"):
+            if not submission.place["model"]:
+                problem = "the platform has no file of the model"
+                raise ModelError(submission.title, problem, "Upload it again.")
+            model = folder / f"{submission.team}{MODEL_SUFFIX}"
+            fetch(self._calls, submission.place["model"], model)
         return file
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
@@ -209,6 +212,7 @@ class PhaseSource:
             place = {
                 "image": _plain(image["image"]),
                 "model": _plain(model["model"]) if model else "",
+                "model_pk": str(model["pk"]) if model else "",
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._stranger() from error

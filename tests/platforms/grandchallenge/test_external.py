@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from flare.common.errors import OutputError
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.external.source import Answer, NotNowError, NotOursError
 from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
@@ -64,9 +64,9 @@ def make_source(platform, passing, token=TOKEN, api=None):
     return PhaseSource(PHASE, calls)
 
 
-def claimed(platform, source, user="jane", archive=b"image"):
+def claimed(platform, source, user="jane", archive=b"image", **more):
     """A submission that is ours."""
-    platform.submit(user, archive)
+    platform.submit(user, archive, **more)
     (submission,) = source.claimable()
     return source.claim(submission, is_again=False).submission
 
@@ -256,11 +256,62 @@ def test_what_is_there_is_not_fetched(platform, source, tmp_path):
     assert len(platform.calls("file")) == 1
 
 
-def test_an_image_with_a_model_beside_it_is_refused(platform, source, tmp_path):
-    platform.submit("jane", b"", model=True)
-    (submission,) = source.claimable()
+def test_a_model_is_fetched_beside_its_image(platform, source, tmp_path):
+    """By a signed address too, where the fake refuses the token."""
+    model = bytes(range(255)) * 4000
+    submission = claimed(platform, source, model=model)
 
-    with pytest.raises(ArchiveError, match="a model was submitted beside the image"):
+    file = source.download(submission, tmp_path)
+
+    assert file == tmp_path / "jane.tar.gz"
+    assert file.read_bytes() == b"image"
+    assert (tmp_path / "jane.model.tar.gz").read_bytes() == model
+    assert len([*tmp_path.iterdir()]) == 2
+    assert "secret" not in str(submission.place)
+    assert platform.calls("model file") == [(200, len(model))]
+
+
+@pytest.mark.parametrize("fault", ["short", "reset"])
+def test_a_model_whose_download_breaks_off_goes_on(platform, source, tmp_path, fault):
+    """The image, which is there, is not fetched again."""
+    model = bytes(range(255)) * 4000
+    submission = claimed(platform, source, model=model)
+    platform.faults["model file"] = [fault]
+
+    source.download(submission, tmp_path)
+
+    assert (tmp_path / "jane.model.tar.gz").read_bytes() == model
+    assert len(platform.calls("file")) == 1
+    assert platform.calls("model file")[-1] in (
+        (200, len(model)),
+        (206, len(model) // 2),
+    )
+
+
+def test_a_model_that_may_not_be_fetched_is_no_fault_of_the_team(
+    platform, source, tmp_path
+):
+    submission = claimed(platform, source, model=b"model")
+    platform.faults["model"] = [403]
+
+    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+        source.download(submission, tmp_path)
+
+
+def test_a_model_without_a_file_is_refused(platform, source, tmp_path):
+    """It is not measured without one."""
+    submission = claimed(platform, source, model=b"model")
+    submission.place["model"] = ""
+
+    with pytest.raises(ModelError, match="the platform has no file of the model"):
+        source.download(submission, tmp_path)
+
+
+def test_a_model_at_an_address_without_tls_is_refused(platform, source, tmp_path):
+    submission = claimed(platform, source, model=b"model")
+    submission.place["model"] = "http://localhost/x.tar.gz"
+
+    with pytest.raises(PlatformError, match="the archive is not at an https address"):
         source.download(submission, tmp_path)
 
 

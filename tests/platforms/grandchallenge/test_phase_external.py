@@ -61,6 +61,74 @@ def test_every_edition_has_such_a_phase(name):
     assert phase_of(name).score_jsonpath == "aggregates.dsc_mean"
 
 
+def test_the_page_describes_flares_images():
+    page = external_settings_for(read_challenge("flare21"))["external"]
+
+    assert page["submission_page_markdown"] == (
+        "Submit an algorithm whose image is made for FLARE: `sh predict.sh` reads CTs"
+        " in `/workspace/inputs` and writes a label map for each into"
+        " `/workspace/outputs`. Labels: 0 background, 1 liver, 2 kidney, 3 spleen, 4"
+        " pancreas. A model that is uploaded beside the image is in `/opt/ml/model`,"
+        " where nothing can be written. It is run on the organisers' computer, without"
+        " a network, and its running time and GPU memory are measured. A submission"
+        " that fails does not count."
+    )
+
+
+ALGORITHM = (
+    *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
+    *("--output-path", "images/organ-segmentation"),
+)
+
+
+def test_the_page_describes_the_algorithm_that_is_asked_for(capfd):
+    """With its paths filled in; nothing else is another setting."""
+    status = main(["phase-settings", "--external", *ALGORITHM])
+
+    found = json.loads(capfd.readouterr().out)
+    assert status == 0
+    assert problems(found, "phase-settings") == []
+    assert found["external"].pop("submission_page_markdown") == (
+        "Submit an algorithm. Its image is run once for each case, by its own"
+        " ENTRYPOINT and CMD: it reads the one CT in `/input/images/ct` (listed in"
+        " `/input/inputs.json` as `ct-image`), and writes one label map into"
+        " `/output/images/organ-segmentation`, under any name, with the header of the"
+        " CT. No other outputs count. Labels: 0 background, 1 liver, 2 kidney, 3"
+        " spleen, 4 pancreas. A model that is uploaded beside the image is in"
+        " `/opt/ml/model`, where nothing can be written. It is run on the organisers'"
+        " computer, without a network, and its running time and GPU memory are"
+        " measured. A submission that fails does not count."
+    )
+    flare = external_settings_for(read_challenge("flare21"))["external"]
+    del flare["submission_page_markdown"]
+    assert found["external"] == flare
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ALGORITHM,
+            "--contract algorithm: it is about what flare serve runs. Give --external,"
+            " too. [H01]",
+        ),
+        (
+            ("--external", *ALGORITHM[:2]),
+            "--contract algorithm: it needs --input-socket and --output-path. The"
+            " interface of the phase has them. [H01]",
+        ),
+        (
+            ("--external", *ALGORITHM[4:]),
+            "--output-path: it is about algorithms. Give --contract algorithm, too."
+            " [H01]",
+        ),
+    ],
+)
+def test_a_contract_that_is_not_whole_is_refused(capfd, words, line):
+    assert main(["phase-settings", *words]) == 1
+    assert capfd.readouterr().err == f"{line}\n"
+
+
 def test_they_are_printed(capfd):
     status = main(["phase-settings", "--external"])
 

@@ -1,0 +1,378 @@
+"""Models beside images are unpacked as they are, or refused: a stranger wrote them."""
+
+import bz2
+import gzip
+import hashlib
+import os
+import stat
+import tarfile
+
+import pytest
+
+from flare.common.errors import InputError, OutputError
+from flare.measuring.archive import model_tar
+from flare.measuring.archive.model import model_beside, read_model, unpack_model
+from flare.measuring.archive.reading import read_archive
+from flare.measuring.errors import ModelError
+from tests.builders.archives import FILES, save
+from tests.builders.models import WEIGHTS, entry, model_bytes, write_model
+
+LINK, HARD, FOLDER = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
+
+
+def link(name, target):
+    return entry(name, type=LINK, linkname=target)
+
+
+def unpacked(folder, *more, files=WEIGHTS):
+    """The folder of a model that was unpacked."""
+    unpack_model(read_model(write_model(folder, files, *more)), folder / "model")
+    return folder / "model"
+
+
+def problem_of(file):
+    """Why a model is refused; nothing is written for that."""
+    with pytest.raises(ModelError) as error:
+        read_model(file)
+    assert [*file.parent.iterdir()] == [file]
+    return error.value.problem
+
+
+# --- What is unpacked ---------------------------------------------------------------
+
+
+def test_a_model_is_unpacked_for_whoever_the_image_is_run_as(tmp_path):
+    """Not as it was written: owners, rights and the umask do not count."""
+    before = os.umask(0o077)
+    try:
+        folder = unpacked(
+            tmp_path,
+            entry("run/tool", b"#!/bin/sh\n", mode=0o700, uid=4711),
+            entry("secret", b"x", mode=0o4000),
+            entry("empty", type=FOLDER, mode=0),
+        )
+    finally:
+        os.umask(before)
+
+    found = {
+        str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode))
+        for path in folder.rglob("*")
+    }
+    assert found == {
+        "weights": "0o755",
+        "weights/fold_0.pt": "0o644",
+        "plans.json": "0o644",
+        "run": "0o755",
+        "run/tool": "0o755",
+        "secret": "0o644",
+        "empty": "0o755",
+    }
+    assert (folder / "weights" / "fold_0.pt").read_bytes() == b"\x00\x01" * 2000
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_what_is_known_of_a_model(tmp_path):
+    """Three headers, 8 and 1 blocks, 2 of the end: filled up to 20 blocks of 512."""
+    file = write_model(tmp_path)
+
+    found = read_model(file)
+
+    assert found.path == file
+    assert found.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert found.unpacked_bytes == 10240
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes], ids=["gzip", "plain"])
+def test_a_model_need_not_be_compressed(tmp_path, pack):
+    file = tmp_path / "team_a.model.tar.gz"
+    file.write_bytes(model_bytes(pack=pack))
+
+    unpack_model(read_model(file), tmp_path / "model")
+
+    assert (tmp_path / "model" / "plans.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("a/latest.pt", "../weights/fold_0.pt"),
+        ("latest.pt", "weights/fold_0.pt"),
+        ("a/b/latest.pt", "../.././weights//fold_0.pt"),
+        ("weights/latest.pt", "fold_0.pt"),
+    ],
+)
+def test_links_within_a_model_are_kept(tmp_path, name, target):
+    """Such as those of a cache of Hugging Face."""
+    folder = unpacked(tmp_path, link(name, target))
+
+    assert (folder / name).is_symlink()
+    assert (folder / name).read_bytes() == WEIGHTS["weights/fold_0.pt"]
+
+
+def test_a_link_to_a_link_stays_within(tmp_path):
+    """Up leads to the top, and down/x through it to a file."""
+    folder = unpacked(tmp_path, link("d/up", ".."), link("x", "d/up/plans.json"))
+
+    assert (folder / "x").resolve() == (folder / "plans.json").resolve()
+
+
+def test_a_folder_may_be_named_twice(tmp_path):
+    folder = unpacked(
+        tmp_path, entry("weights", type=FOLDER), entry("weights/", type=FOLDER)
+    )
+
+    assert (folder / "weights" / "fold_0.pt").exists()
+
+
+# --- What is refused ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ([entry("/etc/x")], "it holds /etc/x, which lies outside of it"),
+        ([entry("../x")], "it holds ../x, which lies outside of it"),
+        ([entry("a/../../x")], "it holds a/../../x, which lies outside of it"),
+        ([entry("a/../x")], "it holds a/../x, which lies outside of it"),
+        ([link("a", "/etc")], "it holds a, a link that may lead out of it"),
+        ([link("a", "..")], "it holds a, a link that may lead out of it"),
+        ([link("d/a", "../..")], "it holds d/a, a link that may lead out of it"),
+        ([link("a", "b/..")], "it holds a, a link that may lead out of it"),
+        (
+            [link("d/e/up", "../.."), link("out", "d/e/up/..")],
+            "it holds out, a link that may lead out of it",
+        ),
+        ([link("a", "weights"), entry("a/x")], "it holds a/x in a, which is a link"),
+        (
+            [entry("plans.json/x")],
+            "it holds plans.json/x in plans.json, which is a file",
+        ),
+        (
+            [link("a", "."), link("a", "..")],
+            "it holds a, a link that may lead out of it",
+        ),
+        ([link("a", "b"), entry("a")], "it holds a twice"),
+        ([entry("plans.json")], "it holds plans.json twice"),
+        ([entry("./plans.json")], "it holds plans.json twice"),
+        ([entry("weights")], "it holds weights twice"),
+        ([entry("plans.json", type=FOLDER)], "it holds plans.json twice"),
+        (
+            [entry("a", type=HARD, linkname="plans.json")],
+            "it holds a, a hard link",
+        ),
+        ([entry("a", type=HARD, linkname="/etc/passwd")], "it holds a, a hard link"),
+        (
+            [entry("a", type=tarfile.CHRTYPE, devmajor=1, devminor=3)],
+            "it holds a, which is neither a file nor a folder",
+        ),
+        (
+            [entry("a", type=tarfile.BLKTYPE)],
+            "it holds a, which is neither a file nor a folder",
+        ),
+        (
+            [entry("a", type=tarfile.FIFOTYPE)],
+            "it holds a, which is neither a file nor a folder",
+        ),
+        (
+            [entry("a", type=b"Z")],
+            "it holds a, which is neither a file nor a folder",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else value,
+)
+def test_a_model_that_means_harm_is_refused(tmp_path, more, problem):
+    assert problem_of(write_model(tmp_path, WEIGHTS, *more)) == problem
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("x" * 256, "it holds xxx"),
+        ("ü" * 128, "it holds üüü"),
+        ("/".join(["x" * 200] * 11), "it holds xxx"),
+    ],
+)
+def test_names_that_are_too_long(tmp_path, name, problem):
+    """255 bytes for a name, not characters, and 2048 for a path."""
+    found = problem_of(write_model(tmp_path, WEIGHTS, entry(name)))
+
+    assert found.startswith(problem)
+    assert found.endswith("a name that is too long")
+    assert len(found) < 150
+
+
+def test_the_longest_names_that_are_unpacked(tmp_path):
+    """Each of eight has 255 bytes: with seven slashes, the path has 2047."""
+    name = "/".join(["ü" * 127 + "x"] * 7 + ["y" * 255])
+
+    folder = unpacked(tmp_path, entry(name, b"deep"))
+
+    assert len(os.fsencode(name)) == 2047
+    assert (folder / name).read_bytes() == b"deep"
+
+
+def test_a_name_with_a_null_is_refused(tmp_path):
+    header, content = entry("x", b"")
+    header.pax_headers = {"path": "a\0b"}
+
+    found = problem_of(write_model(tmp_path, WEIGHTS, (header, content)))
+
+    assert found == "it holds a\\x00b, which is no name of a file"
+
+
+def test_a_bomb_of_bytes_is_not_gone_through(tmp_path, monkeypatch):
+    """A file of 30 GiB by its header alone; and zeros that are really there."""
+    monkeypatch.setattr(model_tar, "MODEL_BYTES", 2**30)
+    header, _ = entry("zeros")
+    header.size = 30 * 2**30
+    file = tmp_path / "team_a.model.tar.gz"
+    file.write_bytes(gzip.compress(header.tobuf() + bytes(2**20)))
+
+    assert problem_of(file) == "it holds more than 1 GiB, or more than 100000 files"
+
+    monkeypatch.setattr(model_tar, "MODEL_BYTES", 2**20)
+    write_model(tmp_path, {"zeros": bytes(2**20)})
+    assert problem_of(file) == "it holds more than 0 GiB, or more than 100000 files"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"f{n}" for n in range(21)],
+        ["/".join("abcdefghijklmnopqrstu") + "/f"],
+        [f"{n}/f" for n in range(11)],
+    ],
+    ids=["files", "one below many folders", "both"],
+)
+def test_a_bomb_of_entries_is_not_gone_through(tmp_path, monkeypatch, names):
+    """Folders that only the names of files tell of count, too."""
+    monkeypatch.setattr(model_tar, "MODEL_ENTRIES", 20)
+
+    file = write_model(tmp_path, dict.fromkeys(names, b""))
+
+    assert problem_of(file) == "it holds more than 64 GiB, or more than 20 files"
+
+
+def spoiled_checksum():
+    """A gzip file whose last byte of content has changed since."""
+    data = bytearray(model_bytes())
+    data[-5] ^= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "it is no tar file that can be read to its end"),
+        (b"PK\x03\x04" + bytes(999), "it is no tar file that can be read to its end"),
+        (model_bytes()[:-40], "it is no tar file that can be read to its end"),
+        (spoiled_checksum(), "it is no tar file that can be read to its end"),
+        (
+            gzip.compress(model_bytes(pack=bytes)[:3000]),
+            "it is no tar file that can be read to its end",
+        ),
+        (
+            model_bytes(pack=bz2.compress),
+            "it is compressed by bzip2, expected gzip or zstd",
+        ),
+        (model_bytes({}), "it holds no file"),
+        (
+            model_bytes(pack=lambda tar: gzip.compress(tar * 2)),
+            "there are other data behind its end",
+        ),
+    ],
+    ids=["empty", "zip", "cut", "spoiled", "cut tar", "bzip2", "no file", "two"],
+)
+def test_what_is_no_model(tmp_path, content, problem):
+    file = tmp_path / "team_a.model.tar.gz"
+    file.write_bytes(content)
+
+    assert problem_of(file) == problem
+
+
+def test_the_whole_line(tmp_path):
+    file = write_model(tmp_path, WEIGHTS, entry("../x"))
+
+    with pytest.raises(ModelError) as error:
+        read_model(file)
+
+    assert str(error.value) == (
+        "team_a.model.tar.gz: it holds ../x, which lies outside of it. Write it with:"
+        " tar --hard-dereference -czf TEAMNAME.model.tar.gz -C FOLDER . [F19]"
+    )
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"model\.tar\.gz: it cannot be read"):
+        read_model(tmp_path / "team_a.model.tar.gz")
+
+
+def test_a_model_that_has_changed_since_it_was_read(tmp_path):
+    file = write_model(tmp_path)
+    found = read_model(file)
+    write_model(tmp_path, {**WEIGHTS, "plans.json": b"[]"})
+
+    with pytest.raises(ModelError, match="it has changed since it was checked"):
+        unpack_model(found, tmp_path / "model")
+
+    file.write_bytes(b"")
+    with pytest.raises(ModelError, match="it has changed since it was checked"):
+        unpack_model(found, tmp_path / "model_2")
+
+
+def test_a_model_is_written_over_nothing(tmp_path):
+    """Whoever made the folder, and whatever lies in it."""
+    found = read_model(write_model(tmp_path))
+    (tmp_path / "model").symlink_to(tmp_path)
+
+    with pytest.raises(OutputError, match="the model cannot be unpacked"):
+        unpack_model(found, tmp_path / "model")
+
+    assert not (tmp_path / "plans.json").exists()
+
+
+# --- With its image -----------------------------------------------------------------
+
+
+def test_the_model_beside_an_archive(tmp_path):
+    file = save(tmp_path, FILES)
+    assert model_beside(file) is None
+
+    model = write_model(tmp_path)
+
+    assert model_beside(file) == model
+
+
+def test_an_archive_with_its_model(tmp_path):
+    model = write_model(tmp_path)
+
+    archive = read_archive(save(tmp_path, FILES), model=model)
+
+    assert archive.problems == ()
+    assert archive.model == read_model(model)
+
+
+def test_an_archive_with_a_broken_model_has_a_problem(tmp_path):
+    model = write_model(tmp_path, {})
+
+    archive = read_archive(save(tmp_path, FILES), model=model)
+
+    assert [p.problem for p in archive.problems] == ["it holds no file"]
+    assert archive.model is None
+
+
+def test_an_image_in_which_no_model_can_be_mounted(tmp_path):
+    file = save(tmp_path, FILES | {"opt/ml": b"x"})
+
+    archive = read_archive(file, model=write_model(tmp_path))
+
+    assert [p.problem for p in archive.problems] == [
+        "/opt/ml/model cannot be a folder: /opt/ml is a file"
+    ]
+    assert read_archive(file).problems == ()
+
+
+def test_a_model_is_no_image(tmp_path):
+    archive = read_archive(write_model(tmp_path))
+
+    assert archive.problems[0].problem == "its name is that of a model"
