@@ -10,6 +10,7 @@ import pytest
 
 from flare.common.engine import Engine
 from flare.measuring import calibration as calibration_module
+from flare.measuring import team_image as team_image_module
 from flare.measuring.calibration import calibrate
 from flare.measuring.calibration_program import (
     ROUNDS,
@@ -163,7 +164,7 @@ def test_it_is_ended_by_a_limit_of_its_own(image, monkeypatch):
         asked.append(conditions.limits.timeout_s)
         raise calibration_module.EngineError("stop here")  # noqa: EM101
 
-    monkeypatch.setattr(calibration_module, "run_container", run_container)
+    monkeypatch.setattr(team_image_module, "run_container", run_container)
     limits = replace(LIMITS, timeout_s=0.6)
 
     calibrate(replace(image, conditions=Conditions(limits=limits)))

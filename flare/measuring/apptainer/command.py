@@ -43,7 +43,7 @@ def exec_command(
     contract : Contract
         Where it reads and writes.
     model : Path, optional
-        A folder with the model that was sent beside the image.
+        A folder with the model that was sent beside it.
     """
     return (
         # One team's runaway processes must not end the others' measurement.
@@ -54,6 +54,8 @@ def exec_command(
         *(program, "--silent", "exec"),
         # No folder, process or variable of this computer or this user is seen.
         *("--containall", "--cleanenv", "--no-home"),
+        # Nothing in a variable, or in a command, is taken for something to be run.
+        "--no-eval",
         # Nor what a site mounts everywhere; /tmp is that of the image.
         *("--no-mount", "home,cwd,tmp,hostfs,bind-paths"),
         # What predicting does not need, an attack could use.

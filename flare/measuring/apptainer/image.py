@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,7 +51,7 @@ class UnpackedImage:
     work: Path
     """A folder that other users cannot enter, with both images."""
     model: Path | None = None
-    """In it, what was sent beside the image; never changed."""
+    """Folder of the model that was sent beside the team's, if one was."""
 
     @property
     def image(self) -> str:
@@ -86,7 +85,6 @@ class UnpackedImage:
             directory=self.archive.working_directory or "/",
             variables=(*self.archive.environment, *self.archive.overrides),
             conditions=self.conditions,
-            clock=time.perf_counter,
             model=self.model,
         )
 
@@ -108,7 +106,6 @@ class UnpackedImage:
             directory="/",
             variables=(),
             conditions=conditions or self.conditions,
-            clock=time.perf_counter,
         )
 
     def take_out(self, volume: Box, folder: Path, most_bytes: int) -> Output:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +58,8 @@ def run_in_box(
     directory: str,
     variables: Sequence[str],
     conditions: Conditions,
-    clock: Clock,
     model: Path | None = None,
+    clock: Clock = time.perf_counter,
 ) -> ContainerRun:
     """Run an image on what is in a folder, and measure it.
 
@@ -82,10 +83,10 @@ def run_in_box(
         Those of the image, as NAME=VALUE; the last of several counts.
     conditions : Conditions
         What it may use, and what is sampled.
+    model : Path, optional
+        A folder with the model that was sent beside it.
     clock : callable
         Seconds that only go forward.
-    model : Path, optional
-        A folder with the model that was sent beside the image.
 
     Raises
     ------

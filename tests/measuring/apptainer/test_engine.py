@@ -41,8 +41,8 @@ def command(contract=FLARE, model=None, **limits):
 def test_the_whole_command():
     assert command(processes=99) == (
         "prlimit --nproc=99:99 --core=0:0 apptainer --silent exec --containall"
-        " --cleanenv --no-home --no-mount home,cwd,tmp,hostfs,bind-paths --no-privs"
-        " --pwd /workspace --overlay /w/overlay"
+        " --cleanenv --no-home --no-eval --no-mount home,cwd,tmp,hostfs,bind-paths"
+        " --no-privs --pwd /workspace --overlay /w/overlay"
         " --mount type=bind,source=/w/inputs,destination=/workspace/inputs,ro"
         " --mount type=bind,source=/w/outputs,destination=/workspace/outputs"
         " --mount type=bind,source=/w/shm,destination=/dev/shm"
