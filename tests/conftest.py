@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import importlib.util
-import itertools
 import os
 import re
 import shutil
@@ -25,7 +24,7 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
-NUMBERS = itertools.count()
+NUMBERS = collections.Counter()
 ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -227,7 +226,8 @@ def tmp_path(tmp_path_factory, request):
     longer than the folder.
     """
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder = tmp_path_factory.getbasetemp() / f"{name}{NUMBERS[name]}"
+    NUMBERS[name] += 1
     folder.mkdir(mode=0o700)
     return folder
 
