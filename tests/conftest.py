@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import gc
 import importlib.util
-import itertools
 import os
 import re
 import shutil
@@ -19,13 +17,14 @@ from flare.common import engine as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless
+from tests.builders.collecting import QuickCollection
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
-NUMBERS = itertools.count()
+NUMBERS = collections.Counter()
 ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -45,29 +44,6 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(QuickCollection())
-
-
-class QuickCollection:
-    """Finds the tests sooner; a plugin, as hooks of this file do not reach flare/."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collect_file(self, file_path):
-        """Look for examples only in files that have some: to look takes a while."""
-        found = yield
-        if b">>>" in file_path.read_bytes():
-            return found
-        return [each for each in found if type(each) is pytest.Module]  # has tests
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self):
-        """Look for no rubbish in what is collected: it stays to the end."""
-        gc.disable()
-        try:
-            return (yield)
-        finally:
-            gc.enable()
-            gc.collect()
-            gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -250,7 +226,8 @@ def tmp_path(tmp_path_factory, request):
     longer than the folder.
     """
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+    folder = tmp_path_factory.getbasetemp() / f"{name}{NUMBERS[name]}"
+    NUMBERS[name] += 1
     folder.mkdir(mode=0o700)
     return folder
 

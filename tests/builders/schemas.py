@@ -1,6 +1,7 @@
 """Holds files against the schemas that come with the program."""
 
 import csv
+import functools
 import importlib.resources
 import json
 from pathlib import Path
@@ -21,11 +22,16 @@ def problems(value, name, *, is_closed=True):
     A schema lets later versions write further keys; this version writes none that its
     schema does not describe.
     """
+    found = validator(name, is_closed).iter_errors(value)
+    return [f"{error.json_path}: {error.message}" for error in found]
+
+
+@functools.cache
+def validator(name, is_closed):
+    """What holds values against a schema; a table has it once for all of its rows."""
     schema = closed(SCHEMAS[name]) if is_closed else SCHEMAS[name]
-    validator = Draft202012Validator(
-        schema, format_checker=Draft202012Validator.FORMAT_CHECKER
-    )
-    return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(value)]
+    checker = Draft202012Validator.FORMAT_CHECKER
+    return Draft202012Validator(schema, format_checker=checker)
 
 
 def closed(schema):

@@ -30,6 +30,7 @@ SCORING = (
     "click",
     "flare.cli.commands.check",
     "flare.cli.commands.evaluate",
+    "flare.cli.commands.measure",
     "flare.cli.main",
     "flare.evaluation.check",
     "flare.evaluation.references",

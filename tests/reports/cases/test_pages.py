@@ -38,41 +38,41 @@ def slot(tmp_path):
     )
 
 
-def test_outlines_and_errors_are_drawn_as_worked_out_by_hand(tmp_path):
+@pytest.fixture(scope="module")
+def slot_page(tmp_path_factory):
+    """The page of that case."""
+    return read(slot(tmp_path_factory.mktemp("slot")).write())
+
+
+def test_outlines_and_errors_are_drawn_as_worked_out_by_hand(slot_page):
     """Axial slice 5 of 16: six by six voxels, of which three columns were missed.
 
     All 12 by 12 voxels are seen, as the stray is less than a margin from the edge.
     From the front, slice 11: the stray alone, at columns 10 to 12; slices are drawn
     from the head, so slice 12 of 16 is in row 3.
     """
-    html = read(slot(tmp_path).write())
-
-    assert "Axial, slice 5 of 16" in html
+    assert "Axial, slice 5 of 16" in slot_page
     paths = dict(
-        re.findall(r'<path d="([^"]+)"[^>]*class="((?:ref|pred|wrong)[^"]*)', html)
+        re.findall(r'<path d="([^"]+)"[^>]*class="((?:ref|pred|wrong)[^"]*)', slot_page)
     )
     assert paths["M2 2h6v6h-6z"] == "ref o0"
     assert paths["M2 2h3v6h-3z"] == "pred"
     assert paths["M5 2h3v6h-3z"] == "wrong missed"
-    assert "Coronal, slice 11 of 12" in html
+    assert "Coronal, slice 11 of 12" in slot_page
     assert paths["M10 3h2v1h-2z"] in ("pred", "wrong added")
-    assert 'viewBox="0 0 12 12"' in html
-    assert 'viewBox="0 0 12 16"' in html
-    assert "liver 18 voxels missed, 0 added" in html
+    assert 'viewBox="0 0 12 12"' in slot_page
+    assert 'viewBox="0 0 12 16"' in slot_page
+    assert "liver 18 voxels missed, 0 added" in slot_page
 
 
-def test_planes_have_one_scale_and_voxels_their_shape(tmp_path):
+def test_planes_have_one_scale_and_voxels_their_shape(slot_page):
     """12 mm wide, and 12 or 32 mm high, whatever the number of voxels."""
-    html = read(slot(tmp_path).write())
-
-    outer = re.findall(r'<svg viewBox="0 0 (\S+) (\S+)" class="picture"', html)
+    outer = re.findall(r'<svg viewBox="0 0 (\S+) (\S+)" class="picture"', slot_page)
     assert outer == [("12", "12"), ("12", "32"), ("12", "32")] * 2
 
 
-def test_letters_say_where_the_patient_is(tmp_path):
-    html = read(slot(tmp_path).write())
-
-    letters = re.findall(r">([RLAPSI])</text>", html)
+def test_letters_say_where_the_patient_is(slot_page):
+    letters = re.findall(r">([RLAPSI])</text>", slot_page)
     assert "".join(letters) == 2 * "RLAPRLSIAPSI"
 
 
@@ -99,19 +99,18 @@ def test_numbers_are_those_of_metrics_json_and_by_hand(tmp_path):
     assert "2 voxels of liver, 12 mm from any of the reference" in page.text
 
 
-def test_the_slices_in_which_an_organ_is_wrong_are_told(tmp_path):
+def test_the_slices_in_which_an_organ_is_wrong_are_told(slot_page):
     """36 voxels of 1 mm2 are 0.4 cm2; 18 of slice 5 are missed, 2 of slice 13 added."""
-    page = Page(read(slot(tmp_path).write()))
+    page = Page(slot_page)
 
     (row,) = page.table("Slices of each organ")
     assert [*row.values()] == ["liver", "3-6", "0.4", "3-13", "0.4", "5", "13"]
 
 
-def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(tmp_path):
+def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot_page):
     reference, prediction = slot_and_stray()
-    html = read(slot(tmp_path).write())
 
-    (text,) = re.findall(r'id="volume">(.*?)</script>', html)
+    (text,) = re.findall(r'id="volume">(.*?)</script>', slot_page)
     data = json.loads(text)
     voxels = np.frombuffer(zlib.decompress(base64.b64decode(data["voxels"])), np.uint8)
     volume = voxels.reshape(data["shape"])
@@ -182,11 +181,9 @@ def test_the_nearest_surfel_is_seen_whatever_lies_behind_it():
     ]
 
 
-def test_pictures_of_surfaces_can_be_read(tmp_path):
+def test_pictures_of_surfaces_can_be_read(slot_page):
     """A PNG of 8 by 10 corners from below: the box of liver and stray and one more."""
-    html = read(slot(tmp_path).write())
-
-    found = re.findall(r'href="data:image/png;base64,([^"]+)"', html)
+    found = re.findall(r'href="data:image/png;base64,([^"]+)"', slot_page)
     sizes = [struct.unpack(">II", base64.b64decode(text)[16:24]) for text in found]
     assert sizes == [(11, 10), (11, 12), (10, 12)]
 

@@ -1,6 +1,7 @@
 """Pages of a ranking that was written: what stands there, and nothing decided anew."""
 
 import json
+import shutil
 
 import pytest
 
@@ -40,9 +41,8 @@ date = 2026-09-01
 """
 
 
-@pytest.fixture
-def results(tmp_path):
-    """Five teams, one of which has failed on a case, and a decision about each."""
+def make_results(folder):
+    """Five teams, one of which has failed on a case."""
     for number in range(5):
         scores = {
             case: 0.9123 - (number * 3 + n * 5) % 11 / 40
@@ -54,16 +54,15 @@ def results(tmp_path):
         ]
         if number == 3:
             efficiency[2] = (CASES[2], "timed out", "", "")
-        write_team(tmp_path / "results" / f"team_{number}", scores, efficiency)
-    return tmp_path / "results"
+        write_team(folder / "results" / f"team_{number}", scores, efficiency)
+    return folder / "results"
 
 
-@pytest.fixture
-def options(tmp_path):
-    """How they are ranked."""
-    (tmp_path / "decisions.toml").write_text(DECISIONS)
+def make_options(folder):
+    """How they are ranked, with a decision about each."""
+    (folder / "decisions.toml").write_text(DECISIONS)
     return {
-        "decisions": tmp_path / "decisions.toml",
+        "decisions": folder / "decisions.toml",
         "bootstrap": 25,
         "seed": 3,
         "ties": "average",
@@ -73,17 +72,31 @@ def options(tmp_path):
 
 
 @pytest.fixture
-def written(results, options, tmp_path):
-    """What flare rank has written of them."""
-    rank(results, **options).write(tmp_path / "ranking")
-    return tmp_path / "ranking"
+def results(tmp_path):
+    """The results of all teams."""
+    return make_results(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def written_once(tmp_path_factory):
+    """What flare rank has written of them; nobody may change it."""
+    folder = tmp_path_factory.mktemp("written")
+    rank(make_results(folder), **make_options(folder)).write(folder / "ranking")
+    return folder / "ranking"
+
+
+@pytest.fixture
+def written(written_once, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(written_once, tmp_path / "ranking")
 
 
 @pytest.mark.parametrize("is_organiser", few_fast([True, False], fast=[0]))
 def test_pages_of_what_was_written_are_those_of_the_results(
-    results, options, written, tmp_path, is_organiser
+    results, written, tmp_path, is_organiser
 ):
     """With decisions, options, flags and reasons: byte by byte."""
+    options = make_options(tmp_path)
     for source, name, more in ((results, "a", options), (written, "b", {})):
         write_report([source], tmp_path / name, is_organiser=is_organiser, **more)
 
