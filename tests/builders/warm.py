@@ -38,8 +38,6 @@ SCORING = (
     "flare.results.scores_table",
     # What these load when they begin to work, each copy anew.
     "encodings.ascii",
-    "importlib.readers",
-    "importlib.resources._adapters",
     "multiprocessing.popen_fork",
     "multiprocessing.synchronize",
     "numpy.ma",

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, Option, importing
+from flare.cli.command import Command, Option
 from flare.cli.console import fits
 from flare.cli.options import (
     PATH,
@@ -20,6 +20,7 @@ from flare.cli.options import (
     workers_option,
 )
 from flare.cli.progress import show_progress
+from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__
 
@@ -107,7 +108,7 @@ def command(
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
         from flare.evaluation.evaluate import evaluate
-        from flare.evaluation.references import has_label_maps
+        from flare.evaluation.submission.folder import has_label_maps
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores_table import results_table
 
