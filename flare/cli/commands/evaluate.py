@@ -107,11 +107,13 @@ def command(
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
+        from flare.common.allocator import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.folder import has_label_maps
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores_table import results_table
 
+    reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
     if ground_truth is None:
         is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
