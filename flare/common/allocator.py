@@ -14,9 +14,9 @@ LARGEST_KEPT_BYTES = 32 * 2**20
 def reuse_freed_memory() -> None:
     """Set glibc's thresholds to where it would take them itself.
 
-    Until glibc has seen arrays of many sizes, it gives back to the kernel at the end of
-    each case what the next one needs: that was a quarter of the time of a case. Dask
-    starts workers with ``MALLOC_TRIM_THRESHOLD_=65536``, which also ends the adjustment:
+    glibc's own adjustment still gives back to the kernel, at the end of each case, what
+    the next one needs: for a small one, that was a quarter of its time. Dask starts
+    workers with ``MALLOC_TRIM_THRESHOLD_=65536``, which also ends the adjustment: there,
     scoring a case took three times as long. Nothing is done where another library than
     glibc allocates.
     """
