@@ -16,7 +16,7 @@ def reuse_freed_memory() -> None:
 
     glibc's own adjustment still gives back to the kernel, at the end of each case, what
     the next one needs: for a small one, that was a quarter of its time. Dask starts
-    workers with ``MALLOC_TRIM_THRESHOLD_=65536``, which also ends the adjustment: there,
+    workers with ``MALLOC_TRIM_THRESHOLD_=65536``, which ends the adjustment too: there,
     scoring a case took three times as long. Nothing is done where another library than
     glibc allocates.
     """
