@@ -12,9 +12,12 @@ ENV PYTHONUNBUFFERED=1 \
 
 WORKDIR /opt/app
 COPY requirements.txt .
-# Afterwards neither pip nor any program that changes the user is of use.
+# Python's own library is there uncompiled, and no run may write what it compiles. Of what
+# was installed, neither pip nor any program that changes the user is of use afterwards.
 RUN python -m pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: \
         --disable-pip-version-check --root-user-action ignore -r requirements.txt \
+    && python -m compileall -q -x '/(site-packages|test|tests|idlelib)/' \
+        "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
     && python -m pip uninstall --yes --root-user-action ignore pip \
     && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 

@@ -7,10 +7,14 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
-    from flare.cli.main import main_evaluate
+    from flare.common.importing import importing
+
+    with importing():
+        from flare.cli.console import end
+        from flare.cli.main import main_evaluate
 
     if __name__ == "__main__":
-        raise SystemExit(main_evaluate())
+        end(main_evaluate())
 except ModuleNotFoundError as error:
     if str(error.name).startswith("flare"):
         raise

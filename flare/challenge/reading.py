@@ -7,7 +7,6 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,9 @@ from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
+
+EDITIONS = Path(__file__).parent / "editions"
+"""Folder of the challenges that come with the program."""
 
 EXTENDS = "extends"
 """The key that names the challenge of which a file says only what is different."""
@@ -25,10 +27,7 @@ KEPT = ("reported", "not_known")
 
 def challenge_names() -> tuple[str, ...]:
     """Return the names of the challenges that come with the program."""
-    files = resources.files("flare.challenge.editions").iterdir()
-    return tuple(
-        sorted(file.name[:-5] for file in files if file.name.endswith(".toml"))
-    )
+    return tuple(sorted(file.stem for file in EDITIONS.glob("*.toml")))
 
 
 def challenge_text(name: str) -> str:
@@ -56,7 +55,7 @@ def _read_file(name: str) -> tuple[Path, bytes]:
     if name.endswith(".toml"):
         source = Path(name)
     elif name in challenge_names():
-        source = Path(str(resources.files("flare.challenge.editions") / f"{name}.toml"))
+        source = EDITIONS / f"{name}.toml"
     else:
         problem = f"no such challenge; there are {listing(challenge_names())}, or give"
         raise ChallengeError(name, f"{problem} a file that ends in .toml")

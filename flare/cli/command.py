@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import gc
 import re
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -122,23 +120,6 @@ class Group(click.Group):
             if set(args) <= {"--"}:
                 refuse(ctx, "the following arguments are required: COMMAND")
         return super().parse_args(ctx, args)
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Let imports go on without a search for garbage, of which they leave none.
-
-    Later on, too, it is not looked for in what was imported, nor in workers. Altogether
-    that would take longer than all that click does.
-    """
-    is_searched = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if is_searched:
-            gc.enable()
 
 
 def refuse(ctx: click.Context, message: str) -> NoReturn:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import sys
 import traceback
@@ -220,6 +219,8 @@ class _TerminalFormatter(logging.Formatter):
 
 def terminal_columns() -> int:
     """How many characters fit on a line of the terminal."""
+    import shutil  # not at the top: only a terminal is asked
+
     return shutil.get_terminal_size((COLUMNS, 24)).columns
 
 
@@ -272,6 +273,17 @@ def _flush_stdout() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def end(status: int) -> NoReturn:
+    """End this process without taking apart what is in it, as Python does at its exit.
+
+    That takes a twentieth of the time of a start, and there is nothing left to be done:
+    files are written, and worker processes have ended.
+    """
+    with suppress(OSError, ValueError, AttributeError):  # closed, or never there
+        sys.stdout.flush()
+    os._exit(status)
 
 
 def _fitting(line: str) -> str:

@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def main_evaluate() -> int:
-    """Run ``evaluate``, as a program of its own."""
+    """Run ``evaluate``, as a program of its own; the result is its exit status."""
     return _run(load("evaluate"), sys.argv[1:], "python evaluate.py")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +52,9 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder of ours, if that is possible."""
+    import shutil  # not at the top: an evaluation, which removes none, starts sooner
+    import subprocess
+
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if os.path.lexists(folder):  # deeper than Python can go, or a link

@@ -1,7 +1,6 @@
 """Which version of the program this is, and of which commit."""
 
 import os
-import subprocess
 from functools import cache
 
 from flare.common.places import CHECKOUT
@@ -24,8 +23,9 @@ def _commit_of_checkout() -> str:
     """What git says; asked once, as what is loaded stays what it was."""
     if not (CHECKOUT / ".git").exists():
         return "unknown"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    import subprocess  # not at the top: the image has no git, and starts sooner
 
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
     try:
         run = subprocess.run(

@@ -14,14 +14,13 @@ from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.folder import (
+    JOBS_FILE_NAME,
     Folder,
     LabelMapFile,
     find_label_maps,
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.job_outputs import find_job_outputs
-from flare.evaluation.submission.jobs import JOBS_FILE_NAME
 from flare.evaluation.submission.matching import CasePair, Matching
 
 _log = logging.getLogger(__name__)
@@ -133,6 +132,9 @@ def find_submission(
 ) -> Folder:
     """What was submitted: files, or what the jobs of an algorithm have written."""
     if os.path.lexists(predictions / JOBS_FILE_NAME):
+        # Not at the top: an evaluation of files starts sooner without it.
+        from flare.evaluation.submission.job_outputs import find_job_outputs
+
         return find_job_outputs(predictions, references, challenge)
     return find_label_maps(predictions, npz=challenge.npz.predictions)
 

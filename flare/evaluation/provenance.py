@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from flare.challenge.rule_digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
+from flare.common.library_versions import library_version
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__, source_commit
 from flare.evaluation.submission.folder import (
@@ -43,18 +42,12 @@ def make_provenance(
         references_sha256=references_digest(references, checksum),
         cases=len(references),
         options={name: value for name, value in options.items() if value},
-        libraries=dict(library_versions()),
+        libraries={name: library_version(name) for name in LIBRARIES},
         machine={
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
         },
     )
-
-
-@cache
-def library_versions() -> Mapping[str, str]:
-    """Versions of `LIBRARIES`, looked for once: each is in a file that is searched."""
-    return {name: metadata.version(name) for name in LIBRARIES}
 
 
 def file_checksum(file: Path) -> str:

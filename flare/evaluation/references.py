@@ -10,24 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.rules import Challenge
-from flare.evaluation.errors import FolderError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.folder import (
-    find_label_maps,
     find_references,
     is_demonstration,
 )
-
-
-def has_label_maps(folder: Path) -> bool:
-    """Whether there is any label map in a folder, which need not exist."""
-    try:
-        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
-    except FolderError:
-        return True  # and they are the organisers': reading them will say it
-    return bool(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,6 @@ SCORING = (
     "flare.results.scores_table",
     # What these load when they begin to work, each copy anew.
     "encodings.ascii",
-    "importlib.readers",
-    "importlib.resources._adapters",
     "multiprocessing.popen_fork",
     "multiprocessing.synchronize",
     "numpy.ma",
@@ -137,7 +135,9 @@ def serve(number: str, *modules: str) -> None:
         importlib.import_module(name)
     # What is looked up once in a process: not by each copy.
     importlib.import_module("flare.common.version").source_commit()
-    importlib.import_module("flare.evaluation.provenance").library_versions()
+    versions = importlib.import_module("flare.common.library_versions")
+    for name in importlib.import_module("flare.evaluation.provenance").LIBRARIES:
+        versions.library_version(name)
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:

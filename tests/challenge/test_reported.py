@@ -383,7 +383,7 @@ def test_a_file_that_leads_back_to_itself_is_refused(monkeypatch, tmp_path):
     """As one of your own that an image has under the name of what it extends."""
     (tmp_path / "flare24.toml").write_text('extends = "flare24"')
     reading = sys.modules["flare.challenge.reading"]
-    monkeypatch.setattr(reading.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(reading, "EDITIONS", tmp_path)
 
     with pytest.raises(ChallengeError) as caught:
         read_challenge("flare24")

@@ -158,6 +158,24 @@ def test_the_image_installs_exactly_the_requirements(image):
     assert installed == required
 
 
+def test_no_run_of_the_image_compiles_what_it_imports(image):
+    """As it would do each time anew: it may not keep it."""
+    program = (
+        "import pathlib, sys; from flare.cli.main import load; load('evaluate')\n"
+        "import flare.evaluation.evaluate\n"
+        "for module in list(sys.modules.values()):\n"
+        "    compiled = getattr(module, '__cached__', None)\n"
+        "    if compiled and not pathlib.Path(compiled).exists(): print(compiled)\n"
+        "print(len(sys.modules) > 200)"
+    )
+
+    found = text_of(
+        *("docker", "run", "--rm", "--entrypoint", "python", image, "-c", program)
+    )
+
+    assert found == "True\n"
+
+
 def test_no_program_in_the_image_changes_the_user(image):
     find = ("docker", "run", "--rm", "--user", "0", "--entrypoint", "find", image)
 

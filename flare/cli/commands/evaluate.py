@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, Option, importing
+from flare.cli.command import Command, Option
 from flare.cli.console import fits
 from flare.cli.options import (
     PATH,
@@ -20,6 +20,7 @@ from flare.cli.options import (
     workers_option,
 )
 from flare.cli.progress import show_progress
+from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__
 
@@ -106,11 +107,13 @@ def command(
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
+        from flare.common.allocator import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
-        from flare.evaluation.references import has_label_maps
+        from flare.evaluation.submission.folder import has_label_maps
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores_table import results_table
 
+    reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
     if ground_truth is None:
         is_given = has_label_maps(PLATFORM_GROUND_TRUTH)

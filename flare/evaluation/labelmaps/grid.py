@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,8 @@ class Grid:
         every size and orientation: headers of one grid that were written by nibabel
         and by SimpleITK differ by 1e-4 in their direction, and by 0.03 mm at a corner.
         """
+        if (self.shape, self.affine) == (other.shape, other.affine):
+            return 0.0  # as mostly, and then there is nothing to compute
         return float(np.linalg.norm(self.corners() - other.corners(), axis=0).max())
 
     def corners(self, reach: float = 0.0) -> npt.NDArray[np.float64]:
@@ -157,8 +159,8 @@ def check_type(dtype: np.dtype[Any]) -> None:
 
 def make_grid(
     shape: tuple[int, int, int],
-    spacing_xyz: npt.NDArray[np.float64],
-    affine: npt.NDArray[np.float64],
+    spacing_xyz: Iterable[float],
+    affine: Iterable[Iterable[float]],
     *,
     is_placed: bool = True,
 ) -> Grid:
@@ -169,17 +171,20 @@ def make_grid(
     NamelessFormatError
         If a number is not finite, or is far beyond any patient.
     """
-    if not (np.isfinite(affine).all() and np.isfinite(spacing_xyz).all()):
+    # Numbers of Python: a call of NumPy takes longer than to look at all of them.
+    size_x, size_y, size_z = sizes = tuple(map(float, spacing_xyz))
+    rows = tuple(tuple(map(float, row)) for row in affine)
+    numbers = (*sizes, *itertools.chain.from_iterable(rows))
+    if not all(map(math.isfinite, numbers)):
         problem = "its header has positions that are not finite"
         raise NamelessFormatError(problem)
-    if max(np.abs(affine).max(), np.abs(spacing_xyz).max()) > LARGEST_MM:
+    if max(map(abs, numbers)) > LARGEST_MM:
         problem = "its header has impossible positions"
         raise NamelessFormatError(problem)
-    size_x, size_y, size_z = (float(size) for size in spacing_xyz)
     return Grid(
         shape=shape,
         spacing=(size_z, size_y, size_x),
-        affine=tuple(tuple(float(value) for value in row) for row in affine),  # type: ignore[misc]
+        affine=rows,  # type: ignore[arg-type]
         is_placed=is_placed,
     )
 

@@ -17,7 +17,12 @@ import numpy.typing as npt
 from flare.challenge.npz_rules import NpzLayout, SpacingOrder
 from flare.common.streams import DamagedStreamError, Stream
 from flare.common.text import listing, safe
-from flare.common.zip_members import ZipMember, ZipMemberStream, read_members
+from flare.common.zip_members import (
+    ZIP_MAGIC,
+    ZipMember,
+    ZipMemberStream,
+    read_members,
+)
 from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
 from flare.evaluation.labelmaps.grid import Header, check_sizes, make_grid
 
@@ -49,6 +54,11 @@ _AS_UINT8 = (
 _PLAIN = "Save arrays of numbers: labels as uint8, spacing as float64."
 
 _IN_C_ORDER = "Save numpy.ascontiguousarray(labels)."
+
+
+def is_npz(start: bytes) -> bool:
+    """Whether a file that begins like this can be a .npz file."""
+    return start.startswith(ZIP_MAGIC)
 
 
 def read_npz_header(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:

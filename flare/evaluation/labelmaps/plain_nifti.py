@@ -73,8 +73,8 @@ def plain_header(content: bytes) -> Header | None:
     if not math.isfinite(intercept):
         return None
     width, height, depth = (*sizes[: min(count, 3)], 1, 1)[:3]
-    spacing = np.abs(np.array(pixdim[1:4], dtype=np.float64))
-    affine = np.array(rows, dtype=np.float64).reshape(3, 4)
+    spacing = map(abs, pixdim[1:4])
+    affine = (rows[:4], rows[4:8], rows[8:])
     return Header(
         grid=make_grid((depth, height, width), spacing, affine),
         dtype=np.dtype(_TYPES[kind]),

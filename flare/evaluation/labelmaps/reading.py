@@ -27,7 +27,6 @@ from flare.common.streams import (
     Stream,
 )
 from flare.common.text import safe, why
-from flare.common.zip_members import ZIP_MAGIC
 from flare.evaluation.file_errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.errors import (
     NamelessDamageError,
@@ -36,11 +35,8 @@ from flare.evaluation.labelmaps.errors import (
     NamelessFractionError,
 )
 from flare.evaluation.labelmaps.grid import Grid, Header
-from flare.evaluation.labelmaps.metaimage import is_metaimage, read_metaimage_header
 from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT, Narrower
 from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
-from flare.evaluation.labelmaps.npz import read_npz_header
-from flare.evaluation.labelmaps.nrrd import is_nrrd, read_nrrd_header
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.label_finder import LabelFinder
 from flare.evaluation.metrics.occupancy import Occupancy
@@ -214,10 +210,7 @@ def _opened(
         with path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
-            if npz and start.startswith(ZIP_MAGIC):
-                yield read_npz_header(file, npz)
-            else:
-                yield _read_header(file, start)
+            yield _read_header(file, start, npz)
     except NamelessError as error:
         raise error.named(name) from error
     except DamagedStreamError as error:
@@ -228,24 +221,29 @@ def _opened(
         raise InputError(problem) from error
 
 
-def _read_header(file: BinaryIO, start: bytes) -> tuple[Header, Stream]:
+def _read_header(
+    file: BinaryIO, start: bytes, npz: NpzLayout | None
+) -> tuple[Header, Stream]:
     """Find out what kind of file begins with `start`, and read its header."""
     if not start:
         problem = "the file is empty"
         raise NamelessDamageError(problem)
-    if is_metaimage(start):
-        return read_metaimage_header(file)
-    if is_nrrd(start):
-        return read_nrrd_header(file)
-    stream: Stream
-    if start.startswith(GZIP_MAGIC):
-        stream = SizedGzipStream(file)
-    elif is_nifti(start):
-        stream = PlainStream(file)
-    else:
-        problem = "it is not a NIfTI, MetaImage or NRRD file"
-        raise NamelessFormatError(problem)
-    return read_nifti_header(stream), stream
+    is_packed = start.startswith(GZIP_MAGIC)
+    if is_packed or is_nifti(start):
+        stream = SizedGzipStream(file) if is_packed else PlainStream(file)
+        return read_nifti_header(stream), stream
+    # Not at the top: an evaluation of NIfTI files starts sooner without them.
+    from flare.evaluation.labelmaps import metaimage, nrrd
+    from flare.evaluation.labelmaps import npz as npz_files
+
+    if npz and npz_files.is_npz(start):
+        return npz_files.read_npz_header(file, npz)
+    if metaimage.is_metaimage(start):
+        return metaimage.read_metaimage_header(file)
+    if nrrd.is_nrrd(start):
+        return nrrd.read_nrrd_header(file)
+    problem = "it is not a NIfTI, MetaImage or NRRD file"
+    raise NamelessFormatError(problem)
 
 
 def _read_voxels(

@@ -8,12 +8,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import OutputError, SubmissionError
+from flare.common.library_versions import library_version
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
 from flare.evaluation.provenance import LIBRARIES
@@ -45,7 +45,7 @@ class Rules:
             "check only": self.check_only,
             "version": __version__,
             "commit": source_commit(),
-            "libraries": [metadata.version(name) for name in LIBRARIES],
+            "libraries": [library_version(name) for name in LIBRARIES],
         }
         return _sha256(parts)
 

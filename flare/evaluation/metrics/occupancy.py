@@ -41,7 +41,9 @@ class Occupancy:
     @property
     def span_z(self) -> slice:
         """Slices from the first to the last that hold the label."""
-        return _span(self.rows.any(axis=1))
+        found = _span(self.rows)
+        height = self.rows.shape[1]
+        return slice(found.start // height, -(-found.stop // height))
 
     def span_yx(self, zs: slice) -> tuple[slice, slice]:
         """Rows and columns outside which the slices `zs` do not hold the label."""
@@ -57,5 +59,5 @@ class Occupancy:
 
 def _span(occupied: npt.NDArray[np.bool_] | np.bool_) -> slice:
     """From the first to the last True, or an empty slice."""
-    where = np.flatnonzero(occupied)
-    return slice(int(where[0]), int(where[-1]) + 1) if where.size else slice(0, 0)
+    content = occupied.tobytes()  # which Python searches quicker than NumPy begins to
+    return slice(max(content.find(1), 0), content.rfind(1) + 1)

@@ -27,6 +27,9 @@ from flare.evaluation.submission.other_formats import (
     OTHER_SUFFIXES,
 )
 
+JOBS_FILE_NAME = "predictions.json"
+"""The platform's list of an algorithm's jobs."""
+
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
 
@@ -123,6 +126,15 @@ def find_label_maps(
         files=tuple(sorted(files, key=lambda file: (file.case, file.name))),
         ignored=tuple(sorted(ignored)),
     )
+
+
+def has_label_maps(folder: Path) -> bool:
+    """Whether there is any label map in a folder, which need not exist."""
+    try:
+        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+    except FolderError:
+        return True  # and they are the organisers': reading them will say it
+    return bool(found)
 
 
 def find_references(

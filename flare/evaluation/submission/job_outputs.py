@@ -18,10 +18,9 @@ from flare.common.text import listing, safe
 from flare.evaluation.errors import JobsFileError
 from flare.evaluation.file_errors import FileFormatError, JobError
 from flare.evaluation.organiser_errors import GroundTruthError, PhaseSettingsError
-from flare.evaluation.submission.folder import Folder, LabelMapFile
+from flare.evaluation.submission.folder import JOBS_FILE_NAME, Folder, LabelMapFile
 from flare.evaluation.submission.jobs import (
     INPUTS_FILE_NAME,
-    JOBS_FILE_NAME,
     JOBS_SOCKET,
     SUCCEEDED,
     ZIP_SOCKET,

@@ -14,8 +14,6 @@ from pathlib import Path
 from flare.common.text import why
 from flare.evaluation.errors import JobsFileError
 
-JOBS_FILE_NAME = "predictions.json"
-
 FILE_BYTES = 2**25
 """More is not read: the platform writes a few KB for each job."""
 

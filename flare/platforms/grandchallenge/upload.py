@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 
 from flare.common.text import safe, why
 from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.submission.folder import JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import (
     INPUTS_FILE_NAME,
-    JOBS_FILE_NAME,
     JOBS_SOCKET,
     ZIP_SOCKET,
 )
