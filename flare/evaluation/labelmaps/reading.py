@@ -267,7 +267,7 @@ def _read_voxels(
             break
         if not is_plain:
             piece[:] = narrower.narrow(values)
-        finder.add(start, start + piece.size)
+        finder.add(start + piece.size)
     return read
 
 

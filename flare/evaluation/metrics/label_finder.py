@@ -1,13 +1,17 @@
 """Finds each label of a label map that is filled piece by piece.
 
-Along a row, a label map is a few runs of equal labels, so the first and the last voxel
-of every run tell all of it. They are where neighbours differ, which is cheap to find;
-looking for each label in turn would read the whole label map once per label.
+A row of a label map is mostly as the row above it. Down each column of a slice, a label
+begins and ends where rows differ, or at an end of the slice; so what is there tells the
+first and the last row and column of all of it, and differences are cheap to find.
+Looking for each label in turn would read the whole label map once per label.
+
+Voxels are compared in cells: eight at once, if each row has a multiple of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +20,14 @@ from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import Occupancy
 
 PIECE_BYTES = 2**19
-"""How many voxels are compared with their neighbours at once: they stay in cache."""
+"""How many voxels are compared with those above at once: they stay in cache."""
 
-BATCH = 2**15
-"""So many ends of runs, and rows, are taken together: calls of NumPy take a while."""
+BATCH = 2**14
+"""So many differences are taken together: calls of NumPy take a while."""
 
-DENSE = 4
-"""If a run ends in more than one of so many groups of eight voxels, whole rows are
-looked at instead: that takes the same time, whatever a file holds."""
+DENSE = 16
+"""If more than one of so many cells is not as the one above, whole rows are looked at
+instead: that takes the same time, whatever a file holds."""
 
 _BITS = 8
 """How many labels are looked for at once, in whole rows: a bit of a byte for each."""
@@ -32,8 +36,8 @@ _BACKGROUND, _UNKNOWN = -1, -2
 """What stands for label 0, and for one that is not wanted, where others are counted."""
 
 _Indices = npt.NDArray[np.intp]
-_Words = npt.NDArray[np.uint64]
 _Bytes = npt.NDArray[np.uint8]
+_Cells = npt.NDArray[np.uint64] | _Bytes
 
 
 class LabelFinder:
@@ -62,26 +66,30 @@ class LabelFinder:
         self._order[list(wanted)] = np.arange(len(wanted))
         self._rows = np.zeros((len(wanted), depth, height), dtype=np.bool_)
         self._columns = np.zeros((len(wanted), depth, width), dtype=np.bool_)
-        self._differs = np.empty(min(PIECE_BYTES, labels.size), dtype=np.bool_)
-        self._ends: list[tuple[_Indices, _Words, _Words]] = []
+        self._cell = np.dtype(np.uint8 if width % 8 else np.uint64)
+        self._cells: _Cells = labels.view(self._cell)
+        self._next = self._row = width // self._cell.itemsize
+        piece = min(PIECE_BYTES // self._cell.itemsize, self._cells.size)
+        self._differs = np.empty(piece, dtype=np.bool_)
+        self._found: list[tuple[_Indices, _Cells, _Cells]] = []
         self._waiting = 0
         self._known = {0, *wanted}
         self._first_unknown = min(set(range(257)) - self._known)
         self.unwanted: set[int] = set()
         """Labels that are there, but not wanted; complete once it is finished."""
 
-    def add(self, start: int, stop: int) -> None:
-        """Look at voxels `start` to `stop`, the next ones; `start` is one of 8 n."""
-        whole = stop - (stop - start) % 8
-        for begin in range(start, whole, PIECE_BYTES):
-            self._add_piece(begin, min(begin + PIECE_BYTES, whole))
-        if whole < stop:
-            self._note_waiting(whole)
-            self._note_voxels(whole, stop)
+    def add(self, stop: int) -> None:
+        """Look at the next voxels, up to `stop`, which have been filled."""
+        stop //= self._cell.itemsize
+        while self._next < stop:
+            start = self._next
+            self._next = min(start + self._differs.size, stop)
+            self._add_piece(start, self._next)
 
     def finish(self) -> dict[int, Occupancy]:
         """Where each wanted label is, after the last voxel was added."""
-        self._note_waiting(self._labels.size - self._labels.size % 8)
+        self._note_waiting()
+        self._note_ends()
         return {
             label: Occupancy(label=label, rows=rows, columns=columns)
             for label, rows, columns in zip(
@@ -90,80 +98,78 @@ class LabelFinder:
         }
 
     def _add_piece(self, start: int, stop: int) -> None:
-        """Find the groups of eight voxels in which a run begins.
-
-        A run begins where a voxel differs from the last, and with each piece.
-        """
-        piece = self._labels[start:stop]
-        differs = self._differs[: piece.size]
-        np.not_equal(piece[1:], piece[:-1], out=differs[1:])
-        differs[0] = True
-        eights = differs.view(np.uint64)
-        occupied = (eights != 0).nonzero()[0]
-        if occupied.size * DENSE > eights.size:
-            self._note_waiting(start)
-            self._note_all(start, stop)
+        """Find the cells that differ from those above, from `start` to `stop`."""
+        here = self._cells[start:stop]
+        above = self._cells[start - self._row : stop - self._row]
+        differs = np.not_equal(here, above, out=self._differs[: here.size])
+        size = self._cell.itemsize
+        if np.count_nonzero(differs) * DENSE > here.size:
+            self._note_all(
+                (start - self._row) * size, min(start, stop - self._row) * size
+            )
+            self._note_all(start * size, stop * size)
             return
-        words = piece.view(np.uint64)
-        self._ends.append((occupied + start // 8, eights[occupied], words[occupied]))
-        self._waiting += occupied.size + piece.size // self._shape[2]
+        index = differs.nonzero()[0]
+        self._found.append((index + start, here[index], above[index]))
+        self._waiting += index.size
         if self._waiting >= BATCH:
-            self._note_waiting(stop)
+            self._note_waiting()
 
-    def _note_waiting(self, stop: int) -> None:
-        """Take note of the runs that were found and end before voxel `stop`."""
-        if not self._ends:
+    def _note_waiting(self) -> None:
+        """Take note of the differences that were found, voxel by voxel."""
+        if not self._found:
             return
-        parts = list(zip(*self._ends, strict=True))
-        occupied, differs, words = (np.concatenate(part) for part in parts)
-        self._ends.clear()
+        parts = list(zip(*self._found, strict=True))
+        index, here, above = (np.concatenate(part) for part in parts)
+        self._found.clear()
         self._waiting = 0
-        where = differs.view(np.bool_).nonzero()[0]
-        starts = occupied[where >> 3] * 8 + (where & 7)
-        stops = np.append(starts[1:], stop)
-        self._note(starts, stops, words.view(np.uint8)[where])
+        now, before = here.view(np.uint8), above.view(np.uint8)
+        where = (now != before).nonzero()[0]
+        size = self._cell.itemsize
+        voxels = index[where // size] * size + where % size
+        self._note(voxels, now[where])
+        self._note(voxels - self._shape[2], before[where])
 
-    def _note_voxels(self, start: int, stop: int) -> None:
-        """Take note of some voxels, as if each was a run."""
-        if not self._labels[start:stop].any():
-            return
-        voxels = np.arange(start, stop)
-        self._note(voxels, voxels + 1, self._labels[start:stop])
-
-    def _note(self, starts: _Indices, stops: _Indices, labels: Labels) -> None:
-        """Take note of some runs and their labels."""
-        index = self._order.take(labels)
-        if index.min(initial=0) == _UNKNOWN:
-            self.unwanted.update(np.unique(labels[index == _UNKNOWN]).tolist())
-        is_wanted = index >= 0
-        starts, stops = starts.compress(is_wanted), stops.compress(is_wanted)
-        index = index.compress(is_wanted)
+    def _note_ends(self) -> None:
+        """Take note of the first and the last row of each slice."""
         depth, height, width = self._shape
-        row = starts // width
-        first = starts - row * width
-        last = first + (stops - starts) - 1
-        if last.max(initial=0) >= width:
-            number, row, first, last = _cut_at_rows(row, first, last, width)
-            index = index[number]
-        slices = (index * depth + row // height) * width
-        self._rows.reshape(-1)[index * (depth * height) + row] = True
-        columns = self._columns.reshape(-1)
-        columns[slices + first] = True
-        columns[slices + last] = True
+        labels = self._labels.reshape(self._shape)
+        step = max(1, BATCH // width)
+        for y, z, x in product(
+            {0, height - 1}, range(0, depth, step), range(0, width, BATCH)
+        ):
+            end = labels[z : z + step, y, x : x + BATCH]
+            zs, xs = end.nonzero()
+            self._note(((z + zs) * height + y) * width + x + xs, end[zs, xs])
+
+    def _note(self, voxels: _Indices, labels: Labels) -> None:
+        """Take note of some voxels and their labels."""
+        number = self._order.take(labels)
+        if number.min(initial=0) == _UNKNOWN:
+            self.unwanted.update(np.unique(labels[number == _UNKNOWN]).tolist())
+        is_wanted = number >= 0
+        voxels, number = voxels.compress(is_wanted), number.compress(is_wanted)
+        depth, height, width = self._shape
+        row = voxels // width
+        slices = number * depth + row // height
+        self._rows.reshape(-1)[number * (depth * height) + row] = True
+        self._columns.reshape(-1)[slices * width + voxels - row * width] = True
 
     def _note_all(self, start: int, stop: int) -> None:
         """Take note of all voxels from `start` to `stop`, row by row."""
         width = self._shape[2]
         first, last = -(-start // width), stop // width  # whole rows
-        self._note_voxels(start, min(first * width, stop))
-        self._note_voxels(max(last * width, start), stop)
+        for part in (
+            slice(start, min(first * width, stop)),
+            slice(max(last * width, start), stop),
+        ):
+            self._note(np.arange(part.start, part.stop), self._labels[part])
         if first >= last:
             return
-        content = self._labels[first * width : last * width].tobytes()
-        if self._labels[start:stop].max() >= self._first_unknown:
-            rest = content.translate(None, bytes(self._known))
-            counts = np.bincount(np.frombuffer(rest or b"\0", dtype=np.uint8))
-            self.unwanted.update(set(np.flatnonzero(counts).tolist()) - self._known)
+        voxels = self._labels[first * width : last * width]
+        content = voxels.tobytes()
+        if voxels.max() >= self._first_unknown:
+            self.unwanted.update(content.translate(None, bytes(self._known)))
         for number in range(0, len(self._wanted), _BITS):
             group = self._wanted[number : number + _BITS]
             table = bytearray(256)
@@ -197,22 +203,5 @@ def find_labels(labels: Labels, wanted: Sequence[int]) -> dict[int, Occupancy]:
     depth, height, width = labels.shape
     flat = np.ascontiguousarray(labels).reshape(-1)
     finder = LabelFinder(flat, (depth, height, width), wanted)
-    finder.add(0, flat.size)
+    finder.add(flat.size)
     return finder.finish()
-
-
-def _cut_at_rows(
-    row: _Indices, first: _Indices, last: _Indices, width: int
-) -> tuple[_Indices, _Indices, _Indices, _Indices]:
-    """Cut runs that go on in the next rows into one for each row.
-
-    A run is from voxel `first` of a row to voxel `last`, counted from the row's begin.
-    Yields the number of the run that each piece is of, its row, and its ends.
-    """
-    counts = last // width + 1
-    number = np.repeat(np.arange(row.size), counts)
-    before = np.repeat(np.cumsum(counts) - counts, counts)
-    step = np.arange(number.size) - before  # rows from the run's first
-    begins = np.where(step == 0, first[number], 0)
-    ends = np.minimum(last[number] - step * width, width - 1)
-    return number, row[number] + step, begins, ends

@@ -16,10 +16,10 @@ class Occupancy:
 
     label: int
     rows: Mask
-    """Shape (Z, Y): is the label anywhere in the row?"""
+    """Shape (Z, Y): is the label anywhere in the row? Right at both ends of what is
+    occupied in a slice, which is all that counts; between them it may be False."""
     columns: Mask
-    """Shape (Z, X): is the label in the column of the slice? Right at both ends of what
-    is occupied, which is all that counts; between them it may be False."""
+    """Shape (Z, X): the same for the columns of each slice."""
 
     def __or__(self, other: Occupancy) -> Occupancy:
         """Where the label is in either label map."""

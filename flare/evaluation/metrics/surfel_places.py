@@ -10,20 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
+from flare.evaluation.metrics.nearness import Nearness
 from flare.evaluation.metrics.occupancy import Occupancy
-from flare.evaluation.metrics.surfel_areas import surfel_areas
-from flare.evaluation.metrics.surfels import (
-    Buffers,
-    Window,
-    border_of,
-    codes_of,
-    find_beyond,
-    find_surfels,
-    mask_of,
-    probes_of,
-    windows,
+from flare.evaluation.metrics.surface_pair import (
+    find_marked,
+    is_surfel,
+    masks_of,
+    surfaces_of,
 )
+from flare.evaluation.metrics.surfel_areas import surfel_areas
 from flare.evaluation.metrics.tolerance_ball import ball_rows
+from flare.evaluation.metrics.windows import Buffers, Window, windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,28 +78,21 @@ def locate_surfels(
     found: tuple[list[Surface], list[Surface]] = ([], [])
     for window in windows(occupancy, ball):
         buffers = Buffers(memory, window.size)
-        probes = tuple(probes_of(ball, window))
-        names = ("first", "second")
-        codes = [
-            codes_of(
-                mask_of(labels, occupancy.label, window, buffers[name]),
-                window,
-                buffers["scratch"],
-            )
-            for labels, name in zip((reference, prediction), names, strict=True)
-        ]
-        borders = [
-            border_of(code, buffers[f"{name} border"])
-            for code, name in zip(codes, names, strict=True)
-        ]
-        for number, code in enumerate(codes):
-            where = find_surfels(borders[number], window)
-            beyond = find_beyond(where, borders[1 - number], probes, window, buffers)
+        masks = masks_of(reference, prediction, occupancy.label, window, buffers)
+        pair = surfaces_of(masks, window, buffers)
+        near = Nearness(pair, ball)
+        parts = tuple(find_marked(pair.border, window))
+        either = np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
+        codes = pair.codes_at(either)
+        for number, other in ((0, 1), (1, 0)):
+            is_own = is_surfel(codes[number])
+            where = either.compress(is_own)
+            beyond = near.find_beyond(where, other)
             is_beyond = np.zeros(where.size, dtype=np.bool_)
             is_beyond[np.searchsorted(where, beyond)] = True
             surface = Surface(
                 corners=_corners(where, window),
-                areas=areas[code[where]],
+                areas=areas[codes[number].compress(is_own)],
                 is_beyond=is_beyond,
             )
             found[number].append(surface)

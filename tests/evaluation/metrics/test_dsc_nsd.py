@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics import nearness, surface_pair, surfels, windows
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
 from flare.evaluation.metrics.tolerance_ball import ball_rows
@@ -197,7 +197,7 @@ def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
     prediction[0, 0, 0] = prediction[-1, -1, -1] = True
     expected = brute_force_nsd(reference, prediction, (1.0, 0.8, 0.7), 3.0)
 
-    monkeypatch.setattr(surfels, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", chunk)
     nsd = flare.normalized_surface_dice(reference, prediction, (1.0, 0.8, 0.7), 3.0)
 
     assert nsd == pytest.approx(expected, abs=EXACT)
@@ -209,7 +209,7 @@ def test_cutting_the_maps_into_chunks_changes_nothing(monkeypatch, chunk):
 @pytest.mark.parametrize("density", [0.5, 0.02])
 def test_cuts_may_fall_on_any_slice(monkeypatch, depth, tolerance, density):
     """The last corner slice may be alone in its window, or have company."""
-    monkeypatch.setattr(surfels, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
     random = np.random.default_rng(depth)
     reference, prediction = random.random((2, depth, 9, 10)) < density
     reference[0, 0, 0] = prediction[-1, -1, -1] = True
@@ -235,6 +235,40 @@ def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
         nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.35), tolerance)
 
         assert nsd == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("places", [1, 7, 10**9])
+@pytest.mark.parametrize("tolerance", [1.0, 4.0])
+def test_however_many_places_are_looked_up_together(monkeypatch, places, tolerance):
+    """Shifts of the ball, and groups of corners, one by one or all at once."""
+    monkeypatch.setattr(surfels, "DENSE", 0)
+    monkeypatch.setattr(nearness, "AT_ONCE", places)
+    monkeypatch.setattr(surface_pair, "AT_ONCE", places)
+    for seed in range(4):
+        pair = random_pair(("blobs", "noise")[seed % 2], seed=seed, shape=(9, 9, 10))
+        expected = brute_force_nsd(*pair, (1.0, 0.8, 0.35), tolerance)
+
+        nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.35), tolerance)
+
+        assert nsd == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("dense", [0, 8, 10**9])
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_noise_beside_a_small_organ(monkeypatch, dense, is_swapped):
+    """One mask has surfels at most corners, the other few, in some of the windows."""
+    monkeypatch.setattr(surfels, "DENSE", dense)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    random = np.random.default_rng(3)
+    pair = [random.random((12, 12, 11)) < 0.5, np.zeros((12, 12, 11), dtype=bool)]
+    pair[1][5:7, 4:8, 3:6] = True
+    pair = pair[::-1] if is_swapped else pair
+    expected = brute_force_nsd(*pair, (1.0, 0.8, 0.7), 2.0)
+
+    nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.7), 2.0)
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+    assert flare.dice(*pair) == brute_force_dsc(*pair)
 
 
 @pytest.mark.parametrize("seed", few_fast(range(30), fast=range(6)))

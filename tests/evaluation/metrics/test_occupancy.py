@@ -18,7 +18,8 @@ def assert_found(labels, wanted):
     for label, found in find_labels(labels, wanted).items():
         mask = labels == label
         assert found.label == label
-        np.testing.assert_array_equal(found.rows, mask.any(axis=2))
+        for rows, own in zip(found.rows, mask.any(axis=2), strict=True):
+            assert span(rows) == span(own)
         assert found.depth == len(labels)
         assert found.span_z == span(mask.any(axis=(1, 2)))
         for z in range(len(labels)):
@@ -73,6 +74,14 @@ def test_a_run_that_goes_on_in_the_next_row_occupies_both():
     assert_found(labels, (1,))
 
 
+@pytest.mark.parametrize("width", [7, 16])
+def test_a_label_as_in_the_last_row_of_the_slice_before_is_found(width):
+    """No row of the second slice differs from what is before it in the file."""
+    labels = np.zeros((3, 2, width), dtype=np.uint8)
+    labels[0, 1, 3] = labels[1, 0, 3] = labels[1, 1, 3] = labels[2, 0, 3] = 1
+    assert_found(labels, (1,))
+
+
 def test_stripes_as_wide_as_what_is_compared_at_once_are_found():
     labels = np.zeros((3, 4, 16), dtype=np.uint8)
     labels[:, :, ::8] = 1
@@ -92,7 +101,7 @@ def test_a_run_that_ends_where_noise_begins_is_found(monkeypatch, first):
 def test_noise_has_labels_that_are_not_wanted():
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
-    finder.add(0, labels.size)
+    finder.add(labels.size)
     finder.finish()
     assert finder.unwanted == {2, 4, 5, 6}
 
@@ -108,7 +117,7 @@ def test_more_labels_than_a_byte_has_bits_are_found(monkeypatch, dense, shape):
 
     assert_found(labels, wanted)
     finder = LabelFinder(labels.reshape(-1), shape, wanted)
-    finder.add(0, labels.size)
+    finder.add(labels.size)
     finder.finish()
     assert finder.unwanted == set(labels[labels > 13].tolist())
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics import windows
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.metrics.surfel_places import locate_surfels
@@ -73,7 +73,7 @@ def test_a_map_that_is_looked_at_in_many_pieces_has_the_same_surfels(monkeypatch
     masks = [random.random((40, 6, 5)) < 0.3 for _ in range(2)]
     whole = located(*masks, (1.0, 1.0, 1.0), 1.0)
 
-    monkeypatch.setattr(surfels, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
     pieces = located(*masks, (1.0, 1.0, 1.0), 1.0)
 
     for first, second in zip(whole, pieces, strict=True):

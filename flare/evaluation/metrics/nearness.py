@@ -1,0 +1,112 @@
+"""Decides which surfels have one of the other surface within the tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flare.evaluation.metrics.surface_pair import (
+    HALVES,
+    Bytes,
+    Indices,
+    SurfacePair,
+)
+from flare.evaluation.metrics.tolerance_ball import Ball
+from flare.evaluation.metrics.windows import Window
+
+AT_ONCE = 2**13
+"""So many places are looked up together: calls of NumPy take a while."""
+
+
+class Nearness:
+    """What is within the tolerance of both surfaces of a window.
+
+    Parameters
+    ----------
+    pair : SurfacePair
+        The surfaces.
+    ball : tuple of BallRow
+        All that is within the tolerance of a corner.
+    """
+
+    def __init__(self, pair: SurfacePair, ball: Ball) -> None:
+        self._pair = pair
+        self._shifts = _shifts_of(ball, pair.window)
+        self._reach_y = max(row.y for row in ball)
+        self._widened = [pair.border]
+
+    def find_beyond(self, where: Indices, other: int) -> Indices:
+        """Which of the few corners `where` have no surfel of mask `other` near."""
+        if not self._pair.is_there[other] or not where.size:
+            return where
+        self._widen()
+        half = HALVES[other]
+        for level, shifts in self._shifts.items():
+            border, start = self._widened[level], 0
+            while start < len(shifts) and where.size:
+                stop = start + max(1, AT_ONCE // where.size)
+                if stop - start == 1:
+                    near = border[where + shifts[start]]
+                else:
+                    places = where + shifts[start:stop, np.newaxis]
+                    near = np.bitwise_or.reduce(border[places])
+                where = where.compress(near & half == 0)
+                start = stop
+        return where
+
+    def mark_near(self, other: int) -> Bytes:
+        """1 at each corner that has a surfel of mask `other` near.
+
+        Only rows within reach of such surfels are looked at: of a mask that fills
+        everything, an organ is near to a few.
+        """
+        pair, window = self._pair, self._pair.window
+        near, scratch = pair.buffers["near"], pair.buffers["scratch"]
+        near[:] = 0
+        np.bitwise_and(pair.border, HALVES[other], out=scratch)
+        eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
+        rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
+        if not rows.size:
+            return near
+        self._widen()
+        within = slice(
+            max(int(rows[0]) - self._reach_y, 0), int(rows[-1]) + self._reach_y + 1
+        )
+        inner = window.inner
+        shape = (-1, *window.shape[1:])
+        target = near[inner].reshape(shape)[:, within]
+        for level, shifts in self._shifts.items():
+            for shift in shifts.tolist():
+                moved = self._widened[level][inner.start + shift : inner.stop + shift]
+                target |= moved.reshape(shape)[:, within]
+        near &= HALVES[other]
+        np.not_equal(near, 0, out=near.view(np.bool_))
+        return near
+
+    def _widen(self) -> None:
+        """Widen the borders along x by 0, 1, 2, 4, 8, ... corners to either side."""
+        for level in range(len(self._widened), max(self._shifts) + 1):
+            step = max(1, 1 << level >> 2)
+            wider = self._pair.buffers[f"widened {level}"]
+            # No probe sees its ends: they are in the margin.
+            wider[:step] = wider[-step:] = 0
+            last = self._widened[-1]
+            np.bitwise_or(last[: -2 * step], last[2 * step :], out=wider[step:-step])
+            if level == 1:  # from level 2 on, the two halves meet
+                wider |= last
+            self._widened.append(wider)
+
+
+def _shifts_of(ball: Ball, window: Window) -> dict[int, Indices]:
+    """All that has to be looked up to know what the ball around a corner holds.
+
+    For each level, which is an index of what was widened, shifts of the flat buffer,
+    the widest level first. The widest border that is not wider than a row of the ball
+    shows all of it, if it is looked up at both of the row's ends.
+    """
+    shifts: dict[int, list[int]] = {}
+    for row in ball:
+        level = row.half_width.bit_length()
+        rest = row.half_width - (1 << level >> 1)
+        middle = row.z * window.plane + row.y * window.row
+        shifts.setdefault(level, []).extend(middle + x for x in {-rest, rest})
+    return {level: np.array(found, dtype=np.intp) for level, found in shifts.items()}

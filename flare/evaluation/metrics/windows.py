@@ -1,0 +1,89 @@
+"""Cuts the box around a label into windows that stay in the CPU's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.occupancy import Occupancy
+from flare.evaluation.metrics.tolerance_ball import Ball
+
+CHUNK_BYTES = 2**20
+"""Masks are built in pieces of about this size, to stay in the CPU's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The part of the maps that decides about the surfels of a few corner slices.
+
+    It is looked at in flat buffers whose rows and slices end in zeros, so that each
+    neighbour, along every axis, is one constant shift of the whole buffer.
+    """
+
+    box: tuple[slice, slice, slice]
+    """Voxels to look at: those of the corners, and those within reach of them."""
+    first_slice: int
+    """Slice of the buffer where the box begins."""
+    shape: tuple[int, int, int]
+    """Shape of the buffer: the box and the zeros that end its rows and slices."""
+    margin: int
+    """Slices at either end of the buffer whose corners are not counted."""
+
+    @property
+    def row(self) -> int:
+        """From a corner to its neighbour along y, in the flat buffer."""
+        return self.shape[2]
+
+    @property
+    def plane(self) -> int:
+        """From a corner to its neighbour along z."""
+        return self.shape[1] * self.shape[2]
+
+    @property
+    def size(self) -> int:
+        """Of the flat buffer."""
+        return self.shape[0] * self.plane
+
+    @property
+    def inner(self) -> slice:
+        """The part of the flat buffer whose corners are counted in this window."""
+        return slice(self.margin * self.plane, self.size - self.margin * self.plane)
+
+
+def windows(occupancy: Occupancy, ball: Ball) -> Iterator[Window]:
+    """Cut the box of a label along z; corner slice z is before voxel z."""
+    reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
+    reach_x = ball[0].half_width
+    _, height, width = occupancy.extent
+    step = max(4 * (reach_z + 1), CHUNK_BYTES // max(1, height * width))
+    span_z = occupancy.span_z
+    for start in range(span_z.start, span_z.stop + 1, step):
+        stop = min(start + step, span_z.stop + 1)
+        zs = slice(max(start - reach_z - 1, 0), min(stop + reach_z, occupancy.depth))
+        ys, xs = occupancy.span_yx(zs)
+        if ys.start == ys.stop:
+            continue
+        yield Window(
+            box=(zs, ys, xs),
+            first_slice=zs.start - (start - reach_z - 1),
+            shape=(
+                stop - start + 2 * (reach_z + 1),
+                ys.stop - ys.start + 1 + reach_y,
+                -(-(xs.stop - xs.start + 1 + reach_x) // 8) * 8,
+            ),
+            margin=reach_z + 1,
+        )
+
+
+class Buffers:
+    """The flat buffers of a window, by name, all of one size and with any content."""
+
+    def __init__(self, memory: ReusedMemory, size: int) -> None:
+        self._memory, self._size = memory, size
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.uint8]:
+        return self._memory.take(name, self._size)
