@@ -93,6 +93,26 @@ def test_a_module_says_in_its_first_line_what_it_is_for():
     assert {n: line for n, line in first.items() if not line.endswith((".", ":"))} == {}
 
 
+def lines_of(function):
+    """How many lines a function has, without its docstring."""
+    described = ast.get_docstring(function, clean=False)
+    whole = function.end_lineno - function.lineno + 1
+    return whole - len((described or "").splitlines())
+
+
+def test_a_function_can_be_read_at_once():
+    """At most sixty lines, without its docstring."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    long = {
+        f"{module.relative_to(ROOT)}: {node.name}"
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, functions) and lines_of(node) > 60
+    }
+
+    assert not long
+
+
 def test_the_help_of_the_package_says_what_to_call_for_what():
     """And every name that it promises is there."""
     called = re.findall(r"flare\.(\w+)\(", flare.__doc__)

@@ -17,6 +17,7 @@ from flare.measuring.apptainer.cleanup import remove_own
 from flare.measuring.apptainer.command import exec_command, exec_environment
 from flare.measuring.apptainer.processes import BoxProcesses
 from flare.measuring.container import LOG_BYTES, Conditions, ContainerRun
+from flare.measuring.container_command import Limits
 from flare.measuring.disk import DiskWatch
 from flare.measuring.host_load import Caches, empty_caches
 from flare.measuring.sampling.sampler import Clock
@@ -94,10 +95,7 @@ def run_in_box(
         If there is no room for it, or it cannot be ended.
     """
     limits, work = conditions.limits, overlay.parent
-    disk = DiskWatch(work, limits.disk_bytes)
-    if disk.is_full:
-        problem = f"There is too little room left in {safe(work)}"
-        raise EngineError(problem, "Make room there, and go on.")
+    disk = _watched_disk(work, limits)
     command = exec_command(
         *(program, directory),
         inputs=inputs,
@@ -144,6 +142,15 @@ def run_in_box(
         log=text,
         other_cpu_s=seen.other_cpu_s,
     )
+
+
+def _watched_disk(folder: Path, limits: Limits) -> DiskWatch:
+    """The disk of a folder, with room for a container."""
+    disk = DiskWatch(folder, limits.disk_bytes)
+    if disk.is_full:
+        problem = f"There is too little room left in {safe(folder)}"
+        raise EngineError(problem, "Make room there, and go on.")
+    return disk
 
 
 def _problem(code: int, log: bytes) -> str:

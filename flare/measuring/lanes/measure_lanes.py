@@ -20,7 +20,7 @@ from flare.measuring.lanes.lane import Lane, check_alike, unlike
 from flare.measuring.lanes.pool import Pool
 from flare.measuring.listener import Listener
 from flare.measuring.measure import check_options, digest_of, tell_plan
-from flare.measuring.plan import Options, TeamPlan, planned_team
+from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
 from flare.measuring.team_failures import Failures
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
@@ -111,12 +111,7 @@ def measure_on_lanes(
     for archive in archives:
         file = results / archive.team / MEASUREMENT_JSON
         job = _job(first, archive, _fitting(lanes, file), options.rerun)
-        setup = setup_of(job, engine, described)
-        with (
-            failures.noted(archive.team),
-            planned_team(setup, job.archive, is_engine_here=not is_far) as plan,
-        ):
-            plans.append(plan)
+        plans += _planned(setup_of(job, engine, described), job, failures, is_far)
     setup = replace(setup_of(first, engine, described), lanes=tuple(lanes))
     tell_plan(setup, plans, listener)
     with closing(pool):
@@ -153,6 +148,18 @@ def check_lanes(
         raise InputError(problem, "Measure with warm ones, which is the default.")
     if not are_unlike:
         check_alike(lanes)
+
+
+def _planned(
+    setup: Setup, job: TeamJob, failures: Failures, is_far: bool
+) -> Sequence[TeamPlan]:
+    """What is to be done of a team; nothing if that cannot be, which is noted."""
+    with (
+        failures.noted(job.archive.team),
+        planned_team(setup, job.archive, is_engine_here=not is_far) as plan,
+    ):
+        return [plan]
+    return []
 
 
 def _job(
