@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from flare.common.text import aligned, safe
-from flare.platforms.external.journal import Entry, Step, read_journal
-from flare.platforms.external.overdue import ends_at
-from flare.platforms.external.source import Source
+from flare.platforms.serving.journal import Entry, Step, read_journal
+from flare.platforms.serving.overdue import ends_at
+from flare.platforms.serving.source import Source
 
 TITLES = ("submission", "team", "step", "at (UTC)", "answer by", "answer")
 

@@ -24,9 +24,9 @@ from flare.measuring.inputs import Case
 from flare.measuring.refused import write_refused
 from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done
-from flare.platforms.external.overdue import Forecast
-from flare.platforms.external.returned import Worst, returned_metrics
-from flare.platforms.external.source import Submission
+from flare.platforms.serving.overdue import Forecast
+from flare.platforms.serving.returned import Worst, returned_metrics
+from flare.platforms.serving.source import Submission
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger

@@ -48,7 +48,7 @@
     └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them, each in ``errors.py``: F15 and F19 in
-``flare/measuring/``, F17 and F18 in ``flare/platforms/external/``, G01 in
+``flare/measuring/``, F17 and F18 in ``flare/platforms/serving/``, G01 in
 ``flare/challenge/``, G05 to G07 and H07 in ``flare/results/``, H08 in
 ``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``. ``flare/evaluation/``
 has most, in four files: ``file_errors.py`` (F06 to F11, and F13),

@@ -1,6 +1,6 @@
 """A source of submissions that notes what it is asked, with work done at once."""
 
-from flare.platforms.external.source import Claim, NotOursError, Submission
+from flare.platforms.serving.source import Claim, NotOursError, Submission
 
 
 class KilledError(BaseException):

@@ -11,7 +11,6 @@ from jsonschema import Draft202012Validator
 import flare
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import MaxMemory, UnknownLabels
-from flare.platforms.external.journal import Step
 from flare.platforms.grandchallenge.leaderboard import (
     rank_results,
     read_result,
@@ -19,6 +18,7 @@ from flare.platforms.grandchallenge.leaderboard import (
 )
 from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
 from flare.platforms.grandchallenge.phase_templates import settings_for
+from flare.platforms.serving.journal import Step
 from flare.ranking import reading
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.simulation import write_simulation

@@ -15,7 +15,7 @@ from flare.cli.contract_options import contract_options
 from flare.cli.options import challenge_option
 from flare.common.errors import InputError
 from flare.measuring.contract import Contract
-from flare.platforms.grandchallenge.phase_external import external_settings_for
+from flare.platforms.grandchallenge.external_phase_settings import external_settings_for
 from flare.platforms.grandchallenge.phase_templates import settings_for
 
 _log = logging.getLogger(__name__)

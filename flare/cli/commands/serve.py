@@ -32,12 +32,12 @@ from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.external.overdue import HOURS
 from flare.platforms.grandchallenge.download import read_token
+from flare.platforms.serving.overdue import HOURS
 from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
-    from flare.platforms.external.source import Source
+    from flare.platforms.serving.source import Source
 
 _log = logging.getLogger(__name__)
 
@@ -217,10 +217,10 @@ def command(**given: Any) -> None:
 def _source(phase: str | None, api: str, drop_folder: Path | None) -> Source:
     """Where submissions come from."""
     # Here, as help and completion should not wait for it.
-    from flare.platforms.external.drop_folder import DropFolder
-    from flare.platforms.external.service import utc_now
     from flare.platforms.grandchallenge.calls import Calls
-    from flare.platforms.grandchallenge.external import PhaseSource
+    from flare.platforms.grandchallenge.external_phase import PhaseSource
+    from flare.platforms.serving.drop_folder import DropFolder
+    from flare.platforms.serving.service import utc_now
 
     if drop_folder:
         return DropFolder(drop_folder, utc_now)
@@ -241,7 +241,7 @@ def _serve(
     """Serve until nothing waits, if there is no time to look again, or for ever."""
     # Here, as help and completion should not wait for it.
     from flare.cli.serving import ServedWork, tell, warn_of_time, worst_of
-    from flare.platforms.external.service import Service, utc_now
+    from flare.platforms.serving.service import Service, utc_now
 
     if request.page:
         from flare.reports.pages.page import check_pages

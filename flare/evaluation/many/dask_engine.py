@@ -122,7 +122,7 @@ class DaskEngine:
         elif self._cluster.startswith(SCHEMES):
             yield self._cluster
         else:
-            from flare.evaluation.many.job_queue import started_jobs
+            from flare.evaluation.many.cluster_jobs import started_jobs
 
             with started_jobs(Path(self._cluster)) as cluster:
                 yield cluster

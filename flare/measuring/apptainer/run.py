@@ -106,7 +106,6 @@ def run_in_box(
         contract=conditions.contract,
         model=model,
     )
-    environment = exec_environment(work, variables, limits)
     group = BoxProcesses(box)
     watch = BoxWatch(disk, group, size_bytes(limits.memory))
     if conditions.caches is Caches.COLD:
@@ -117,7 +116,10 @@ def run_in_box(
             whole = (*command, str(image), *words)
             output = log.fileno()
             return box.begin(
-                *whole, stdout=output, stderr=output, environment=environment
+                *whole,
+                stdout=output,
+                stderr=output,
+                environment=exec_environment(work, variables, limits),
             )
 
         seen = watch_container(begin, box.end, group, watch, conditions, clock)

@@ -6,8 +6,8 @@ import pytest
 
 import flare
 from flare.common.text import safe
+from flare.evaluation.many.cluster_jobs import started_jobs
 from flare.evaluation.many.errors import ClusterError
-from flare.evaluation.many.job_queue import started_jobs
 from tests.builders.many import write_teams
 
 pytestmark = pytest.mark.tools(package="dask_jobqueue")

@@ -9,12 +9,12 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.external.source import Answer, NotNowError, NotOursError
 from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
 from flare.platforms.grandchallenge.calls import Calls
 from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.external import PhaseSource, team_of
+from flare.platforms.grandchallenge.external_phase import PhaseSource, team_of
+from flare.platforms.serving.source import Answer, NotNowError, NotOursError
 from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
 
 GOOD = Answer(metrics={"aggregates": {"runtime_s_mean": 3.5}})

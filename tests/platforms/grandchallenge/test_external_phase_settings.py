@@ -6,14 +6,14 @@ import pytest
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.cli.main import main
-from flare.platforms.external.returned import Worst, returned_metrics
+from flare.platforms.grandchallenge.external_phase_settings import external_settings_for
 from flare.platforms.grandchallenge.phase import (
     Order,
     is_rankable,
     parse_phase,
     value_at,
 )
-from flare.platforms.grandchallenge.phase_external import external_settings_for
+from flare.platforms.serving.returned import Worst, returned_metrics
 from tests.builders.measured import write_measured
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.schemas import problems

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from flare.measuring.errors import ArchiveError
-from flare.platforms.external.drop_folder import DropFolder
+from flare.platforms.serving.drop_folder import DropFolder
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 

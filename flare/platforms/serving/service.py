@@ -16,15 +16,15 @@ from typing import Any, Protocol
 from flare.common.errors import SubmissionError
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.platforms.external.errors import OverdueError
-from flare.platforms.external.journal import Entry, Journal, Step
-from flare.platforms.external.overdue import (
+from flare.platforms.serving.errors import OverdueError
+from flare.platforms.serving.journal import Entry, Journal, Step
+from flare.platforms.serving.overdue import (
     HOURS,
     OverdueSignal,
     ended_after,
     ends_at,
 )
-from flare.platforms.external.source import (
+from flare.platforms.serving.source import (
     Answer,
     NotNowError,
     NotOursError,

@@ -14,7 +14,7 @@ from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError
-from flare.platforms.external.source import Answer, Claim, Submission
+from flare.platforms.serving.source import Answer, Claim, Submission
 
 ANSWERS = "returned"
 """Folder in it that gets TEAMNAME.json for each archive."""

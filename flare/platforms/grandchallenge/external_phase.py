@@ -19,16 +19,16 @@ from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.external.source import (
+from flare.platforms.grandchallenge.calls import Calls, Reply
+from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.fetching import fetch
+from flare.platforms.serving.source import (
     Answer,
     Claim,
     NotNowError,
     NotOursError,
     Submission,
 )
-from flare.platforms.grandchallenge.calls import Calls, Reply
-from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.fetching import fetch
 
 ANSWERED = ("Succeeded", "Failed")
 """Statuses of evaluations that have a result."""

@@ -6,10 +6,10 @@ import pytest
 
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
-from flare.platforms.external.journal import Journal, Step
-from flare.platforms.external.overdue import OverdueSignal
-from flare.platforms.external.service import Service
-from flare.platforms.external.source import NotNowError, NotOursError
+from flare.platforms.serving.journal import Journal, Step
+from flare.platforms.serving.overdue import OverdueSignal
+from flare.platforms.serving.service import Service
+from flare.platforms.serving.source import NotNowError, NotOursError
 from tests.fakes.submissions import FakeSource, FakeWork, KilledError
 
 STEPS = [

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from flare.platforms.external.errors import NoCaseError
-from flare.platforms.external.returned import Worst, returned_metrics
+from flare.platforms.serving.errors import NoCaseError
+from flare.platforms.serving.returned import Worst, returned_metrics
 from tests.builders.measured import write_measured
 from tests.builders.pages import metrics_content, write_json
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.files import write_whole
-from flare.platforms.external.source import Answer, Submission
+from flare.platforms.serving.source import Answer, Submission
 from flare.results.errors import MeasurementError
 
 JOURNAL_JSON = "journal.json"
