@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from flare.common.errors import EngineError
 from flare.common.machine import size_bytes
@@ -106,6 +107,7 @@ def run_in_box(
         contract=conditions.contract,
         model=model,
     )
+    environment = exec_environment(work, variables, limits)
     group = BoxProcesses(box)
     watch = BoxWatch(disk, group, size_bytes(limits.memory))
     if conditions.caches is Caches.COLD:
@@ -116,16 +118,11 @@ def run_in_box(
             whole = (*command, str(image), *words)
             output = log.fileno()
             return box.begin(
-                *whole,
-                stdout=output,
-                stderr=output,
-                environment=exec_environment(work, variables, limits),
+                *whole, stdout=output, stderr=output, environment=environment
             )
 
         seen = watch_container(begin, box.end, group, watch, conditions, clock)
-        log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
-        text = log.read()
-        log.truncate(0)
+        text = _taken_out(log)
     is_disk = seen.end is End.ALARM and not watch.is_out_of_memory
     if is_disk:
         remove_own(overlay)
@@ -153,6 +150,14 @@ def _watched_disk(folder: Path, limits: Limits) -> DiskWatch:
         problem = f"There is too little room left in {safe(folder)}"
         raise EngineError(problem, "Make room there, and go on.")
     return disk
+
+
+def _taken_out(log: BinaryIO) -> bytes:
+    """The end of a log, of which nothing is left."""
+    log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
+    text = log.read()
+    log.truncate(0)
+    return text
 
 
 def _problem(code: int, log: bytes) -> str:
