@@ -21,10 +21,11 @@ OF_ALGORITHM = (
 )
 
 PAGE = (
-    "{contract} Labels: {labels}. A model that is uploaded beside the image is in"
-    " `{model}`, where nothing can be written. It is run on the organisers' computer,"
-    " without a network, and its running time and GPU memory are measured. A submission"
-    " that fails does not count."
+    "{contract} Labels: {labels}. Upload the image as a .tar.gz; its Dockerfile needs a"
+    " `USER`, as the platform refuses images that run as root. A model that is uploaded"
+    " beside the image is in `{model}`, where nothing can be written. The image is run"
+    " on the organisers' computer, without a network, and its running time and GPU"
+    " memory are measured. A submission that fails does not count."
 )
 
 EFFICIENCY = (

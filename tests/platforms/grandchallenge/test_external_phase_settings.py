@@ -68,10 +68,11 @@ def test_the_page_describes_flares_images():
         "Submit an algorithm whose image is made for FLARE: `sh predict.sh` reads CTs"
         " in `/workspace/inputs` and writes a label map for each into"
         " `/workspace/outputs`. Labels: 0 background, 1 liver, 2 kidney, 3 spleen, 4"
-        " pancreas. A model that is uploaded beside the image is in `/opt/ml/model`,"
-        " where nothing can be written. It is run on the organisers' computer, without"
-        " a network, and its running time and GPU memory are measured. A submission"
-        " that fails does not count."
+        " pancreas. Upload the image as a .tar.gz; its Dockerfile needs a `USER`, as"
+        " the platform refuses images that run as root. A model that is uploaded beside"
+        " the image is in `/opt/ml/model`, where nothing can be written. The image is"
+        " run on the organisers' computer, without a network, and its running time and"
+        " GPU memory are measured. A submission that fails does not count."
     )
 
 
@@ -94,10 +95,12 @@ def test_the_page_describes_the_algorithm_that_is_asked_for(capfd):
         " `/input/inputs.json` as `ct-image`), and writes one label map into"
         " `/output/images/organ-segmentation`, under any name, with the header of the"
         " CT. No other outputs count. Labels: 0 background, 1 liver, 2 kidney, 3"
-        " spleen, 4 pancreas. A model that is uploaded beside the image is in"
-        " `/opt/ml/model`, where nothing can be written. It is run on the organisers'"
-        " computer, without a network, and its running time and GPU memory are"
-        " measured. A submission that fails does not count."
+        " spleen, 4 pancreas. Upload the image as a .tar.gz; its Dockerfile needs a"
+        " `USER`, as the platform refuses images that run as root. A model that is"
+        " uploaded beside the image is in `/opt/ml/model`, where nothing can be"
+        " written. The image is run on the organisers' computer, without a network, and"
+        " its running time and GPU memory are measured. A submission that fails does"
+        " not count."
     )
     flare = external_settings_for(read_challenge("flare21"))["external"]
     del flare["submission_page_markdown"]
