@@ -25,7 +25,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from flare.common.engine import Engine  # noqa: E402
-from flare.measuring.container import Conditions, run_container  # noqa: E402  the checkout's
+from flare.measuring.conditions import Conditions  # noqa: E402
+from flare.measuring.container import run_container  # noqa: E402  the checkout's
 from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
 from flare.measuring.empty_image import NOTHING, make_empty_image  # noqa: E402
 from flare.measuring.host_load import Caches, choose_caches, empty_caches  # noqa: E402

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,36 +13,17 @@ from typing import Any
 from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.measuring.cleanup import label_of
-from flare.measuring.container_command import COMMAND, Limits, create_command
-from flare.measuring.contract import FLARE, Contract
+from flare.measuring.conditions import Conditions
+from flare.measuring.container_command import COMMAND, create_command
 from flare.measuring.disk import DiskWatch
 from flare.measuring.host_load import Caches, empty_caches
 from flare.measuring.sampling.control_group import ControlGroup
-from flare.measuring.sampling.nvml import MemorySource
 from flare.measuring.sampling.sampler import Clock
 from flare.measuring.watching import End, watch_container
 from flare.results.traces_csv import Trace
 
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """Under which all containers of a measurement are run."""
-
-    limits: Limits = field(default_factory=Limits)
-    """What a container may use."""
-    interval_s: float = 0.1
-    """Between two samples, as in the official scripts."""
-    caches: Caches = Caches.WARM
-    """What a run finds in the memory of the computer."""
-    gpu: MemorySource | None = None
-    """What is sampled of the GPU of the limits."""
-    own_cpus: tuple[int, ...] = ()
-    """Where other containers run beside these, processors that those have not."""
-    contract: Contract = FLARE
-    """Where they read and write, and how they are started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

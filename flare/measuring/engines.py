@@ -13,7 +13,8 @@ from flare.measuring.apptainer.engine import Apptainer
 from flare.measuring.apptainer.image import unpacked_image
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
-from flare.measuring.container import Conditions, ContainerRun
+from flare.measuring.conditions import Conditions
+from flare.measuring.container import ContainerRun
 from flare.measuring.outputs import Output
 from flare.measuring.team_image import loaded_image
 from flare.results.lock import FolderLock

@@ -14,7 +14,7 @@ from flare.challenge.rules import Challenge
 from flare.common.files import remove_tree
 from flare.common.host import describe_host
 from flare.measuring.archive.reading import Archive
-from flare.measuring.container import Conditions
+from flare.measuring.conditions import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.engines import AnyEngine, remove_leftovers, settings_of

@@ -13,7 +13,8 @@ from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import guarded
-from flare.measuring.container import Conditions, ContainerRun, run_container
+from flare.measuring.conditions import Conditions
+from flare.measuring.container import ContainerRun, run_container
 from flare.measuring.container_command import create_command
 from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.empty_image import make_empty_image

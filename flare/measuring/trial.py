@@ -12,7 +12,8 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.container import Conditions, ContainerRun
+from flare.measuring.conditions import Conditions
+from flare.measuring.container import ContainerRun
 from flare.measuring.contract_files import lay_out, renamed
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.engines import RunnableImage

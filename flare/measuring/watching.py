@@ -9,17 +9,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from flare.common.engine import ANSWER_S
 from flare.common.errors import EngineError
+from flare.measuring.conditions import Conditions
 from flare.measuring.host_load import busy_s
 from flare.measuring.sampling.control_group import ProcessGroup
 from flare.measuring.sampling.sampler import Clock, Probe, Sampler
 from flare.results.traces_csv import Trace
-
-if TYPE_CHECKING:
-    from flare.measuring.container import Conditions
 
 LOOK_S = 0.2
 """So often the disk is looked at."""

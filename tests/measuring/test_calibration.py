@@ -17,7 +17,7 @@ from flare.measuring.calibration_program import (
     calibration_program,
     read_times,
 )
-from flare.measuring.container import Conditions
+from flare.measuring.conditions import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.empty_image import make_empty_image
 from flare.measuring.team_image import LoadedImage

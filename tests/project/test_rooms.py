@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 
 import pytest
 
@@ -91,6 +92,29 @@ def test_a_module_says_in_its_first_line_what_it_is_for():
 
     first = {name: text.splitlines()[0] for name, text in found.items()}
     assert {n: line for n, line in first.items() if not line.endswith((".", ":"))} == {}
+
+
+def name_of(module):
+    """A module as imports call it."""
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Nor for its types alone, or within a function."""
+    names = {name_of(module) for module in MODULES} - {"flare"}
+    graph = {}
+    for module in MODULES:
+        used = graph.setdefault(name_of(module), set())
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ImportFrom):
+                used.add(node.module)
+                used |= {f"{node.module}.{alias.name}" for alias in node.names}
+            if isinstance(node, ast.Import):
+                used |= {alias.name for alias in node.names}
+        used &= names - {name_of(module)}
+
+    assert len(list(TopologicalSorter(graph).static_order())) >= len(names)
 
 
 def lines_of(function):

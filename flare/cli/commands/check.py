@@ -211,7 +211,7 @@ def _check_archive(request: Request) -> None:
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
     from flare.common.engine import Engine
-    from flare.measuring.container import Conditions
+    from flare.measuring.conditions import Conditions
     from flare.measuring.inputs import case_of
     from flare.measuring.trial import try_archive
     from flare.results.efficiency_csv import RunStatus

@@ -25,7 +25,8 @@ from flare.measuring.apptainer.run import run_in_box
 from flare.measuring.archive.image_json import BLOBS
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.repack import write_image
-from flare.measuring.container import Conditions, ContainerRun
+from flare.measuring.conditions import Conditions
+from flare.measuring.container import ContainerRun
 from flare.measuring.disk import SPARE_BYTES, DiskWatch, room
 from flare.measuring.empty_image import image_tar
 from flare.measuring.errors import LoadError

@@ -17,7 +17,8 @@ from flare.measuring.apptainer.box import Box
 from flare.measuring.apptainer.cleanup import remove_own
 from flare.measuring.apptainer.command import exec_command, exec_environment
 from flare.measuring.apptainer.processes import BoxProcesses
-from flare.measuring.container import LOG_BYTES, Conditions, ContainerRun
+from flare.measuring.conditions import Conditions
+from flare.measuring.container import LOG_BYTES, ContainerRun
 from flare.measuring.container_command import Limits
 from flare.measuring.disk import DiskWatch
 from flare.measuring.host_load import Caches, empty_caches
