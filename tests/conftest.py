@@ -23,7 +23,7 @@ from tests.builders.teams import BASE, make_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("browser", "docker", "shared", "tools", "docs")
+MARKERS = ("apptainer", "browser", "docker", "shared", "tools", "docs")
 NUMBERS = collections.Counter()
 ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -68,6 +68,8 @@ def pytest_runtest_setup(item):
             need_tool(item, name)
         if "package" in marker.kwargs:
             need_package(item, marker.kwargs["package"])
+    if item.get_closest_marker("apptainer"):
+        need_tool(item, "apptainer", "apptainer")
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")
@@ -93,11 +95,11 @@ def environment():
     return found
 
 
-def need_tool(request, name):
+def need_tool(request, name, marker="tools"):
     """The path of a program that not every computer has."""
     path = shutil.which(name)
     if not path:
-        _skip_or_fail(request, "tools", f"there is no program {name}")
+        _skip_or_fail(request, marker, f"there is no program {name}")
     return path
 
 

@@ -35,8 +35,8 @@ be_box() {
 enter_box() {
     while [ "$1" != -- ]; do shift; done
     shift
-    echo "$*" >> "$state/entered"
     touch "$state/inside/$$"
+    echo "$*" >> "$state/entered"
     case $* in
         *unpack_layers.py*)
             while [ "${1##*/}" != unpack_layers.py ]; do shift; done

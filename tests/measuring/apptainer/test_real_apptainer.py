@@ -20,7 +20,7 @@ from tests.builders.teams import (
     rows_of,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.tools("apptainer")]
+pytestmark = [pytest.mark.slow, pytest.mark.apptainer]
 
 STATUSES = {
     **dict.fromkeys(("good", "slow", "forking", "owner", "network"), "ok"),
