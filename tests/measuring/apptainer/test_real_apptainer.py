@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 from tests.builders.archives import save, tar
+from tests.builders.models import write_model
 from tests.builders.teams import (
     LIMITS,
     PREDICT,
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.apptainer]
 
 STATUSES = {
     **dict.fromkeys(("good", "slow", "forking", "owner", "network"), "ok"),
-    **dict.fromkeys(("meddling", "chatty", "probe"), "ok"),
+    **dict.fromkeys(("meddling", "chatty", "probe", "trained"), "ok"),
     **dict.fromkeys(("home", "settings", "devices"), "ok"),
     "crash": "failed",
     **dict.fromkeys(("hang", "bomb"), "timed out"),
@@ -50,6 +51,8 @@ MORE = {
     "probe": PROBE,
     "several": "for n in 1 2 3 4 5 6 7 8; do (x=$(head -c 20000000 /dev/zero"
     " | tr '\\0' a); sleep 60) & done; wait",
+    "trained": "test -s /opt/ml/model/plans.json || exit 7\n"
+    f"touch /opt/ml/model/mine 2> /dev/null && exit 8\n{PREDICT}",
 }
 
 ENVIRONMENT = ["PATH=/bin:/usr/bin", "TEXT=$(id) `id` \"a\" 'b', c=d", "A=B"]
@@ -81,6 +84,7 @@ def archives(tmp_path_factory):
             Env=ENVIRONMENT,
             **({"Entrypoint": ["/bin/env", "B=C"]} if team == "probe" else {}),
         )
+    write_model(folder, name="trained.model.tar.gz")
     return folder
 
 
