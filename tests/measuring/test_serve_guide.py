@@ -43,6 +43,7 @@ def test_every_block_is_run_here_or_says_why_not():
 @pytest.mark.slow
 @pytest.mark.docker
 @pytest.mark.tools(package="jinja2")
+@pytest.mark.usefixtures("page_cache")
 def test_the_way_with_a_folder(tmp_path, docker):
     """Four teams are made, measured, ranked and reported, one of which crashes."""
     place, commands = tmp_path / "checkout", tmp_path / "bin"
