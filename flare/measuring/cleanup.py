@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -128,7 +128,7 @@ def guarded(
         make_private(place.work)
         yield place
     finally:
-        _end_guard(guard, engine, team_folder)
+        end_guard(guard, lambda: clean_up(engine, team_folder))
 
 
 def make_private(folder: Path) -> None:
@@ -159,12 +159,10 @@ def _start_guard(
     )
 
 
-def _end_guard(
-    guard: subprocess.Popen[bytes], engine: Engine, team_folder: Path
-) -> None:
+def end_guard(guard: subprocess.Popen[bytes], remove: Callable[[], None]) -> None:
     """Remove everything here; where that fails, the guard goes on with it."""
     try:
-        clean_up(engine, team_folder)
+        remove()
         if guard.stdin:
             with suppress(OSError):
                 guard.stdin.write(b"done\n")

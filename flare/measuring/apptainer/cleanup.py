@@ -9,13 +9,20 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe
-from flare.measuring.cleanup import STATE, Made, make_private, new_key, read_state
+from flare.measuring.cleanup import (
+    STATE,
+    Made,
+    end_guard,
+    make_private,
+    new_key,
+    read_state,
+)
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 
@@ -64,21 +71,7 @@ def guarded_folder(team_folder: Path, lock: FolderLock) -> Iterator[Path]:
         make_private(work)
         yield work
     finally:
-        _end_guard(guard, team_folder)
-
-
-def _end_guard(guard: subprocess.Popen[bytes], team_folder: Path) -> None:
-    """Remove the folder here; where that fails, the guard goes on with it."""
-    try:
-        clean_up_folder(team_folder)
-        if guard.stdin:
-            with suppress(OSError):
-                guard.stdin.write(b"done\n")
-    finally:
-        if guard.stdin:
-            with suppress(OSError):
-                guard.stdin.close()
-        guard.wait()
+        end_guard(guard, lambda: clean_up_folder(team_folder))
 
 
 def clean_up_folder(team_folder: Path) -> None:
