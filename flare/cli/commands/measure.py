@@ -25,9 +25,9 @@ from flare.cli.options import (
     Parsed,
     challenge_option,
     positive,
-    seconds,
     workers_option,
 )
+from flare.cli.run_options import run_options
 from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
@@ -107,31 +107,7 @@ _log = logging.getLogger(__name__)
     is_flag=True,
     help="Measure on GPUs or computers of several kinds at once; a team stays on one.",
 )
-@click.option(
-    "--interval",
-    type=Parsed(seconds),
-    default="0.1",
-    metavar="S",
-    help="Sample the memory every S seconds (default: 0.1).",
-)
-@click.option(
-    "--repeats",
-    type=Parsed(positive),
-    default=1,
-    metavar="N",
-    help="Run each case N times; the one with the median time counts (default: 1).",
-)
-@click.option(
-    "--caches",
-    type=OneOf(["cold", "warm"]),
-    help="Throw files out of the memory before each run, which only root can do, or do"
-    " not (default: cold as root, else warm).",
-)
-@click.option(
-    "--no-warm-up",
-    is_flag=True,
-    help="With warm caches, do not throw a first run away.",
-)
+@run_options
 @click.option(
     "--interleave",
     is_flag=True,

@@ -20,14 +20,13 @@ from flare.cli.limits import limit_options
 from flare.cli.measuring import Request
 from flare.cli.options import (
     PATH,
-    OneOf,
     PageFile,
     Parsed,
     challenge_option,
-    positive,
     seconds,
     workers_option,
 )
+from flare.cli.run_options import run_options
 from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
@@ -145,31 +144,7 @@ class _ServeCommand(Command):
 )
 @limit_options(gpu="0")
 @contract_options
-@click.option(
-    "--interval",
-    type=Parsed(seconds),
-    default="0.1",
-    metavar="S",
-    help="Sample the memory every S seconds (default: 0.1).",
-)
-@click.option(
-    "--repeats",
-    type=Parsed(positive),
-    default=1,
-    metavar="N",
-    help="Run each case N times; the one with the median time counts (default: 1).",
-)
-@click.option(
-    "--caches",
-    type=OneOf(["cold", "warm"]),
-    help="Throw files out of the memory before each run, which only root can do, or do"
-    " not (default: cold as root, else warm).",
-)
-@click.option(
-    "--no-warm-up",
-    is_flag=True,
-    help="With warm caches, do not throw a first run away.",
-)
+@run_options
 @click.option(
     "--page",
     type=PageFile(path_type=Path, readable=False),
