@@ -16,6 +16,7 @@ from flare.measuring.apptainer.box import opened_box
 from flare.measuring.apptainer.processes import BoxProcesses
 from flare.measuring.container_command import Limits
 from tests.builders import wait_until
+from tests.conftest import need_namespaces
 
 LIMITS = Limits(output_size="2m", output_files=20, shm_size="1m")
 
@@ -41,13 +42,11 @@ def folders(tmp_path):
 
 
 @pytest.fixture
-def box(folders):
-    """A box; the test is skipped where there can be none."""
-    try:
-        with opened_box(*folders, LIMITS) as found:
-            yield found
-    except EngineError as error:
-        pytest.skip(str(error))
+def box(request, folders):
+    """A box, where users may make namespaces."""
+    need_namespaces(request)
+    with opened_box(*folders, LIMITS) as found:
+        yield found
 
 
 def said(box, script):
