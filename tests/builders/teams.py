@@ -125,10 +125,15 @@ def rows_of(folder):
         return {row["case"]: row for row in csv.DictReader(content)}
 
 
+def key_starts(results):
+    """How the keys of what is measured into a folder begin."""
+    folders = [results, *(path for path in results.rglob("*") if path.is_dir())]
+    return tuple(new_key(folder)[:KEY_START] for folder in folders)
+
+
 def left_behind(results):
     """Containers, volumes and images that measuring into a folder has left."""
-    folders = [results, *(path for path in results.rglob("*") if path.is_dir())]
-    starts = tuple(new_key(folder)[:KEY_START] for folder in folders)
+    starts = key_starts(results)
     label = '{{.Label "flare.measure"}}'
     found = [
         *docker("ps", "--all", "--format", label).split(),

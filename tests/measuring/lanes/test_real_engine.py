@@ -17,6 +17,7 @@ from tests.builders.teams import (
     PREDICT,
     SCRIPTS,
     docker,
+    key_starts,
     left_behind,
     rows_of,
     save_team,
@@ -53,17 +54,20 @@ def folder(team_base, tmp_path):
     return tmp_path
 
 
-def pinned():
-    """The processors of each container of a team that runs now, by its volume."""
-    found = {}
+def pinned(results):
+    """The processors of each container of a team that runs now, by its volume.
+
+    Only those measured into our results: other tests have the same engine.
+    """
+    found, ours = {}, key_starts(results)
     running = docker("ps", "--quiet", "--no-trunc", "--filter", "label=flare.measure")
     for container in running.split():
         try:
             (seen,) = json.loads(docker("inspect", container))
         except Exception:  # noqa: BLE001  it has just ended
             continue
-        if "sh predict.sh" in seen["Config"]["Cmd"]:
-            key = seen["Config"]["Labels"]["flare.measure"]
+        key = seen["Config"]["Labels"]["flare.measure"]
+        if "sh predict.sh" in seen["Config"]["Cmd"] and key.startswith(ours):
             found[key] = (
                 seen["HostConfig"]["CpusetCpus"],
                 seen["HostConfig"]["Memory"],
@@ -103,7 +107,7 @@ def test_two_lanes_of_one_computer(folder, case_data):
         deadlines = [moments.uniform(3, 6) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
-            seen.append(pinned())
+            seen.append(pinned(folder / "results"))
             if deadlines and time.monotonic() - begun > deadlines[0]:
                 victims = lane_processes(process.pid)
                 if victims:
