@@ -71,7 +71,40 @@ def rank_results(
         If results or decisions contradict themselves, or results are missing, and the
         rules refuse that.
     """
-    table = read_results(
+    table = _read_table(source, challenge, rules)
+    decided = Decisions()
+    if decisions:
+        decided = read_decisions(decisions)
+        table = apply_decisions(table, decided, str(decisions))
+    return analyse(table, challenge, rules, decided, samples=samples, seed=seed)
+
+
+def find_ranks(
+    source: Path | pd.DataFrame, challenge: Challenge, rules: Rules
+) -> dict[str, int]:
+    """Rank the teams of a folder or a table, without a look from any other side.
+
+    It costs a small part of `rank_results`, which needs SciPy's tests.
+
+    Returns
+    -------
+    dict of str to int
+        By team, in the order of the ranks.
+
+    Raises
+    ------
+    RankingError
+        As `rank_results` does.
+    """
+    standings = rank_teams(_read_table(source, challenge, rules), rules)
+    return {found.team: found.rank for found in standings.standings if found.rank}
+
+
+def _read_table(
+    source: Path | pd.DataFrame, challenge: Challenge, rules: Rules
+) -> ResultTable:
+    """Read what the rules need of the results."""
+    return read_results(
         source,
         [rule.metric for rule in rules.metrics],
         {
@@ -85,11 +118,6 @@ def rank_results(
             *known_metrics(challenge),
         ],
     )
-    decided = Decisions()
-    if decisions:
-        decided = read_decisions(decisions)
-        table = apply_decisions(table, decided, str(decisions))
-    return analyse(table, challenge, rules, decided, samples=samples, seed=seed)
 
 
 def analyse(

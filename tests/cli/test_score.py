@@ -37,7 +37,11 @@ def test_all_teams_and_how_much_there_was_to_do(words):
     ]
 
 
-def test_a_corrected_reference_says_which_ranks_it_has_moved(words, tmp_path):
+@pytest.mark.parametrize("challenge", ["flare21", "flare23"])
+def test_a_corrected_reference_says_which_ranks_it_has_moved(
+    words, tmp_path, challenge
+):
+    words += ["--challenge", challenge]
     run_flare(*words, *ONE)
     for number in (1, 2, 3):  # beta's liver is shifted by 2, as the references are now
         file = tmp_path / "labels" / f"case_{number}.nii.gz"

@@ -80,7 +80,7 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     from flare.evaluation.many.evaluate_many import evaluate_many
 
-    before = _ranks(output)
+    before = _ranks(output, options["challenge"])
     progress = ScoringProgress()
 
     def tell_team(found: ScoredTeam) -> None:
@@ -99,8 +99,9 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
     )
     progress.clear()
     _log.info("\n%s", _summary(scored))
-    for line in _moves(before, _ranks(output)):
-        _log.info("%s", line)
+    if before:
+        for line in _moves(before, _ranks(output, options["challenge"])):
+            _log.info("%s", line)
     refused = [found for found in scored.teams if found.refusal]
     if refused:
         others = f" (and {len(refused) - 1} other teams)" if refused[1:] else ""
@@ -138,22 +139,28 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _ranks(results: Path) -> dict[str, int]:
+def _ranks(results: Path, challenge: str) -> dict[str, int]:
     """The ranks of teams by DSC and NSD; none where they cannot be ranked yet."""
-    from flare.common.errors import FlareError
-    from flare.reports.ranking.ranking import rank
+    from flare.results.metrics_json import METRICS_JSON
 
+    if not any(results.glob(f"*/{METRICS_JSON}")):
+        return {}  # nor is loaded what a ranking needs
+    from flare.challenge.reading import read_challenge
+    from flare.common.errors import FlareError
+    from flare.ranking.rank import find_ranks
+    from flare.ranking.rules import rules_of
+
+    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
+    rules = rules_of(read_challenge("flare21"), metrics=["dsc", "nsd"])
     try:
-        ranking = rank(results, metrics=["dsc", "nsd"], bootstrap=0)
+        return find_ranks(results, read_challenge(challenge), rules)
     except (FlareError, OSError):
         return {}
-    places = ranking.analysis.standings.standings
-    return {place.team: place.rank for place in places if place.rank is not None}
 
 
 def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
     """Which teams have another rank than before."""
-    if not before or not after:
+    if not after:
         return []
     moved = [
         f"{safe(team)}: rank {before[team]}, now {rank}"

@@ -34,6 +34,23 @@ QUEUE_WAIT_S = 24 * 3600
 BATCHES_PER_WORKER = 3
 """As many are on their way at a time: one is scored, others wait for their turn."""
 
+SETTINGS = {
+    # Whichever batch a worker died of: it was the only one it had.
+    "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.scheduler.allowed-failures": DEATHS - 1,
+    # Nothing of a batch could be put on a disk to save memory.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    # A thread that looks a hundred times a second what another one does takes a fifth
+    # of a worker's time; timers that look every 20 ms whether a loop is late take about
+    # as much of the scheduler's as its work.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.diagnostics.nvml": False,
+}
+"""Of Dask, for the scheduler and the workers that are started here."""
+
 
 class DaskEngine:
     """Scores batches on the workers of a Dask scheduler.
@@ -65,7 +82,7 @@ class DaskEngine:
     def run(self, batches: Iterator[Batch]) -> Iterator[Finished]:
         """Score batches; those whose workers died are scored again, each case alone."""
         suspects: list[Batch] = []
-        with self._client() as client, explained(self._cluster or "Dask"):
+        with self.client() as client, explained(self._cluster or "Dask"):
             for finished in _finish(client, batches, DEATHS):
                 if finished.error:
                     suspects.append(finished.batch)
@@ -77,22 +94,13 @@ class DaskEngine:
                     yield from _finish(client, iter((batch,)), DEATHS)
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
+    def client(self) -> Iterator[Any]:
         """Connect to the scheduler, whose workers are as they should be."""
         import dask
         from distributed import Client
 
-        settings = {
-            # Whichever batch a worker died of: it was the only one it had.
-            "distributed.scheduler.worker-saturation": 1.0,
-            "distributed.scheduler.allowed-failures": DEATHS - 1,
-            # Nothing of a batch could be put on a disk to save memory.
-            "distributed.worker.memory.target": False,
-            "distributed.worker.memory.spill": False,
-            "distributed.worker.memory.pause": False,
-        }
         with ExitStack() as stack:
-            stack.enter_context(dask.config.set(settings))
+            stack.enter_context(dask.config.set(SETTINGS))
             stack.enter_context(quiet())
             address = stack.enter_context(self._scheduler())
             try:

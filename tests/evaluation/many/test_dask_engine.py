@@ -66,6 +66,23 @@ def test_workers_of_this_computer_give_the_same_bytes(data, single, tmp_path):
 
 
 @pytest.mark.slow
+def test_workers_of_this_computer_spend_nothing_on_watching_themselves(tmp_path):
+    """A fifth of their time went to a profile that nobody looks at."""
+
+    def timers(dask_worker):
+        found = dask_worker.periodic_callbacks
+        return {name: found[name].callback_time for name in found}
+
+    with dask_engine.DaskEngine(None, 2, {}).client() as client:
+        answers = client.run(timers).values()
+
+    assert len(answers) in (1, 2)  # the second one may still be starting
+    for found in answers:
+        assert not {name for name in found if name.startswith("profile")}
+        assert found["tick"] == 1000  # ms
+
+
+@pytest.mark.slow
 def test_a_worker_that_is_killed_at_any_moment_changes_nothing(data, single, tmp_path):
     """A scheduler with two workers, started by hand, of which one dies each time."""
     teams, labels, expected = data
