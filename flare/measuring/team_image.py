@@ -125,21 +125,8 @@ def loaded_image(
 
     Parameters
     ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made.
-    engine : Engine
-        What it runs in.
-    conditions : Conditions
-        Under which its containers are run.
-    lock : FolderLock
-        Of the folder.
-
-    Yields
-    ------
-    LoadedImage
-        To be run.
+    archive, folder, engine, conditions, lock
+        As in `flare.measuring.engines.runnable_image`.
 
     Raises
     ------

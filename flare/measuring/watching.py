@@ -103,7 +103,9 @@ def watch_container(
         except subprocess.TimeoutExpired as error:
             process.kill()
             problem = "a container cannot be ended"
-            raise EngineError(problem, "Restart Docker, and go on.") from error
+            raise EngineError(
+                problem, "Restart the engine or the computer, and go on."
+            ) from error
         trace = sampler.stop(runtime_s)
     finally:
         sampler.stop(0.0)

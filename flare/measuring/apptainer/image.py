@@ -166,21 +166,8 @@ def unpacked_image(
 
     Parameters
     ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made.
-    engine : Apptainer
-        What it is run by.
-    conditions : Conditions
-        Under which its containers are run.
-    lock : FolderLock
-        Of the folder.
-
-    Yields
-    ------
-    UnpackedImage
-        To be run.
+    archive, folder, engine, conditions, lock
+        As in `flare.measuring.engines.runnable_image`.
 
     Raises
     ------
