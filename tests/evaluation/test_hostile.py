@@ -375,15 +375,18 @@ def test_a_full_output(predictions, ground_truth, output):
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("part", "count", "middle", "end"),
     [
-        pytest.param(b"[" + b"1," * 2**26 + b"1]", id="huge"),
-        pytest.param(b"[" * 10**6 + b"]" * 10**6, id="deep"),
-        pytest.param(b'[{"a":' * 10**5 + b"1" + b"}]" * 10**5, id="deep objects"),
-        pytest.param(b"[" + b"9" * 10**6 + b"]", id="a number of a million digits"),
+        pytest.param(b"1,", 2**26, b"1", b"", id="huge"),
+        pytest.param(b"[", 10**6, b"", b"]", id="deep"),
+        pytest.param(b'{"a":[', 10**5, b"1", b"]}", id="deep objects"),
+        pytest.param(b"9", 10**6, b"", b"", id="a number of a million digits"),
     ],
 )
-def test_a_hostile_predictions_json(predictions, ground_truth, output, content):
+def test_a_hostile_predictions_json(
+    predictions, ground_truth, output, part, count, middle, end
+):
+    content = b"[" + part * count + middle + end * count + b"]"
     (predictions / "predictions.json").write_bytes(content)
 
     line = refusal(run_limited(predictions, ground_truth, output))

@@ -182,6 +182,7 @@ def calibrations(bench, team):
     return [s["calibration"] for s in json.loads(file.read_text())["sessions"]]
 
 
+@pytest.mark.slow
 def test_before_and_after_stand_in_the_record(bench):
     bench.measure(bench.archive("good", PREDICT), cases=1)
 
@@ -191,6 +192,7 @@ def test_before_and_after_stand_in_the_record(bench):
     assert found["before"]["problem"] == ""
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_it_after_an_interruption(bench, monkeypatch):
     """The first case of two is interrupted, as Ctrl-C does."""
 

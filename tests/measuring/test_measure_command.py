@@ -28,6 +28,7 @@ def flare(bench, capfd):
     return run
 
 
+@pytest.mark.slow
 def test_two_teams_and_a_refused_archive(bench, flare):
     """Measured, scored, told; the refused one is in refused.csv, and the status 1."""
     bench.archive("good", PREDICT)
@@ -257,6 +258,7 @@ def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
     assert settings["GPU"] == "none"
 
 
+@pytest.mark.slow
 def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatch):
     """Ctrl-C in the second case."""
     runs = iter((team_module.run_case, None))

@@ -81,6 +81,7 @@ def test_a_faster_one_is_refused_as_well(measured):
     assert "integers take 0.50 times as long. " in str(failed["good"])
 
 
+@pytest.mark.slow
 def test_it_is_accepted_for_a_reason_that_is_kept(measured):
     bench, archive = measured
     bench.engine.calibrate(integers_ns=30_000_000, memory_ns=25_000_000)
@@ -96,6 +97,7 @@ def test_it_is_accepted_for_a_reason_that_is_kept(measured):
     }
 
 
+@pytest.mark.slow
 def test_the_first_computer_counts_and_not_the_last(measured):
     """A fifth slower, and again a fifth: 44 % slower than it was at first."""
     bench, archive = measured
@@ -109,6 +111,7 @@ def test_the_first_computer_counts_and_not_the_last(measured):
     assert record(bench)["sessions"][1]["unlike"] is None
 
 
+@pytest.mark.slow
 def test_it_may_go_on_on_the_first_one_after_another_that_was_accepted(measured):
     bench, archive = measured
     bench.engine.calibrate(integers_ns=30_000_000, memory_ns=25_000_000)
@@ -119,6 +122,7 @@ def test_it_may_go_on_on_the_first_one_after_another_that_was_accepted(measured)
     assert record(bench)["sessions"][2]["unlike"] is None
 
 
+@pytest.mark.slow
 def test_without_a_calibration_nothing_is_compared(measured):
     """That is in the record, and stands in nobody's way."""
     bench, archive = measured
@@ -134,6 +138,7 @@ def test_without_a_calibration_nothing_is_compared(measured):
 # --- Afterwards -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_computer_that_changes_meanwhile_is_refused_until_accepted(bench):
     """By the measurement itself, and by the next one; what was measured is kept."""
     bench.engine.calibrate(integers_ns=30_000_000, memory_ns=24_000_000)
@@ -163,6 +168,7 @@ def test_a_computer_that_changes_meanwhile_is_refused_until_accepted(bench):
 # --- Names ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_another_processor_is_refused_and_can_be_accepted(measured):
     """The file keeps what the team was measured with first."""
     bench, archive = measured

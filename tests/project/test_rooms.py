@@ -20,10 +20,15 @@ def tree_of(module):
     return ast.parse(module.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(module):
+    return tuple(ast.walk(tree_of(module)))
+
+
 def rooms_used_by(module):
     """The rooms of all imports of a module, wherever they stand in it."""
     rooms = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
@@ -106,7 +111,7 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = {}
     for module in MODULES:
         used = graph.setdefault(name_of(module), set())
-        for node in ast.walk(tree_of(module)):
+        for node in nodes_of(module):
             if isinstance(node, ast.ImportFrom):
                 used.add(node.module)
                 used |= {f"{node.module}.{alias.name}" for alias in node.names}
@@ -130,7 +135,7 @@ def test_a_function_can_be_read_at_once():
     long = {
         f"{module.relative_to(ROOT)}: {node.name}"
         for module in MODULES
-        for node in ast.walk(tree_of(module))
+        for node in nodes_of(module)
         if isinstance(node, functions) and lines_of(node) > 60
     }
 

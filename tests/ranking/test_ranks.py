@@ -860,6 +860,7 @@ def test_a_challenge_without_ranking_is_sent_to_its_documentation():
     )
 
 
+@pytest.mark.slow
 def test_decisions_are_printed_with_the_ranking(tmp_path):
     text = "".join(
         f"[[{kind}]]\n{what}\n{WHY}"

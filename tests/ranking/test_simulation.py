@@ -65,6 +65,7 @@ def test_the_team_that_crashes_is_last(ranked):
     assert (found["ranking"][-1]["rank"], found["ranking"][-1]["score"]) == (11, 1)
 
 
+@pytest.mark.slow
 def test_empty_masks_place_in_the_middle_and_are_pointed_out(ranked):
     """FLARE21's rule itself gives two first ranks for nothing; a gate takes them."""
     folder, found, text = ranked

@@ -7,6 +7,7 @@ from flare.results.errors import RankingError
 from flare.results.traces_csv import Sample, Trace, write_trace
 
 
+@pytest.mark.slow
 @pytest.mark.tools(package="matplotlib")
 def test_each_trace_has_a_picture(tmp_path):
     samples = (Sample(seconds=0.0, gpu_memory_mb=5), Sample(seconds=0.5))

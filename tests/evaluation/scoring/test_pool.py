@@ -144,6 +144,7 @@ def test_a_signal_ends_all_of_it_cleanly(start, tmp_path, sign, status, line):
     assert list((tmp_path / "output").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_worker_misses_a_signal_while_it_is_set_up(start):
     """Python forgets what comes then: it has to wait until the worker has begun."""
     tell = (  # in one piece, whatever else is written meanwhile

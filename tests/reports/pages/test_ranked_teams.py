@@ -231,6 +231,7 @@ def test_a_team_fails_alone_where_all_others_have_done_well(tmp_path):
     assert 'id="alone"' not in pages["teams/b.html"]
 
 
+@pytest.mark.slow
 def test_teams_that_are_renamed_or_out_of_competition_have_pages_too(tmp_path):
     source = make_results(tmp_path / "results")
     decisions = tmp_path / "decisions.toml"

@@ -87,6 +87,7 @@ def test_a_table_in_memory_without_a_column():
     )
 
 
+@pytest.mark.slow
 def test_the_files_are_those_of_the_command(tmp_path):
     file = write_table(tmp_path / "results.csv", ROWS)
     decisions = tmp_path / "decisions.toml"
