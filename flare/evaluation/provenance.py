@@ -28,7 +28,7 @@ def make_provenance(
     options: Mapping[str, str],
     checksum: Callable[[Path], str],
 ) -> Provenance:
-    """Describe this run; a function tells the checksum of a reference file."""
+    """Describe this run; a function tells the SHA-256 of a reference file."""
     rules = scoring_rules(challenge)
     return Provenance(
         challenge=challenge.key,
@@ -48,6 +48,12 @@ def make_provenance(
             "system": f"{platform.system()} {platform.machine()}",
         },
     )
+
+
+def file_checksum(file: Path) -> str:
+    """SHA-256 of the bytes of a file, in hexadecimal digits."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def references_digest(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from flare.challenge.rules import Challenge
-from flare.evaluation.checksums import file_checksum
 from flare.evaluation.errors import EmptyError
 from flare.evaluation.notes import (
     foreign_files,
@@ -19,6 +18,7 @@ from flare.evaluation.notes import (
 )
 from flare.evaluation.preparing import Prepared, find_files, prepare
 from flare.evaluation.provenance import (
+    file_checksum,
     make_provenance,
     reference_source,
 )
@@ -142,7 +142,7 @@ def results_of(
     absent : collection of str
         Cases that are known to have no prediction: no warning tells of them.
     checksum : callable, optional
-        As `file_checksum`, where that of a reference is known already.
+        The SHA-256 of a reference file, where that is known already.
 
     Raises
     ------

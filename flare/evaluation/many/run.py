@@ -13,12 +13,12 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import InputError, SubmissionError, WorkerError
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.evaluation.checksums import file_checksum
 from flare.evaluation.many.batches import Batch, Engine, Finished, split
 from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
 from flare.evaluation.many.outcomes import Progress, ScoredTeam
 from flare.evaluation.many.submissions import Submission
 from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.provenance import file_checksum
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
 from flare.evaluation.submission.matching import CasePair

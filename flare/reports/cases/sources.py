@@ -12,12 +12,11 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
-from flare.evaluation.checksums import file_checksum
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.preparing import find_submission
-from flare.evaluation.provenance import references_digest
+from flare.evaluation.provenance import file_checksum, references_digest
 from flare.evaluation.rule_overrides import with_options
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.scoring.reading import (
