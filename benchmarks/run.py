@@ -397,9 +397,9 @@ def measure_formats(bench: Benchmark) -> None:
         (alone / "reference").symlink_to(source / "reference")
         (alone / "predictions").symlink_to(both / "predictions")
         for what, folder in ((name, alone), (f"both files as {name}", both)):
-            folders = (bench.repeat(folder, number) for number in (2, 8))
+            folders = (bench.repeat(folder, number) for number in (2, 14))
             programs[what] = (evaluation("--workers", "1"), *folders)
-    folders = [bench.repeat(source, number) for number in (2, 8)]
+    folders = [bench.repeat(source, number) for number in (2, 14)]
     programs[".nii.gz"] = (evaluation("--workers", "1"), *folders)
     cases, _ = bench.measure_case({**programs, "inflate": (peer("inflate"), *folders)})
     for start, goal in (("", "at most 1.3"), ("both files as ", "")):
