@@ -261,9 +261,10 @@ def _check_shapes(
 
 def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
     """Turn counts into DSC and NSD."""
-    areas = surfel_areas(spacing)
-    within = math.fsum(((tally.surfels - tally.beyond) * areas).tolist())
-    total = math.fsum((tally.surfels * areas).tolist())
+    codes = tally.surfels.nonzero()[0]  # the others add nothing
+    areas, surfels = surfel_areas(spacing)[codes], tally.surfels[codes]
+    within = math.fsum(((surfels - tally.beyond[codes]) * areas).tolist())
+    total = math.fsum((surfels * areas).tolist())
     voxels = (tally.reference_voxels, tally.prediction_voxels)
     return Agreement(
         reference_voxels=voxels[0],

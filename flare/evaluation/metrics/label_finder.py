@@ -32,9 +32,6 @@ instead: that takes the same time, whatever a file holds."""
 _BITS = 8
 """How many labels are looked for at once, in whole rows: a bit of a byte for each."""
 
-_BACKGROUND, _UNKNOWN = -1, -2
-"""What stands for label 0, and for one that is not wanted, where others are counted."""
-
 _Indices = npt.NDArray[np.intp]
 _Bytes = npt.NDArray[np.uint8]
 _Cells = npt.NDArray[np.uint64] | _Bytes
@@ -61,11 +58,15 @@ class LabelFinder:
         depth, height, width = self._shape = shape
         self._labels = labels
         self._wanted = tuple(wanted)
-        self._order = np.full(256, _UNKNOWN)
-        self._order[0] = _BACKGROUND
-        self._order[list(wanted)] = np.arange(len(wanted))
-        self._rows = np.zeros((len(wanted), depth, height), dtype=np.bool_)
-        self._columns = np.zeros((len(wanted), depth, width), dtype=np.bool_)
+        # One more than the wanted labels: where all others are noted, for nobody.
+        order = np.full(256, len(wanted))
+        order[list(wanted)] = np.arange(len(wanted))
+        self._rows = np.zeros((len(wanted) + 1, depth, height), dtype=np.bool_)
+        self._columns = np.zeros((len(wanted) + 1, depth, width), dtype=np.bool_)
+        self._first_row, self._first_column = (
+            order * depth * height,
+            order * depth * width,
+        )
         self._cell = np.dtype(np.uint8 if width % 8 else np.uint64)
         self._cells: _Cells = labels.view(self._cell)
         self._next = self._row = width // self._cell.itemsize
@@ -73,8 +74,8 @@ class LabelFinder:
         self._differs = np.empty(piece, dtype=np.bool_)
         self._found: list[tuple[_Indices, _Cells, _Cells]] = []
         self._waiting = 0
-        self._known = {0, *wanted}
-        self._first_unknown = min(set(range(257)) - self._known)
+        self._known = bytes({0, *wanted})
+        self._first_unknown = min(set(range(257)) - set(self._known))
         self.unwanted: set[int] = set()
         """Labels that are there, but not wanted; complete once it is finished."""
 
@@ -93,7 +94,7 @@ class LabelFinder:
         return {
             label: Occupancy(label=label, rows=rows, columns=columns)
             for label, rows, columns in zip(
-                self._wanted, self._rows, self._columns, strict=True
+                self._wanted, self._rows[:-1], self._columns[:-1], strict=True
             )
         }
 
@@ -123,12 +124,18 @@ class LabelFinder:
         index, here, above = (np.concatenate(part) for part in parts)
         self._found.clear()
         self._waiting = 0
-        now, before = here.view(np.uint8), above.view(np.uint8)
-        where = (now != before).nonzero()[0]
-        size = self._cell.itemsize
-        voxels = index[where // size] * size + where % size
-        self._note(voxels, now[where])
-        self._note(voxels - self._shape[2], before[where])
+        row = index // self._row
+        size = self._cell.itemsize  # 1 or 8
+        x = (index - row * self._row) * size
+        differs = (here ^ above).view(np.uint8) != 0
+        for cells, rows in ((here, row), (above, row - 1)):
+            content = cells.view(np.uint8)
+            where = (differs & (content != 0)).nonzero()[0]
+            labels, cell = content.take(where), where >> size.bit_length() - 1
+            self._note_rows(rows.take(cell), labels)
+            if cells is here:  # where a label ends below, it has begun: noted by then
+                columns = rows // self._shape[1] * self._shape[2] + x
+                self._note_columns(columns.take(cell) + (where & size - 1), labels)
 
     def _note_ends(self) -> None:
         """Take note of the first and the last row of each slice."""
@@ -138,22 +145,24 @@ class LabelFinder:
         for y, z, x in product(
             {0, height - 1}, range(0, depth, step), range(0, width, BATCH)
         ):
-            end = labels[z : z + step, y, x : x + BATCH]
-            zs, xs = end.nonzero()
-            self._note(((z + zs) * height + y) * width + x + xs, end[zs, xs])
+            end = np.ascontiguousarray(labels[z : z + step, y, x : x + BATCH])
+            where = (end.reshape(-1) != 0).nonzero()[0]
+            if where.size:
+                zs, xs = np.divmod(where, end.shape[1])
+                zs += z
+                found = end.reshape(-1).take(where)
+                self._note_rows(zs * height + y, found)
+                self._note_columns(zs * width + x + xs, found)
 
-    def _note(self, voxels: _Indices, labels: Labels) -> None:
-        """Take note of some voxels and their labels."""
-        number = self._order.take(labels)
-        if number.min(initial=0) == _UNKNOWN:
-            self.unwanted.update(np.unique(labels[number == _UNKNOWN]).tolist())
-        is_wanted = number >= 0
-        voxels, number = voxels.compress(is_wanted), number.compress(is_wanted)
-        depth, height, width = self._shape
-        row = voxels // width
-        slices = number * depth + row // height
-        self._rows.reshape(-1)[number * (depth * height) + row] = True
-        self._columns.reshape(-1)[slices * width + voxels - row * width] = True
+    def _note_rows(self, rows: _Indices, labels: Labels) -> None:
+        """Take note of some voxels' labels, and of the rows that these are in."""
+        if labels.max(initial=0) >= self._first_unknown:
+            self.unwanted.update(labels.tobytes().translate(None, self._known))
+        self._rows.reshape(-1)[self._first_row.take(labels) + rows] = True
+
+    def _note_columns(self, columns: _Indices, labels: Labels) -> None:
+        """Take note of the columns, counted through all slices, of some voxels."""
+        self._columns.reshape(-1)[self._first_column.take(labels) + columns] = True
 
     def _note_all(self, start: int, stop: int) -> None:
         """Take note of all voxels from `start` to `stop`, row by row."""
@@ -163,13 +172,16 @@ class LabelFinder:
             slice(start, min(first * width, stop)),
             slice(max(last * width, start), stop),
         ):
-            self._note(np.arange(part.start, part.stop), self._labels[part])
+            row, x = np.divmod(np.arange(part.start, part.stop), width)
+            self._note_rows(row, self._labels[part])
+            columns = row // self._shape[1] * width + x
+            self._note_columns(columns, self._labels[part])
         if first >= last:
             return
         voxels = self._labels[first * width : last * width]
         content = voxels.tobytes()
         if voxels.max() >= self._first_unknown:
-            self.unwanted.update(content.translate(None, bytes(self._known)))
+            self.unwanted.update(content.translate(None, self._known))
         for number in range(0, len(self._wanted), _BITS):
             group = self._wanted[number : number + _BITS]
             table = bytearray(256)

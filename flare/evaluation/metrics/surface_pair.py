@@ -130,4 +130,4 @@ def find_marked(marks: Bytes, window: Window) -> Iterator[Indices]:
     for start in range(0, eights.size, AT_ONCE):
         some = eights[start : start + AT_ONCE]
         where = (words[some].view(np.uint8) != 0).nonzero()[0]
-        yield some[where >> 3] * 8 + (where & 7)
+        yield (some * 8).take(where >> 3) + (where & 7)

@@ -58,13 +58,14 @@ def windows(occupancy: Occupancy, ball: Ball) -> Iterator[Window]:
     """Cut the box of a label along z; corner slice z is before voxel z."""
     reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
     reach_x = ball[0].half_width
-    _, height, width = occupancy.extent
+    span_z, whole = occupancy.span_z, occupancy.span_yx(slice(None))
+    height, width = (span.stop - span.start for span in whole)
     step = max(4 * (reach_z + 1), CHUNK_BYTES // max(1, height * width))
-    span_z = occupancy.span_z
     for start in range(span_z.start, span_z.stop + 1, step):
         stop = min(start + step, span_z.stop + 1)
         zs = slice(max(start - reach_z - 1, 0), min(stop + reach_z, occupancy.depth))
-        ys, xs = occupancy.span_yx(zs)
+        is_all = zs.start <= span_z.start and span_z.stop <= zs.stop
+        ys, xs = whole if is_all else occupancy.span_yx(zs)
         if ys.start == ys.stop:
             continue
         yield Window(
