@@ -107,6 +107,10 @@ def command(
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
+        # Before ours, within whose imports its own would be so deep that Python needs
+        # more memory for frames, and gives it back, a thousand times.
+        import numpy  # noqa: F401
+
         from flare.common.allocator import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.folder import has_label_maps
