@@ -8,7 +8,6 @@ from typing import Literal
 
 import click
 
-from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, Option
 from flare.cli.console import fits
 from flare.cli.options import (
@@ -111,6 +110,7 @@ def command(
         # more memory for frames, and gives it back, a thousand times.
         import numpy  # noqa: F401
 
+        from flare.challenge.reading import read_challenge
         from flare.common.allocator import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.folder import has_label_maps
