@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from flare.cli.console import run_command
+from flare.common.text import alike
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
@@ -185,6 +185,6 @@ def _check_known(
 ) -> None:
     """Refuse a word that is not known, and name the nearest one."""
     if word not in known:
-        near = difflib.get_close_matches(word, list(known), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        near = alike(word, known)
+        hint = f" (did you mean {near}?)" if near else ""
         refuse(ctx, f"no such {kind}: {word}{hint}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flare.challenge.reading import challenge_names
 from flare.common.version import __version__, source_commit
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ class ChallengeName(click.Path):
     ) -> list[CompletionItem]:
         """The names that begin so, or else the files."""
         from click.shell_completion import CompletionItem
+
+        from flare.challenge.reading import challenge_names
 
         names = [name for name in challenge_names() if name.startswith(incomplete)]
         files = super().shell_complete(ctx, param, incomplete)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
@@ -43,6 +42,8 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     >>> csv_text(["team", "lead"], [["a, b", -1], ["=1+1", None]])
     'team,lead\n"a, b",-1\n\'=1+1,\n'
     """
+    import csv  # not at the top: an evaluation, which writes none, starts sooner
+
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")
     for row in (columns, *rows):

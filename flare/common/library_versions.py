@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -25,12 +26,32 @@ def library_version(name: str) -> str:
     importlib.metadata.PackageNotFoundError
         If there is no such package.
     """
-    pattern = f"{name.replace('-', '_')}-*.dist-info/METADATA"
+    start = f"{name.replace('-', '_')}-"
     for place in sys.path:
-        for file in Path(place).glob(pattern):
-            for line in file.read_text(encoding="utf-8").splitlines():
-                if line.startswith("Version: "):
-                    return line.removeprefix("Version: ")
+        for folder in _packages_in(place):
+            if not folder.startswith(start):
+                continue
+            if found := _version_in(Path(place, folder, "METADATA")):
+                return found
     from importlib.metadata import version  # not installed as pip does it
 
     return version(name)
+
+
+@cache
+def _packages_in(place: str) -> tuple[str, ...]:
+    """Names of folders about packages in one of Python's places, looked for once."""
+    if not Path(place).is_dir():
+        return ()
+    with os.scandir(Path(place)) as entries:
+        return tuple(e.name for e in entries if e.name.endswith(".dist-info"))
+
+
+def _version_in(file: Path) -> str:
+    """What a file about a package says; nothing if it is not there."""
+    if not file.is_file():
+        return ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("Version: "):
+            return line.removeprefix("Version: ")
+    return ""

@@ -8,14 +8,12 @@ their defaults the defaults. Rules of values are checked in its ``__post_init__`
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
-from collections.abc import Iterable
 from enum import Enum
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from flare.common.text import listing, safe
+from flare.common.text import alike, listing, safe
 
 _Built = TypeVar("_Built")
 
@@ -71,7 +69,7 @@ def build(
     }
     for key in values:
         if key not in fields:
-            expected = f"expected {_nearest(key, fields)}"
+            expected = f"expected {alike(key, fields) or listing(fields)}"
             text = f"{where}{safe(key)} is an unknown key, {expected}"
             raise ValueError(text)
     hints = _hints(kind)  # type: ignore[arg-type]
@@ -120,9 +118,3 @@ def _convert(value: object, hint: Any, key: str) -> Any:
         value = float(value)
     check(type(value) is hint, key, value, _TYPE_NAMES[hint])
     return value
-
-
-def _nearest(key: str, keys: Iterable[str]) -> str:
-    """The key that was probably meant, or all of them."""
-    near = difflib.get_close_matches(key, list(keys), n=1)
-    return near[0] if near else listing(keys)

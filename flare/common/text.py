@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -49,8 +47,22 @@ def nearest(name: str, names: Iterable[str]) -> str:
     (' (did you mean case_0004?)', ', but a, b')
     """
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    return f" (did you mean {safe(near[0])}?)" if near else f", but {listing(known)}"
+    near = alike(name, known, cutoff=0.75)
+    return f" (did you mean {safe(near)}?)" if near else f", but {listing(known)}"
+
+
+def alike(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """The name that is most like a wrong one; empty if none is.
+
+    Examples
+    --------
+    >>> alike("case_004", ["case_0004", "case_0005"]), alike("x", ["a", "b"])
+    ('case_0004', '')
+    """
+    import difflib  # not at the top: a run whose names are right starts sooner
+
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return found[0] if found else ""
 
 
 def safe(name: str | Path) -> str:
@@ -76,6 +88,8 @@ def shell_word(name: str | Path) -> str:
     >>> shell_word("my results")
     "'my results'"
     """
+    import shlex  # not at the top: an evaluation, which prints none, starts sooner
+
     return shlex.quote(printable(name))
 
 

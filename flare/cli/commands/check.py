@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command

@@ -8,7 +8,6 @@ from typing import Literal
 
 import click
 
-from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, Option
 from flare.cli.console import fits
 from flare.cli.options import (
@@ -107,6 +106,11 @@ def command(
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
+        # Before ours, within whose imports its own would be so deep that Python needs
+        # more memory for frames, and gives it back, a thousand times.
+        import numpy  # noqa: F401
+
+        from flare.challenge.reading import read_challenge
         from flare.common.allocator import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.folder import has_label_maps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
@@ -75,4 +74,6 @@ def _likeness(name: str, case: str) -> float:
         return 0.0
     if plain in other or other in plain:
         return 1.0
+    import difflib  # not at the top: a run whose names are right starts sooner
+
     return difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()
