@@ -210,6 +210,17 @@ def case_data(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def two_cases(tmp_path_factory) -> Path:
+    """Images of two cases: whatever the first one leaves behind, the second one meets.
+
+    More of them tell no more of a real container, which takes seconds for each.
+    """
+    folder = tmp_path_factory.mktemp("two-cases")
+    write_cases(folder / "images", [f"{case}_0000" for case in case_names(2)])
+    return folder
+
+
 @pytest.fixture
 def ground_truth(tmp_path):
     """References of three cases."""

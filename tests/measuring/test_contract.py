@@ -23,6 +23,7 @@ from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
     PREDICT,
+    brisk_command,
     flare_command,
     left_behind,
     rows_of,
@@ -375,7 +376,7 @@ def test_an_algorithm_in_a_real_engine(tmp_path, docker, team_base, case_data):
     )
     archive = save_team(tmp_path, "algorithm", script, *start)
 
-    flare_command("measure", archive, "--images", case_data / "images",
+    brisk_command("measure", archive, "--images", case_data / "images",
                   "--ground-truth", case_data / "labels", "--output",
                   tmp_path / "results", *TINY, "--no-warm-up", *ASKED)  # fmt: skip
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.builders import ROOT, wait_until, write_cases
 from tests.builders.archives import configuration, save, tar
 from tests.builders.teams import (
     BASE,
+    BRISK,
     LIMITS,
     PREDICT,
     docker,
@@ -363,7 +363,7 @@ def kill(make, one_case, tmp_path):
     program = tmp_path / "bin" / "docker"
     program.parent.mkdir()
     environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "flare", "measure", archive, *LIMITS]
+    command = [*BRISK, "measure", archive, *LIMITS]
     command += ["--images", one_case / "images", "--output", tmp_path / "results"]
     command = [*map(str, command), "--no-warm-up"]
 

@@ -1,6 +1,7 @@
 """Images made by people who want a prize: nothing but their own result is touched.
 
-Each is measured beside an honest team, which must get what it deserves.
+They are measured beside an honest team, which must get what it deserves: most of them
+together, and those by themselves that need limits, or a user, of their own.
 """
 
 import os
@@ -15,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ROOT
 from tests.builders.teams import (
     BASE,
     LIMITS,
     PREDICT,
+    brisk_command,
     docker,
     left_behind,
     measure_teams,
@@ -58,12 +59,12 @@ def messages(folder):
 
 
 @pytest.fixture
-def attack(honest, case_data, tmp_path):
+def attack(honest, two_cases, tmp_path):
     """Measure images beside the honest team; the folder of their results."""
 
     def run(*archives, **options):
         tags = tagged()
-        measure_teams(tmp_path, case_data, *archives, honest, **options)
+        measure_teams(tmp_path, two_cases, *archives, honest, **options)
         assert statuses(tmp_path / "results" / "zhonest") == {"ok"}
         assert left_behind(tmp_path / "results") == []
         assert tagged() == tags
@@ -71,8 +72,6 @@ def attack(honest, case_data, tmp_path):
 
     return run
 
-
-# --- What a container writes ------------------------------------------------------
 
 JOBS = {
     "unknown case": '[{"pk":"a","status":"Succeeded","inputs":[{"image":{"name":"zzz"},'
@@ -85,109 +84,23 @@ JOBS = {
 }
 """Lists of jobs that have ended the measurement of all teams."""
 
+AS_JOBS = [
+    f"{PREDICT}\n{IN_OUTPUTS}\ncat > predictions.json << 'END'\n{content}\nEND\n"
+    for content in JOBS.values()
+]
 
-def test_a_list_of_jobs_means_nothing(attack, tmp_path):
-    """predictions.json is the platform's, and this is not the platform."""
-    archives = []
-    for number, content in enumerate(JOBS.values()):
-        script = f"{PREDICT}\n{IN_OUTPUTS}\ncat > predictions.json << 'END'\n"
-        team = f"jobs{number}"
-        archives.append(save_team(tmp_path, team, f"{script}{content}\nEND\n"))
+HUNDRED = "d/" * 100
+"""Made at once: 1,500 programs would take their time on a busy computer."""
 
-    results = attack(*archives)
+DIG = f"{IN_OUTPUTS}\nfor n in $(seq 15); do mkdir -p {HUNDRED}; cd {HUNDRED}; done"
 
-    for number in range(len(JOBS)):
-        assert statuses(results / f"jobs{number}") == {"ok"}
+HOLES = f"{PREDICT}\n{IN_OUTPUTS}\nfor n in 1 2 3; do truncate -s 1m $n.txt; done"
 
+NAMES = ("a\nb.nii.gz", "\x1b[31mred.nii.gz", "=1+1.nii.gz", "-rf.nii.gz")
 
-def test_folders_deeper_than_python_can_go(attack, tmp_path):
-    """Neither is a file that lies at their end the prediction."""
-    hundred = (
-        "d/" * 100
-    )  # at once: 1,500 programs would take their time on a busy computer
-    script = (
-        f"{IN_OUTPUTS}\nfor n in $(seq 15); do mkdir -p {hundred}; cd {hundred}; done"
-    )
-    empty = save_team(tmp_path, "empty", f"{PREDICT}\n{script}")
-    full = save_team(tmp_path, "full", f"{script}\necho x > validation_001.nii.gz")
+QUOTED = " ".join(f"'./{name}'" for name in NAMES)
 
-    def few_files():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
-
-    results = attack(empty, full, preexec_fn=few_files)
-
-    assert statuses(results / "empty") == {"ok"}
-    assert statuses(results / "full") == {"wrong output"}
-    assert "it lies deeper than 20 folders" in messages(results / "full")[0]
-
-
-def test_files_without_end_are_refused_before_they_are_read(attack, tmp_path):
-    """A good label map with a hole of eight terabytes behind it."""
-    script = f"{PREDICT}\ntruncate -s 8000000000000 /workspace/outputs/*"
-
-    results = attack(save_team(tmp_path, "sparse", script))
-
-    assert statuses(results / "sparse") == {"wrong output"}
-    for message in messages(results / "sparse"):
-        assert "8000000000000 bytes are more than any label map" in message
-
-
-def test_an_output_has_an_end(attack, tmp_path):
-    """Its bytes, and its files: whoever fills it has the error, and nobody else."""
-    bytes_ = "head -c 20000000 /dev/zero > /workspace/outputs/x.txt || exit 7"
-    files = f"{IN_OUTPUTS}\n(for n in $(seq 20000); do : > $n.txt; done) || exit 7"
-    few = f"{PREDICT}\n{IN_OUTPUTS}\nfor n in $(seq 300); do : > $n.txt; done"
-    archives = [
-        save_team(tmp_path, team, script)
-        for team, script in (("bytes", bytes_), ("files", files), ("few", few))
-    ]
-
-    results = attack(*archives)
-
-    for team in ("bytes", "files"):
-        assert statuses(results / team) == {"failed"}
-        assert "exit code 7" in messages(results / team)[0]
-        assert "No space left on device" in log_of(results / team)
-    assert statuses(results / "few") == {"wrong output"}
-    assert "there are more than 100 files" in messages(results / "few")[0]
-
-
-def log_of(folder, case="validation_001"):
-    return (folder / "logs" / f"{case}.log").read_text(encoding="utf-8")
-
-
-def test_holes_take_nothing_of_the_results_disk(attack, tmp_path):
-    """Sixty files of holes beside a right label map: only their names are taken."""
-    few = f"{PREDICT}\n{IN_OUTPUTS}\nfor n in 1 2 3; do truncate -s 1m $n.txt; done"
-    many = few.replace("1 2 3", "$(seq 60)")
-    archives = [save_team(tmp_path, "few", few), save_team(tmp_path, "many", many)]
-
-    results = attack(*archives)
-
-    assert statuses(results / "few") == {"ok"}
-    assert statuses(results / "many") == {"wrong output"}
-    assert "its files take more than 4 label maps" in messages(results / "many")[0]
-
-
-def test_names_that_a_line_or_a_folder_would_obey(attack, tmp_path):
-    names = ["a\nb.nii.gz", "\x1b[31mred.nii.gz", "=1+1.nii.gz", "-rf.nii.gz"]
-    quoted = " ".join(f"'./{name}'" for name in names)
-    script = f'{PREDICT}\n{IN_OUTPUTS}\nfor n in {quoted}; do echo x > "$n"; done'
-    script += f"\necho {quoted}"
-
-    results = attack(save_team(tmp_path, "names", script))
-
-    assert statuses(results / "names") == {"wrong output"}
-    for file in results.rglob("*"):
-        assert file.name.isprintable()
-        if file.suffix in (".csv", ".log", ".json"):
-            assert "\x1b" not in file.read_text(encoding="utf-8")
-
-
-@pytest.mark.tools("setpriv")
-def test_nothing_of_a_container_reaches_a_user_of_the_computer(attack, tmp_path):
-    """Programs of root, devices, links and attributes stay in its volume."""
-    script = f"""
+SETUID = f"""
 grep -h " /workspace/outputs " /proc/mounts
 grep Cap /proc/self/status
 ulimit -c
@@ -198,28 +111,143 @@ mknod zero c 1 5 && exit 8
 sleep 2
 {PREDICT}
 chmod 6777 /workspace/outputs/*"""
-    archive = save_team(tmp_path, "setuid", script)
-    found = []
 
-    def look(results):
-        """As nobody, while a container of the team is running."""
-        while not found:
-            work = list(results.glob("setuid/.work-*"))
-            if work and list(work[0].glob("inputs/*")):
-                run = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
-                                      "ls", work[0]], capture_output=True,
-                                     check=False)  # fmt: skip
-                mode = stat.S_IMODE(work[0].stat().st_mode)
-                found.append((mode, run.returncode, run.stdout))
-            time.sleep(0.05)
+ATTACKS = {
+    **{f"jobs{number}": script for number, script in enumerate(AS_JOBS)},
+    "deepempty": f"{PREDICT}\n{DIG}",
+    "deepfull": f"{DIG}\necho x > validation_001.nii.gz",
+    "sparse": f"{PREDICT}\ntruncate -s 8000000000000 /workspace/outputs/*",
+    "bytes": "head -c 20000000 /dev/zero > /workspace/outputs/x.txt || exit 7",
+    "files": f"{IN_OUTPUTS}\n(for n in $(seq 20000); do : > $n.txt; done) || exit 7",
+    "toomany": f"{PREDICT}\n{IN_OUTPUTS}\nfor n in $(seq 300); do : > $n.txt; done",
+    "fewholes": HOLES,
+    "manyholes": HOLES.replace("1 2 3", "$(seq 60)"),
+    "names": f"{PREDICT}\n{IN_OUTPUTS}\nfor n in {QUOTED}; do"
+    f' echo x > "$n"; done\necho {QUOTED}',
+    "setuid": SETUID,
+    "health": f"sleep 3\n{PREDICT}",
+    "broken": PREDICT,
+}
+"""What the teams do that are measured together, each with the usual limits."""
 
+LINES = {
+    "health": "HEALTHCHECK --interval=1s CMD touch /workspace/outputs/second.nii.gz",
+    "broken": 'ENTRYPOINT ["/workspace/predict.sh/x"]',
+}
+"""What else their images are made of."""
+
+
+def few_files():
+    """Let the program open no more files than by default elsewhere."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+
+def look(results, found):
+    """As nobody, while a container of the team `setuid` is running."""
+    while not found:
+        work = list(results.glob("setuid/.work-*"))
+        if work and list(work[0].glob("inputs/*")):
+            run = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
+                                  "ls", work[0]], capture_output=True,
+                                 check=False)  # fmt: skip
+            mode = stat.S_IMODE(work[0].stat().st_mode)
+            found.append((mode, run.returncode, run.stdout))
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def attacked(request, honest, two_cases, tmp_path_factory):
+    """The results of all attacks, what tags stood for, what nobody has seen."""
+    folder, found = tmp_path_factory.mktemp("attacked"), []
+    folder.chmod(0o755)
+    archives = [
+        save_team(folder, team, script, *filter(None, [LINES.get(team)]))
+        for team, script in ATTACKS.items()
+    ]
+    results, tags = folder / "results", tagged()
     if os.geteuid() == 0:
-        tmp_path.chmod(0o755)
-        thread = threading.Thread(
-            target=look, args=(tmp_path / "results",), daemon=True
-        )
-        thread.start()
-    results = attack(archive)
+        need_tool(request, "setpriv")
+        threading.Thread(target=look, args=(results, found), daemon=True).start()
+    measure_teams(folder, two_cases, *archives, honest, preexec_fn=few_files)
+    return results, tags, found
+
+
+def log_of(folder, case="validation_001"):
+    return (folder / "logs" / f"{case}.log").read_text(encoding="utf-8")
+
+
+# --- What a container writes ------------------------------------------------------
+
+
+def test_nothing_but_their_own_result_is_touched(attacked):
+    """The honest team was measured behind all others, and gets what it deserves."""
+    results, tags, _ = attacked
+
+    assert statuses(results / "zhonest") == {"ok"}
+    assert left_behind(results) == []
+    assert tagged() == tags
+
+
+@pytest.mark.parametrize("number", range(len(JOBS)), ids=list(JOBS))
+def test_a_list_of_jobs_means_nothing(attacked, number):
+    """predictions.json is the platform's, and this is not the platform."""
+    results, _, _ = attacked
+
+    assert statuses(results / f"jobs{number}") == {"ok"}
+
+
+def test_folders_deeper_than_python_can_go(attacked):
+    """Neither is a file that lies at their end the prediction."""
+    results, _, _ = attacked
+
+    assert statuses(results / "deepempty") == {"ok"}
+    assert statuses(results / "deepfull") == {"wrong output"}
+    assert "it lies deeper than 20 folders" in messages(results / "deepfull")[0]
+
+
+def test_files_without_end_are_refused_before_they_are_read(attacked):
+    """A good label map with a hole of eight terabytes behind it."""
+    results, _, _ = attacked
+
+    assert statuses(results / "sparse") == {"wrong output"}
+    for message in messages(results / "sparse"):
+        assert "8000000000000 bytes are more than any label map" in message
+
+
+def test_an_output_has_an_end(attacked):
+    """Its bytes, and its files: whoever fills it has the error, and nobody else."""
+    results, _, _ = attacked
+
+    for team in ("bytes", "files"):
+        assert statuses(results / team) == {"failed"}
+        assert "exit code 7" in messages(results / team)[0]
+        assert "No space left on device" in log_of(results / team)
+    assert statuses(results / "toomany") == {"wrong output"}
+    assert "there are more than 100 files" in messages(results / "toomany")[0]
+
+
+def test_holes_take_nothing_of_the_results_disk(attacked):
+    """Sixty files of holes beside a right label map: only their names are taken."""
+    results, _, _ = attacked
+
+    assert statuses(results / "fewholes") == {"ok"}
+    assert statuses(results / "manyholes") == {"wrong output"}
+    assert "its files take more than 4 label maps" in messages(results / "manyholes")[0]
+
+
+def test_names_that_a_line_or_a_folder_would_obey(attacked):
+    results, _, _ = attacked
+
+    assert statuses(results / "names") == {"wrong output"}
+    for file in results.rglob("*"):
+        assert file.name.isprintable()
+        if file.suffix in (".csv", ".log", ".json"):
+            assert "\x1b" not in file.read_text(encoding="utf-8")
+
+
+def test_nothing_of_a_container_reaches_a_user_of_the_computer(attacked):
+    """Programs of root, devices, links and attributes stay in its volume."""
+    results, _, found = attacked
 
     assert statuses(results / "setuid") == {"ok"}  # what is no label map is left out
     log = log_of(results / "setuid")
@@ -236,6 +264,20 @@ chmod 6777 /workspace/outputs/*"""
     if os.geteuid() == 0:
         ((mode, status, listed),) = found
         assert (mode, status, listed) == (0o700, 2, b"")
+
+
+def test_a_health_check_is_not_run(attacked):
+    results, _, _ = attacked
+
+    assert statuses(results / "health") == {"ok"}
+
+
+def test_a_container_that_cannot_be_started_is_no_engine_error(attacked):
+    """An entrypoint that is no program: the empty container still runs."""
+    results, _, _ = attacked
+
+    assert statuses(results / "broken") == {"failed"}
+    assert messages(results / "broken")[0].startswith("the engine cannot run it: ")
 
 
 # --- What a container does --------------------------------------------------------
@@ -268,14 +310,6 @@ def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(
     assert list(results.rglob(".work*")) == []
     # Each run of that chown would take the engine's two minutes.
     assert time.monotonic() - start < 100
-
-
-def test_a_health_check_is_not_run(attack, tmp_path):
-    check = "HEALTHCHECK --interval=1s CMD touch /workspace/outputs/second.nii.gz"
-
-    results = attack(save_team(tmp_path, "health", f"sleep 3\n{PREDICT}", check))
-
-    assert statuses(results / "health") == {"ok"}
 
 
 @pytest.mark.usefixtures("engine_disk")
@@ -319,16 +353,6 @@ def test_a_disk_that_others_fill_is_no_team_s_fault(
     assert message.startswith("the disk was filled meanwhile, but not by the container")
 
 
-def test_a_container_that_cannot_be_started_is_no_engine_error(attack, tmp_path):
-    """An entrypoint that is no program: the empty container still runs."""
-    lines = ('ENTRYPOINT ["/workspace/predict.sh/x"]',)
-
-    results = attack(save_team(tmp_path, "broken", PREDICT, *lines))
-
-    assert statuses(results / "broken") == {"failed"}
-    assert messages(results / "broken")[0].startswith("the engine cannot run it: ")
-
-
 # --- Time means time --------------------------------------------------------------
 
 REMEMBER = f"""
@@ -354,25 +378,24 @@ def remembering(request, team_base, tmp_path_factory):
 
 def measure_repeats(archive, case_data, output, caches):
     """The rows of a team that is run twice on each case."""
-    command = [sys.executable, "-m", "flare", "measure", archive, *LIMITS]
-    command += ["--images", case_data / "images", "--output", output]
-    command += ["--caches", caches, "--repeats", "2", "--no-warm-up"]
-    subprocess.run([str(word) for word in command], cwd=ROOT, check=True,
-                   capture_output=True)  # fmt: skip
+    brisk_command(
+        *("measure", archive, "--images", case_data / "images", "--output", output),
+        *(*LIMITS, "--caches", caches, "--repeats", "2", "--no-warm-up"),
+    )
     return list(rows_of(output / "remembering").values())
 
 
 @needs_root
 @pytest.mark.tools("fincore")  # apt-get install util-linux-extra
 @pytest.mark.usefixtures("page_cache")
-def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, case_data, tmp_path):
+def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, two_cases, tmp_path):
     """An engine would copy it before the start, and so read it into the memory."""
     script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
     lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
              "VOLUME /model")  # fmt: skip
     archive = save_team(tmp_path, "volume", script, *lines)
 
-    measure_teams(tmp_path, case_data, archive, more=("--caches", "cold"))
+    measure_teams(tmp_path, two_cases, archive, more=("--caches", "cold"))
 
     results = tmp_path / "results"
     assert statuses(results / "volume") == {"ok"}
@@ -404,12 +427,12 @@ def test_warm_caches_are_noticed(remembering, case_data, tmp_path):
     assert all(float(row["engine_runtime_s"]) < 3 for row in others)
 
 
-def test_a_busy_computer_is_a_doubt(team_base, case_data, tmp_path):
+def test_a_busy_computer_is_a_doubt(team_base, two_cases, tmp_path):
     slow = save_team(tmp_path, "slow", f"sleep 3\n{PREDICT}")
     busy = [sys.executable, "-c", "while True: pass"]
     processes = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
     try:
-        measure_teams(tmp_path, case_data, slow)
+        measure_teams(tmp_path, two_cases, slow)
     finally:
         for process in processes:
             process.kill()

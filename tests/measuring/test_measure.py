@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -17,9 +16,11 @@ from tests.builders import ROOT, case_names, write_cases
 from tests.builders.alone import alone
 from tests.builders.teams import (
     BASE,
+    BRISK,
     LIMITS,
     PREDICT,
     SCRIPTS,
+    brisk_command,
     docker,
     flare_command,
     left_behind,
@@ -42,6 +43,9 @@ STATUSES = {
 }
 """What comes of each team; a fork bomb is ended by one limit or another."""
 
+CALIBRATED = ("good", "slow", "bomb")
+"""They are measured by the program as it is, before all others."""
+
 
 @pytest.fixture(scope="module")
 def archives(team_base, tmp_path_factory):
@@ -60,16 +64,19 @@ def measured(archives, case_data, tmp_path_factory):
     for kind, name in (("images", "_0000.nii.gz"), ("labels", ".nii.gz")):
         (folder / kind).mkdir()
         shutil.copy(case_data / kind / f"validation_001{name}", folder / kind)
-    (folder / "archives").mkdir()
-    for file in archives.values():
-        (folder / "archives" / file.name).symlink_to(file)
-    stdout, stderr = flare_command(
-        *("measure", folder / "archives", "--images", folder / "images"),
-        *("--ground-truth", folder / "labels", "--output", folder / "results"),
-        *(*LIMITS, "--no-warm-up"),
-    )
-    assert stderr == ""
-    return folder / "results", stdout
+    for run in (flare_command, brisk_command):
+        (folder / run.__name__).mkdir()
+    for team, file in archives.items():
+        run = flare_command if team in CALIBRATED else brisk_command
+        (folder / run.__name__ / file.name).symlink_to(file)
+    for run in (flare_command, brisk_command):
+        _, stderr = run(
+            *("measure", folder / run.__name__, "--images", folder / "images"),
+            *("--ground-truth", folder / "labels", "--output", folder / "results"),
+            *(*LIMITS, "--no-warm-up"),
+        )
+        assert stderr == ""
+    return folder / "results"
 
 
 # --- What comes of a run ----------------------------------------------------------
@@ -78,7 +85,7 @@ def measured(archives, case_data, tmp_path_factory):
 @pytest.mark.parametrize("team", SCRIPTS)
 def test_the_status_of_each_team(measured, team):
     """And only the good ones have values."""
-    results, _ = measured
+    results = measured
     row = rows_of(results / team)["validation_001"]
 
     if team == "bomb":
@@ -102,7 +109,7 @@ def test_the_status_of_each_team(measured, team):
 
 
 def test_nothing_is_left_behind(measured):
-    results, _ = measured
+    results = measured
 
     assert left_behind(results) == []
     assert list(results.rglob(".*")) == []
@@ -113,7 +120,7 @@ def test_nothing_is_left_behind(measured):
 
 
 def test_messages_say_what_happened(measured):
-    results, _ = measured
+    results = measured
     messages = {team: rows_of(results / team)["validation_001"] for team in SCRIPTS}
 
     assert re.fullmatch(
@@ -132,7 +139,7 @@ def test_messages_say_what_happened(measured):
 
 def test_a_time_is_that_of_the_container(measured):
     """Two seconds of sleep, and what the engine costs, which is written down."""
-    results, _ = measured
+    results = measured
     row = rows_of(results / "slow")["validation_001"]
     record = json.loads((results / "slow" / "measurement.json").read_text())
     (session,) = record["sessions"]
@@ -147,7 +154,7 @@ def test_a_time_is_that_of_the_container(measured):
 
 
 def test_the_record_has_what_matters(measured):
-    results, _ = measured
+    results = measured
     record = json.loads((results / "good" / "measurement.json").read_text())
 
     assert record["settings"]["timeout_s"] == 6
@@ -159,7 +166,7 @@ def test_the_record_has_what_matters(measured):
 
 
 def test_traces_are_kept(measured):
-    results, _ = measured
+    results = measured
     with (results / "slow" / "traces" / "validation_001.csv").open() as content:
         samples = list(csv.DictReader(content))
 
@@ -174,7 +181,7 @@ def test_traces_are_kept(measured):
 
 def test_metrics_and_efficiency_lie_side_by_side(measured):
     """Predictions equal the labels: 1. Whatever failed scores 0, and says why."""
-    results, _ = measured
+    results = measured
     good, crash = (
         json.loads((results / team / "metrics.json").read_text())
         for team in ("good", "crash")
@@ -191,7 +198,7 @@ def test_metrics_and_efficiency_lie_side_by_side(measured):
 
 def test_measured_teams_can_be_ranked(measured, tmp_path):
     """The good ones before all that failed; a crash is no fast run."""
-    results, _ = measured
+    results = measured
     options = ("--metrics", "dsc,nsd,runtime_s", "--output", tmp_path)
 
     flare_command("rank", results, *options)
@@ -215,7 +222,7 @@ def test_after_sigkill_at_random_moments_it_goes_on_to_the_end(
     (tmp_path / "archives").mkdir()
     for team in ("good", "slow"):
         shutil.copy(archives[team], tmp_path / "archives")
-    command = [sys.executable, "-m", "flare", "measure", tmp_path / "archives"]
+    command = [*BRISK, "measure", tmp_path / "archives"]
     command += [
         "--images",
         case_data / "images",
@@ -257,7 +264,7 @@ def test_after_sigkill_at_random_moments_it_goes_on_to_the_end(
 
 def start_hanging(archives, case_data, tmp_path):
     """Begin to measure a team whose container hangs."""
-    command = [sys.executable, "-m", "flare", "measure", archives["hang"]]
+    command = [*BRISK, "measure", archives["hang"]]
     command += ["--images", case_data / "images", "--output", tmp_path / "results"]
     return subprocess.Popen(
         [str(word) for word in (*command, *LIMITS[:-2])],
@@ -302,7 +309,7 @@ def test_what_ctrl_c_leaves_is_told_and_scored(archives, case_data, tmp_path):
     (tmp_path / "archives").mkdir()
     for team in ("good", "hang"):
         shutil.copy(archives[team], tmp_path / "archives")
-    command = [sys.executable, "-m", "flare", "measure", tmp_path / "archives"]
+    command = [*BRISK, "measure", tmp_path / "archives"]
     command += ["--images", case_data / "images", "--output", tmp_path / "results"]
     command += ["--ground-truth", case_data / "labels", *LIMITS[:-2], "--no-warm-up"]
     process = subprocess.Popen(
@@ -335,7 +342,7 @@ def test_what_ctrl_c_leaves_is_told_and_scored(archives, case_data, tmp_path):
 
 
 def measure_good(archives, case_data, output, *options, team="good", status=0):
-    return flare_command(
+    return brisk_command(
         *("measure", archives[team], "--images", case_data / "images"),
         *("--output", output, *LIMITS, "--no-warm-up", *options),
         status=status,
@@ -347,7 +354,7 @@ def test_a_rerun_that_is_killed_leaves_what_there_was(archives, case_data, tmp_p
     case = "validation_002"
     measure_good(archives, case_data, tmp_path, team="slow")
     before = rows_of(tmp_path / "slow")
-    command = [sys.executable, "-m", "flare", "measure", archives["slow"], *LIMITS]
+    command = [*BRISK, "measure", archives["slow"], *LIMITS]
     command += ["--images", case_data / "images", "--output", tmp_path, "--no-warm-up"]
     command += ["--rerun", case, "--reason", "a fan"]
     process = subprocess.Popen(
@@ -372,7 +379,7 @@ def test_an_archive_that_cannot_be_run_does_not_stop_the_others(
     shutil.copy(archives["good"], tmp_path / "archives")
     (tmp_path / "archives" / "bad.tar.gz").write_bytes(b"")
 
-    stdout, stderr = flare_command(
+    stdout, stderr = brisk_command(
         *("measure", tmp_path / "archives", "--images", case_data / "images"),
         *("--output", tmp_path / "results", *LIMITS),
         status=1,
@@ -386,7 +393,7 @@ def test_an_archive_that_cannot_be_run_does_not_stop_the_others(
     assert row["problem"].endswith("[F15]")
 
 
-def test_an_image_that_cannot_start_is_its_team_s_fault(archives, case_data, tmp_path):
+def test_an_image_that_cannot_start_is_its_team_s_fault(archives, two_cases, tmp_path):
     """A user that is not there, and an entrypoint that does not run the command."""
     nobody = save_team(tmp_path, "nobody", PREDICT, "USER nobodyhere")
     entrypoint = 'ENTRYPOINT ["/workspace/start.sh"]'
@@ -395,7 +402,7 @@ def test_an_image_that_cannot_start_is_its_team_s_fault(archives, case_data, tmp
         "RUN chmod 755 start.sh && sed -i '1i #!/bin/sh' start.sh || true",
     )  # fmt: skip
 
-    measure_teams(tmp_path, case_data, nobody, swallow, archives["good"])
+    measure_teams(tmp_path, two_cases, nobody, swallow, archives["good"])
 
     found = {
         team: {row["status"] for row in rows_of(tmp_path / "results" / team).values()}
@@ -435,7 +442,7 @@ def test_an_image_that_was_there_before_stays(archives, case_data, tmp_path):
 
 def test_two_measurements_of_a_team_wait_for_each_other(archives, case_data, tmp_path):
     """The second one finds everything done."""
-    command = [sys.executable, "-m", "flare", "measure", archives["good"], *LIMITS]
+    command = [*BRISK, "measure", archives["good"], *LIMITS]
     command += ["--images", case_data / "images", "--output", tmp_path, "--no-warm-up"]
     processes = [
         subprocess.Popen([str(word) for word in command], cwd=ROOT,
@@ -474,7 +481,7 @@ def test_an_engine_that_knows_no_gpu(archives, case_data, tmp_path):
         "FAKE_NVML": str(tmp_path / "script"),
     }
 
-    _, stderr = flare_command(
+    _, stderr = brisk_command(
         *("measure", archives["good"], "--images", case_data / "images", "--gpu", "0"),
         *("--output", tmp_path / "results", "--memory", "120m", "--shm-size", "16m"),
         status=1,

@@ -22,7 +22,7 @@ from tests.builders.archives import FILES, save
 from tests.builders.models import WEIGHTS, entry, write_model
 from tests.builders.schemas import file_problems
 from tests.builders.teams import LIMITS as TINY
-from tests.builders.teams import PREDICT, left_behind, save_team
+from tests.builders.teams import PREDICT, brisk_command, left_behind, save_team
 
 OTHER = {**WEIGHTS, "plans.json": b"[]"}
 
@@ -359,7 +359,7 @@ def test_a_broken_model_in_the_folder_is_answered(bench, serve):
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_a_model_in_a_real_engine(tmp_path, docker, team_base, case_data):
+def test_a_model_in_a_real_engine(tmp_path, docker, team_base, two_cases):
     """For a user without rights, on every case, and nobody can change it."""
     script = (
         "touch /opt/ml/model/x 2> /dev/null && exit 6\n"
@@ -378,17 +378,11 @@ def test_a_model_in_a_real_engine(tmp_path, docker, team_base, case_data):
             name=f"team-{team}.model.tar.gz",
         )
 
-        status = main(
-            [
-                str(word)
-                for word in (
-                    *("measure", archive, "--images", case_data / "images"),
-                    *("--output", tmp_path / "results", *TINY, "--no-warm-up"),
-                )
-            ]
+        brisk_command(
+            *("measure", archive, "--images", two_cases / "images"),
+            *("--output", tmp_path / "results", *TINY, "--no-warm-up"),
         )
 
         log = tmp_path / "results" / f"team-{team}" / "efficiency.csv"
-        assert status == 0
-        assert log.read_text().count(",ok,") == 3, log.read_text()
+        assert log.read_text().count(",ok,") == 2, log.read_text()
     assert left_behind(tmp_path / "results") == []

@@ -2,9 +2,15 @@
 
 import pytest
 
-from tests.builders import run_flare
 from tests.builders.models import model_bytes
-from tests.builders.teams import LIMITS, PREDICT, SCRIPTS, left_behind, save_team
+from tests.builders.teams import (
+    LIMITS,
+    PREDICT,
+    SCRIPTS,
+    brisk_command,
+    left_behind,
+    save_team,
+)
 from tests.fakes.platform import PHASE, TOKEN
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -18,14 +24,14 @@ def serve(tmp_path, case_data, external_platform, monkeypatch):
     monkeypatch.setenv("FLARE_GC_TOKEN_FILE", str(token))
 
     def run():
-        found = run_flare(
+        stdout, stderr = brisk_command(
             *("serve", "--phase", PHASE, "--api", external_platform.api, "--once"),
             *("--images", case_data / "images", "--output", tmp_path / "results"),
             *("--ground-truth", case_data / "labels", *LIMITS, "--no-warm-up"),
         )
-        assert (found.returncode, found.stderr) == (0, ""), found.stdout
-        assert TOKEN not in found.stdout
-        return found.stdout
+        assert stderr == ""
+        assert TOKEN not in stdout
+        return stdout
 
     return run
 
