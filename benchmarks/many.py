@@ -190,7 +190,10 @@ ADDRESS = "tcp://127.0.0.1:18786"
 
 
 def with_dask(work: Path, measure: Callable[[], Row]) -> Row:
-    """Measure beside a scheduler and one worker, which are ended afterwards."""
+    """Measure beside a scheduler and one worker, which are ended afterwards.
+
+    They are started as docs/organisers/machines.md says.
+    """
     kinds = (
         ("scheduler", "--host", "127.0.0.1", "--port", "18786", "--no-dashboard"),
         ("worker", ADDRESS, "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"),
@@ -200,6 +203,10 @@ def with_dask(work: Path, measure: Callable[[], Row]) -> Row:
             subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words],
                 cwd=ROOT,
+                env={
+                    **os.environ,
+                    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+                },
                 stdout=log,
                 stderr=log,
             )

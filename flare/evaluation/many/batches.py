@@ -12,9 +12,9 @@ from flare.common.errors import WorkerError
 from flare.evaluation.scoring.pool import Attempt, score_cases
 from flare.evaluation.submission.matching import CasePair
 
-BATCH_VOXELS = 150_000_000
-"""A batch is full with so many voxels: of cases of 512 x 512 x 100, that are six, which
-take some seconds. So sending it costs little, and losing it costs little."""
+BATCH_VOXELS = 400_000_000
+"""A batch is full with so many voxels: of cases of 512 x 512 x 100, that are fifteen,
+which take about a second. So sending it costs little, and losing it costs little."""
 
 BATCH_CASES = 64
 """A batch is also full with so many cases, however small they are."""

@@ -48,6 +48,9 @@ SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.diagnostics.nvml": False,
+    # Looks at memory, disks and network: each is some files of the kernel.
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
 }
 """Of Dask, for the scheduler and the workers that are started here."""
 
