@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flare.cli.command import refuse
-from flare.cli.options import PATH, Parsed, whole
+from flare.cli.options import PATH, Parsed, whole, with_options
 from flare.cli.progress import show_drawn
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ CASE_OPTIONS = ("ground_truth", "predictions", "images", "worst")
 
 def case_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that ask for pages of cases."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, _OPTIONS)
 
 
 _OPTIONS = (

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from flare.cli.command import Option
-from flare.cli.options import OneOf, Parsed
+from flare.cli.options import OneOf, Parsed, with_options
 from flare.common.errors import InputError
 from flare.measuring.contract import FLARE, Contract, algorithm
 
@@ -39,10 +39,7 @@ def contract_options(function: Callable[..., Any]) -> Callable[..., Any]:
         contract = contract_of(*(given.pop(name) for name in names))
         return function(contract=contract, **given)
 
-    decorated: Callable[..., Any] = command
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
+    return with_options(command, options)
 
 
 def contract_of(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flare.cli.command import Option
-from flare.cli.options import Parsed, seconds
+from flare.cli.options import Parsed, seconds, with_options
 from flare.common.machine import size_bytes
 
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ def limit_options(
             limits = {name: given.pop(name) for name in names}
             return function(limits=LimitOptions(**limits), **given)
 
-        decorated: Callable[..., Any] = command
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+        return with_options(command, options)
 
     return decorate
 

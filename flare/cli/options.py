@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,15 @@ def version_option() -> click.Option:
         callback=_tell_version,
         help="Print the version, and the commit where it is known.",
     )
+
+
+def with_options(
+    command: Callable[..., Any], options: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Give a command some options; its help tells them in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 challenge_option = click.option(

@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from flare.cli.options import PATH, OneOf, Parsed, challenge_option, share, whole
+from flare.cli.options import (
+    PATH,
+    OneOf,
+    Parsed,
+    challenge_option,
+    share,
+    whole,
+    with_options,
+)
 
 
 def names(text: str) -> list[str]:
@@ -75,9 +83,7 @@ RANKING_OPTIONS = (
 
 def ranking_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `flare.reports.ranking.ranking.rank`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, _OPTIONS)
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from flare.cli.options import OneOf, Parsed, positive, seconds
+from flare.cli.options import OneOf, Parsed, positive, seconds, with_options
 
-OPTIONS = (
+_OPTIONS = (
     click.option(
         "--interval",
         type=Parsed(seconds),
@@ -40,6 +40,4 @@ OPTIONS = (
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command be told how each case is run."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+    return with_options(function, _OPTIONS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -41,10 +40,11 @@ def library_version(name: str) -> str:
 @cache
 def _packages_in(place: str) -> tuple[str, ...]:
     """Names of folders about packages in one of Python's places, looked for once."""
-    if not Path(place).is_dir():
+    try:
+        names = [path.name for path in Path(place).iterdir()]
+    except OSError:  # a zip file, or nothing that we may read: Python ignores it, too
         return ()
-    with os.scandir(Path(place)) as entries:
-        return tuple(e.name for e in entries if e.name.endswith(".dist-info"))
+    return tuple(name for name in names if name.endswith(".dist-info"))
 
 
 def _version_in(file: Path) -> str:

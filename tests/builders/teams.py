@@ -24,8 +24,9 @@ LIMITS = (
     *("--output-size", "8m", "--timeout", "6"),
 )
 """Of containers in tests; warm caches, because cold ones slow everything else down."""
+
 BRISK = (sys.executable, str(ROOT / "tests" / "builders" / "brisk.py"))
-"""The program, which takes a third of the time for a tiny image; see there."""
+"""The program, which takes two thirds of the time for a tiny image; see there."""
 
 PROGRAMS = (
     *("bash", "sh", "sleep", "cp", "cat", "mkdir", "chmod", "chown", "ln", "ls"),
@@ -117,17 +118,20 @@ def save_team(folder, team, script, *lines, compressed=True, base=BASE):
 
 def flare_command(*arguments, status=0, **options):
     """Run a command; what it writes to stdout and stderr."""
-    run = run_flare(*arguments, **options)
-    assert run.returncode == status, run.stdout + run.stderr
-    return run.stdout, run.stderr
+    return _said(run_flare(*arguments, **options), status)
 
 
-def brisk_command(*arguments, status=0, **options):
+def brisk_command(*arguments, prefix=(), status=0, **options):
     """Run a command of the brisk program; what it writes to stdout and stderr."""
     run = subprocess.run(
-        [str(word) for word in (*BRISK, *arguments)],
+        [str(word) for word in (*prefix, *BRISK, *arguments)],
         cwd=ROOT, capture_output=True, text=True, check=False, **options,
     )  # fmt: skip
+    return _said(run, status)
+
+
+def _said(run, status):
+    """What was written to stdout and stderr by what has ended as it should."""
     assert run.returncode == status, run.stdout + run.stderr
     return run.stdout, run.stderr
 
@@ -160,21 +164,16 @@ def left_behind(results):
     return [key for key in found if key.startswith(starts)]
 
 
-def measure_teams(
-    folder, case_data, *archives, status=0, prefix=(), more=(), **options
-):
+def measure_teams(folder, case_data, *archives, more=(), **options):
     """Measure some archives together; what is written to stdout and stderr."""
     (folder / "archives").mkdir()
     for file in archives:
         shutil.copy(file, folder / "archives")
-    run = subprocess.run(
-        [*prefix, *BRISK, "measure", folder / "archives",
-         "--images", case_data / "images", "--output", folder / "results", *LIMITS,
-         "--no-warm-up", *more],
-        cwd=ROOT, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
-    assert run.returncode == status, run.stdout + run.stderr
-    return run.stdout, run.stderr
+    return brisk_command(
+        *("measure", folder / "archives", "--images", case_data / "images"),
+        *("--output", folder / "results", *LIMITS, "--no-warm-up", *more),
+        **options,
+    )
 
 
 def wait_for_container(folder):

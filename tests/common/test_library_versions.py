@@ -1,5 +1,7 @@
 """The versions of installed packages, read without importlib.metadata."""
 
+import os
+import sys
 from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 
@@ -25,6 +27,23 @@ def test_what_comes_first_on_the_path_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [str(tmp_path / "first"), str(tmp_path / "second")])
 
     assert library_version("a-tool") == "7.1"
+
+
+def test_places_that_cannot_be_read_are_passed_by(tmp_path, monkeypatch):
+    """Missing, a file, a folder that is nobody's to read; as Python itself does."""
+    (tmp_path / "file.zip").write_bytes(b"")
+    real = os.listdir
+
+    def listdir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    odd = [str(tmp_path / name) for name in ("missing", "file.zip", "closed")]
+    monkeypatch.setattr("sys.path", [*odd, *sys.path])
+
+    assert library_version("click") == metadata.version("click")
 
 
 def test_a_package_that_is_not_installed():

@@ -58,7 +58,7 @@ def archives(team_base, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def measured(archives, case_data, tmp_path_factory):
+def results(archives, case_data, tmp_path_factory):
     """All teams, measured on the first case and scored."""
     folder = tmp_path_factory.mktemp("measured")
     for kind, name in (("images", "_0000.nii.gz"), ("labels", ".nii.gz")):
@@ -83,9 +83,8 @@ def measured(archives, case_data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("team", SCRIPTS)
-def test_the_status_of_each_team(measured, team):
+def test_the_status_of_each_team(results, team):
     """And only the good ones have values."""
-    results = measured
     row = rows_of(results / team)["validation_001"]
 
     if team == "bomb":
@@ -108,8 +107,7 @@ def test_the_status_of_each_team(measured, team):
         assert (results / team / log).is_file()
 
 
-def test_nothing_is_left_behind(measured):
-    results = measured
+def test_nothing_is_left_behind(results):
 
     assert left_behind(results) == []
     assert list(results.rglob(".*")) == []
@@ -119,8 +117,7 @@ def test_nothing_is_left_behind(measured):
     }
 
 
-def test_messages_say_what_happened(measured):
-    results = measured
+def test_messages_say_what_happened(results):
     messages = {team: rows_of(results / team)["validation_001"] for team in SCRIPTS}
 
     assert re.fullmatch(
@@ -137,9 +134,8 @@ def test_messages_say_what_happened(measured):
     assert "was ended after 6." in messages["hang"]["message"]
 
 
-def test_a_time_is_that_of_the_container(measured):
+def test_a_time_is_that_of_the_container(results):
     """Two seconds of sleep, and what the engine costs, which is written down."""
-    results = measured
     row = rows_of(results / "slow")["validation_001"]
     record = json.loads((results / "slow" / "measurement.json").read_text())
     (session,) = record["sessions"]
@@ -153,8 +149,7 @@ def test_a_time_is_that_of_the_container(measured):
     assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"]
 
 
-def test_the_record_has_what_matters(measured):
-    results = measured
+def test_the_record_has_what_matters(results):
     record = json.loads((results / "good" / "measurement.json").read_text())
 
     assert record["settings"]["timeout_s"] == 6
@@ -165,8 +160,7 @@ def test_the_record_has_what_matters(measured):
     assert "--network none" in session["command"]
 
 
-def test_traces_are_kept(measured):
-    results = measured
+def test_traces_are_kept(results):
     with (results / "slow" / "traces" / "validation_001.csv").open() as content:
         samples = list(csv.DictReader(content))
 
@@ -179,9 +173,8 @@ def test_traces_are_kept(measured):
     assert min(memory_mb) > 0
 
 
-def test_metrics_and_efficiency_lie_side_by_side(measured):
+def test_metrics_and_efficiency_lie_side_by_side(results):
     """Predictions equal the labels: 1. Whatever failed scores 0, and says why."""
-    results = measured
     good, crash = (
         json.loads((results / team / "metrics.json").read_text())
         for team in ("good", "crash")
@@ -196,9 +189,8 @@ def test_metrics_and_efficiency_lie_side_by_side(measured):
     assert crash["failed"]["validation_001"].startswith("failed: the container ended")
 
 
-def test_measured_teams_can_be_ranked(measured, tmp_path):
+def test_measured_teams_can_be_ranked(results, tmp_path):
     """The good ones before all that failed; a crash is no fast run."""
-    results = measured
     options = ("--metrics", "dsc,nsd,runtime_s", "--output", tmp_path)
 
     flare_command("rank", results, *options)

@@ -66,7 +66,7 @@ def test_workers_of_this_computer_give_the_same_bytes(data, single, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_of_this_computer_spend_nothing_on_watching_themselves(tmp_path):
+def test_workers_of_this_computer_spend_nothing_on_watching_themselves():
     """A fifth of their time went to a profile that nobody looks at."""
 
     def timers(dask_worker):
