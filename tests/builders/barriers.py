@@ -2,7 +2,8 @@
 
 Nine tenths of axe's time are the contrast of each text with what lies behind it. That
 is the same wherever elements, and all that are around them, have the same style: of a
-hundred cells of a table it looks at one. All other rules look at everything.
+hundred cells of a table it looks at one, or, where it cannot tell, at all. All other
+rules look at everything.
 """
 
 COLOURS = ("color-contrast", "link-in-text-block")
@@ -17,8 +18,8 @@ _TOOLS = """() => {
   const hasText = (element) =>
     [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
 
-  // Mark one element of each style, of those that have a text, or that hold nothing.
-  const mark = () => {
+  // All elements that have a text, or that hold nothing, by their style.
+  const byStyle = () => {
     const styles = new Map();
     const look = (element, around) => {
       const own = getComputedStyle(element);
@@ -27,22 +28,36 @@ _TOOLS = """() => {
         around, element.localName, element.getAttribute("class"),
         liesAnywhere && styles.size, ...names.map((name) => own.getPropertyValue(name)),
       ]);
-      const isNew = !styles.has(style);
-      if (isNew) styles.set(style, styles.size);
-      const isSeen = hasText(element) || !element.children.length;
-      element.toggleAttribute("data-unlike", isNew && isSeen);
-      for (const child of element.children) look(child, styles.get(style));
+      if (!styles.has(style)) styles.set(style, {number: styles.size, alike: []});
+      const {number, alike} = styles.get(style);
+      if (hasText(element) || !element.children.length) alike.push(element);
+      for (const child of element.children) look(child, number);
     };
     look(document.body, null);
+    return [...styles.values()].map(({alike}) => alike).filter((alike) => alike.length);
   };
 
-  axe.configure({rules: [{id: "color-contrast", selector: "[data-unlike]"}]});
-  window.findBarriers = async (rules) => {
-    mark();
+  axe.configure({rules: [{id: "color-contrast", selector: "[data-looked-at]"}]});
+  const run = async (elements, rules) => {
+    for (const old of document.querySelectorAll("[data-looked-at]"))
+      old.removeAttribute("data-looked-at");
+    for (const element of elements) element.setAttribute("data-looked-at", "");
     const only = rules.length ? {runOnly: rules} : {};
-    const {violations} = await axe.run({resultTypes: ["violations"], ...only});
-    return violations.flatMap(({id, nodes}) =>
-      nodes.map((node) => [id, node.html, node.failureSummary]));
+    return axe.run({elementRef: true, selectors: false, ...only});
+  };
+
+  window.findBarriers = async (rules) => {
+    const styles = byStyle();
+    const first = await run(styles.map(([element]) => element), rules);
+    // It cannot tell of one that is hidden, or very short, or that others lie upon.
+    const known = new Set([...first.passes, ...first.violations]
+      .filter(({id}) => id === "color-contrast")
+      .flatMap(({nodes}) => nodes.map(({element}) => element)));
+    const others = styles.filter(([element]) => !known.has(element))
+      .flatMap(([_, ...alike]) => alike);
+    const second = others.length && await run(others, ["color-contrast"]);
+    return [first, second || {violations: []}].flatMap(({violations}) => violations)
+      .flatMap(({id, nodes}) => nodes.map((it) => [id, it.html, it.failureSummary]));
   };
 
   // Where everything is, and whether it is shown.
@@ -52,12 +67,12 @@ _TOOLS = """() => {
     return [element, String([x + scrollX, y + scrollY, width, height, isShown])];
   }));
   let before = null;
-  window.findMoved = () => {
+  window.findMoved = (but) => {
     const [old, now] = [before ?? places(), places()];
     before = now;
     const all = new Set([...old.keys(), ...now.keys()]);
     return [...all].filter((each) => old.get(each) !== now.get(each))
-      .map((each) => each.outerHTML.slice(0, 200));
+      .filter((each) => !but || !each.closest(but)).map((each) => each.outerHTML.slice(0, 200));
   };
 }"""
 
@@ -72,10 +87,13 @@ def find_barriers(page, rules=()):
     return [tuple(each) for each in found]
 
 
-def find_moved(page):
-    """The HTML of what is elsewhere than at the last call, or no longer shown."""
+def find_moved(page, *, but=""):
+    """The HTML of what is elsewhere than at the last call, or no longer shown.
+
+    But for what some CSS matches, and what is within.
+    """
     _bring_tools(page)
-    return page.evaluate("findMoved()")
+    return page.evaluate("but => findMoved(but)", but)
 
 
 def _bring_tools(page):
