@@ -72,7 +72,8 @@ _TOOLS = """() => {
     before = now;
     const all = new Set([...old.keys(), ...now.keys()]);
     return [...all].filter((each) => old.get(each) !== now.get(each))
-      .filter((each) => !but || !each.closest(but)).map((each) => each.outerHTML.slice(0, 200));
+      .filter((each) => !but || !each.closest(but))
+      .map((each) => each.outerHTML.slice(0, 200));
   };
 }"""
 
