@@ -44,7 +44,9 @@ def build(sources, *options):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site."""
+    """The folder of the site: as it was just built, or built now."""
+    if "FLARE_SITE" in os.environ:
+        return ROOT / os.environ["FLARE_SITE"]
     folder = tmp_path_factory.mktemp("site")
     run = build(ROOT, "--site-dir", folder)
     assert run.returncode == 0, run.stderr
