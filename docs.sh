@@ -5,7 +5,8 @@
 #        ./docs.sh test [PYTEST_ARGUMENT...]
 #
 #   serve   shows it at http://127.0.0.1:8000 and follows changes, until Ctrl-C
-#   test    tests it, also in a browser (chromium), if there is one
+#   test    tests it, also in a browser (chromium), if there is one; builds it elsewhere,
+#           unless FLARE_SITE names the folder of a site that is to be tested
 #
 # Makes a virtual environment in .venv-docs the first time. Needs Python 3.11 or newer.
 set -euo pipefail

@@ -142,11 +142,17 @@ def shared(request) -> Path:
 
 
 @pytest.fixture(scope="session")
-def page_browser(request):
-    """A browser without any network, for the pages of reports."""
+def page_browser_path(request) -> str:
+    """The path of a browser, for the pages of reports."""
     need_package(request, "playwright", "browser")
     need_package(request, "axe_playwright_python", "browser")
-    with headless(_find_browser(request, "browser")) as browser:
+    return _find_browser(request, "browser")
+
+
+@pytest.fixture(scope="session")
+def page_browser(page_browser_path):
+    """A browser without any network, for the pages of reports."""
+    with headless(page_browser_path) as browser:
         yield browser
 
 

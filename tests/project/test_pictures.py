@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.builders import ROOT
-from tests.conftest import need_package
 
 PICTURES = ROOT / "docs" / "pictures"
 
@@ -28,9 +27,9 @@ def test_a_picture_is_small(file):
 
 
 @pytest.mark.browser
-def test_the_script_draws_them(page_browser, request, tmp_path):
+@pytest.mark.usefixtures("page_browser_path")
+def test_the_script_draws_them(tmp_path):
     """Into a copy, as fonts differ from computer to computer."""
-    need_package(request, "playwright", "browser")
     command = [sys.executable, ROOT / "scripts" / "pictures.py", tmp_path]
 
     subprocess.run(command, check=True, capture_output=True)

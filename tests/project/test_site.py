@@ -19,6 +19,7 @@ import pytest
 import flare
 from flare.cli.main import COMMANDS
 from tests.builders import ROOT
+from tests.builders.barriers import COLOURS, find_barriers, find_moved
 from tests.builders.errors import all_classes
 
 pytestmark = pytest.mark.docs
@@ -43,7 +44,9 @@ def build(sources, *options):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site."""
+    """The folder of the site: as it was just built, or built now."""
+    if "FLARE_SITE" in os.environ:
+        return ROOT / os.environ["FLARE_SITE"]
     folder = tmp_path_factory.mktemp("site")
     run = build(ROOT, "--site-dir", folder)
     assert run.returncode == 0, run.stderr
@@ -105,31 +108,39 @@ def fail_in_notebook(sources):
 CODE = {"cell_type": "code", "outputs": [], "execution_count": None}
 
 
+def test_whatever_is_broken_is_a_warning_and_warnings_fail_the_build(sources):
+    """In a line each; mkdocs counts them, and gives up at the end."""
+    said = {
+        add_line("[Somewhere](nowhere.md)"): (
+            "'participants/submission.md' contains a link 'nowhere.md'"
+        ),
+        add_line("[Somewhere](before-you-submit.md#nowhere)"): (
+            "'participants/submission.md' contains a link"
+            " 'before-you-submit.md#nowhere'"
+        ),
+        # An anchor of a page that is made.
+        add_line("[Somewhere](messages.md#F99)"): (
+            "'participants/submission.md' contains a link 'messages.md#F99'"
+        ),
+        leave_out_page: "'reference/speed.md' is included in the 'nav' configuration",
+        forget_page: "reference/forgotten.md",
+    }
+    for change in said:
+        change(sources)
+
+    run = build(sources)
+
+    assert run.returncode == 1
+    notes = re.split(r"^(?=[A-Z]+ +- )", run.stderr, flags=re.MULTILINE)
+    warnings = [note for note in notes if note.startswith("WARNING")]
+    unsaid = {text for text in said.values() if not any(text in w for w in warnings)}
+    assert unsaid == set(), run.stderr
+    assert f"Aborted with {len(warnings)} warnings in strict mode" in run.stdout
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        pytest.param(
-            add_line("[Somewhere](nowhere.md)"),
-            "'participants/submission.md' contains a link 'nowhere.md'",
-            id="link",
-        ),
-        pytest.param(
-            add_line("[Somewhere](before-you-submit.md#nowhere)"),
-            "'participants/submission.md' contains a link"
-            " 'before-you-submit.md#nowhere'",
-            id="anchor",
-        ),
-        pytest.param(
-            add_line("[Somewhere](messages.md#F99)"),
-            "'participants/submission.md' contains a link 'messages.md#F99'",
-            id="anchor of a page that is made",
-        ),
-        pytest.param(
-            leave_out_page,
-            "'reference/speed.md' is included in the 'nav' configuration",
-            id="page of the menu",
-        ),
-        pytest.param(forget_page, "reference/forgotten.md", id="page in no menu"),
         pytest.param(
             add_line("::: flare.nothing", page="python/index.md"),
             "flare.nothing",
@@ -142,7 +153,7 @@ CODE = {"cell_type": "code", "outputs": [], "execution_count": None}
         ),
     ],
 )
-def test_what_is_broken_fails_the_build(sources, change, said):
+def test_what_cannot_be_made_fails_the_build(sources, change, said):
     change(sources)
 
     run = build(sources)
@@ -305,31 +316,67 @@ def pages(site):
     )
 
 
+BROKEN = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+
+
+def assert_complete(page):
+    """See that a page shows its heading and all its pictures."""
+    assert page.locator("h1").first.is_visible()
+    assert page.evaluate(BROKEN) == []
+
+
+@pytest.mark.parametrize("address", ["folder"], indirect=True)
 def test_every_page_is_complete_in_itself(new_page, address, site):
+    """Also where no server is; the next test sees it where one is."""
     page = new_page()
 
     for name in pages(site):
         page.goto(f"{address}/{name}")
-        assert page.locator("h1").first.is_visible()
-        broken = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
-        assert page.evaluate(broken) == []
+        assert_complete(page)
 
 
-@pytest.mark.parametrize(("wish", "palette"), [("light", "default"), ("dark", "slate")])
+PALETTE = "label[for^=__palette]"
+"""What changes the colours."""
+
+SHOWN = f"{PALETTE}:not([hidden])"
+"""One of the two."""
+
+
+def wait_for_colours(page, scheme):
+    """Wait until a page has its colours."""
+    page.locator(f"body[data-md-color-scheme={scheme}]").wait_for()
+    page.locator(SHOWN).wait_for()
+
+
 @pytest.mark.parametrize("address", ["server"], indirect=True)
-def test_anybody_can_read_every_page(new_page, address, site, wish, palette):
-    """What axe-core finds hard to read, or to use without a mouse, is a fault."""
-    from axe_playwright_python.sync_playwright import Axe
+def test_every_page_is_complete_and_anybody_can_read_it(new_page, address, site):
+    """What axe-core finds hard to read, or to use without a mouse, is a fault.
 
-    page = new_page(color_scheme=wish)
+    In the dark only colours are different, and what changes them.
+    """
+    page = new_page(color_scheme="light")
 
     for name in pages(site):
         page.goto(f"{address}/{name}")
-        page.locator(f"body[data-md-color-scheme={palette}]").wait_for()
-        page.locator("label[for^=__palette]:not([hidden])").wait_for()
-        found = Axe().run(page).response["violations"]
-        assert [
-            (name, rule["id"], node["target"], node["failureSummary"])
-            for rule in found
-            for node in rule["nodes"]
-        ] == []
+        assert_complete(page)
+        wait_for_colours(page, "default")
+        assert (name, find_barriers(page)) == (name, [])
+        assert find_moved(page) == []
+
+        page.evaluate("label => document.querySelector(label).click()", SHOWN)
+
+        wait_for_colours(page, "slate")
+        in_the_dark = find_barriers(page, COLOURS)
+        assert (name, in_the_dark) == (name, [])
+        assert (name, find_moved(page, but=PALETTE)) == (name, [])
+        page.evaluate("localStorage.clear()")  # the next one is light again
+
+
+@pytest.mark.parametrize("address", ["server"], indirect=True)
+def test_whoever_wishes_it_dark_has_it_dark(new_page, address):
+    page = new_page(color_scheme="dark")
+
+    page.goto(f"{address}/index.html")
+
+    wait_for_colours(page, "slate")
+    assert find_barriers(page) == []

@@ -1,0 +1,106 @@
+"""What keeps people out of a page, as axe finds it.
+
+Nine tenths of axe's time are the contrast of each text with what lies behind it. That
+is the same wherever elements, and all that are around them, have the same style: of a
+hundred cells of a table it looks at one, or, where it cannot tell, at all. All other
+rules look at everything.
+"""
+
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules that look at colours; a colour scheme changes nothing else."""
+
+_TOOLS = """() => {
+  const names = [
+    "color", "background-color", "background-image", "opacity", "mix-blend-mode",
+    "filter", "font-size", "font-weight", "text-shadow", "-webkit-text-fill-color",
+    "-webkit-text-stroke", "display", "visibility", "position",
+  ];
+  const hasText = (element) =>
+    [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+
+  // All elements that have a text, or that hold nothing, by their style.
+  const byStyle = () => {
+    const styles = new Map();
+    const look = (element, around) => {
+      const own = getComputedStyle(element);
+      const liesAnywhere = ["absolute", "fixed"].includes(own.position);
+      const style = JSON.stringify([
+        around, element.localName, element.getAttribute("class"),
+        liesAnywhere && styles.size, ...names.map((name) => own.getPropertyValue(name)),
+      ]);
+      if (!styles.has(style)) styles.set(style, {number: styles.size, alike: []});
+      const {number, alike} = styles.get(style);
+      if (hasText(element) || !element.children.length) alike.push(element);
+      for (const child of element.children) look(child, number);
+    };
+    look(document.body, null);
+    return [...styles.values()].map(({alike}) => alike).filter((alike) => alike.length);
+  };
+
+  axe.configure({rules: [{id: "color-contrast", selector: "[data-looked-at]"}]});
+  const run = async (elements, rules) => {
+    for (const old of document.querySelectorAll("[data-looked-at]"))
+      old.removeAttribute("data-looked-at");
+    for (const element of elements) element.setAttribute("data-looked-at", "");
+    const only = rules.length ? {runOnly: rules} : {};
+    return axe.run({elementRef: true, selectors: false, ...only});
+  };
+
+  window.findBarriers = async (rules) => {
+    const styles = byStyle();
+    const first = await run(styles.map(([element]) => element), rules);
+    // It cannot tell of one that is hidden, or very short, or that others lie upon.
+    const known = new Set([...first.passes, ...first.violations]
+      .filter(({id}) => id === "color-contrast")
+      .flatMap(({nodes}) => nodes.map(({element}) => element)));
+    const others = styles.filter(([element]) => !known.has(element))
+      .flatMap(([_, ...alike]) => alike);
+    const second = others.length && await run(others, ["color-contrast"]);
+    return [first, second || {violations: []}].flatMap(({violations}) => violations)
+      .flatMap(({id, nodes}) => nodes.map((it) => [id, it.html, it.failureSummary]));
+  };
+
+  // Where everything is, and whether it is shown.
+  const places = () => new Map([...document.querySelectorAll("*")].map((element) => {
+    const {x, y, width, height} = element.getBoundingClientRect();
+    const isShown = element.checkVisibility({visibilityProperty: true});
+    return [element, String([x + scrollX, y + scrollY, width, height, isShown])];
+  }));
+  let before = null;
+  window.findMoved = (but) => {
+    const [old, now] = [before ?? places(), places()];
+    before = now;
+    const all = new Set([...old.keys(), ...now.keys()]);
+    return [...all].filter((each) => old.get(each) !== now.get(each))
+      .filter((each) => !but || !each.closest(but))
+      .map((each) => each.outerHTML.slice(0, 200));
+  };
+}"""
+
+
+def find_barriers(page, rules=()):
+    """What breaks a rule: the rule, its HTML, and what axe says.
+
+    Of these rules, or of all that axe applies by itself.
+    """
+    _bring_tools(page)
+    found = page.evaluate("rules => findBarriers(rules)", [*rules])
+    return [tuple(each) for each in found]
+
+
+def find_moved(page, *, but=""):
+    """The HTML of what is elsewhere than at the last call, or no longer shown.
+
+    But for what some CSS matches, and what is within.
+    """
+    _bring_tools(page)
+    return page.evaluate("but => findMoved(but)", but)
+
+
+def _bring_tools(page):
+    """Bring axe, and the tools above, into a page that has not got them."""
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    if not page.evaluate("'findBarriers' in window"):
+        page.evaluate(AXE_SCRIPT)
+        page.evaluate(_TOOLS)

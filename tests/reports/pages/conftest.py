@@ -1,0 +1,52 @@
+"""Pages of all kinds, and windows of a browser that show them."""
+
+import pytest
+
+from tests.builders.browser import Window
+from tests.builders.hostile_pages import write_pages
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """The folder of a page of each kind, with every hostile name."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_pages(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def window(page_browser):
+    """A window, in which each test opens a page anew."""
+    found = Window(page_browser)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def still_window(page_browser):
+    """A window without scripts."""
+    found = Window(page_browser, has_scripts=False)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def open_page(window, pages):
+    """Open one of the pages."""
+
+    def open_it(kind, **settings):
+        window.open(pages / f"{kind}.html", **settings)
+        return window
+
+    return open_it
+
+
+@pytest.fixture
+def open_still(still_window, pages):
+    """Open one of the pages without scripts."""
+
+    def open_it(kind):
+        still_window.open(pages / f"{kind}.html")
+        return still_window.page
+
+    return open_it

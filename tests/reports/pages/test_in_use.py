@@ -1,0 +1,178 @@
+"""Pages in use: by keyboard, by mouse, by a screen reader, and while they change."""
+
+import re
+
+import pytest
+
+from flare.common.files import write_whole
+from flare.reports.pages.running import State
+from flare.reports.pages.running_page import running_html
+from tests.builders.hostile_pages import COMPARISONS, EVALUATIONS, ORGANS
+from tests.builders.pages import HOSTILE
+from tests.builders.running import eventful
+
+pytestmark = pytest.mark.browser
+
+
+def values_in(table, column, value="cell.dataset.v"):
+    """The numbers of a column, each made by some JavaScript from its cell."""
+    return table.locator(f"tbody tr > :nth-child({column})").evaluate_all(
+        f"cells => cells.map(cell => Number({value}))"
+    )
+
+
+def test_tables_sort_by_keyboard(open_page):
+    page = open_page("organiser").page
+    table = page.get_by_role("table", name="DSC of each case and organ")
+    head = table.get_by_role("columnheader", name="spleen")
+
+    def values():
+        return values_in(table, column=5)
+
+    before = values()
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert values() == sorted(before) != before
+    page.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert values() == sorted(before, reverse=True)
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") is None
+    assert page.get_by_role("status").filter(has_text="Sorted by kidney").count() == 1
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_differences_sort_by_keyboard(open_page, kind):
+    """Though they have signs, and a participant's page has no more than their text."""
+    page = open_page(kind).page
+    table = page.get_by_role("table", name="differences of each case").last
+    head = table.get_by_role("columnheader", name="pancreas")
+
+    def values():
+        return values_in(table, 6, "cell.dataset.v ?? cell.innerText")
+
+    before = values()
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert min(before) < 0 < max(before)
+    assert values() == sorted(before) != before
+    page.keyboard.press("Enter")
+    assert values() == sorted(before, reverse=True)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_a_screen_reader_is_told_what_has_changed(open_page, kind):
+    page = open_page(kind).page
+
+    name = "difference of each case: mean of organs mean"
+    figures = page.get_by_role("img", name=name)
+    assert figures.count() == 2 * (int(kind[-1]) - 1)
+    page.get_by_text("The numbers of this figure").first.click()
+    table = page.get_by_role("table", name="how the differences are spread").first
+    assert table.get_by_role("rowheader").all_inner_texts() == [
+        "mean of organs",
+        *ORGANS,
+    ]
+
+
+@pytest.mark.parametrize("kind", EVALUATIONS)
+def test_a_screen_reader_is_told_what_a_figure_shows(open_page, kind):
+    page = open_page(kind).page
+
+    figure = page.get_by_role("img", name="DSC of each case: mean of organs mean 0.")
+    assert figure.count() == 1
+    page.get_by_text("The numbers of this figure").first.click()
+    table = page.get_by_role("table", name=f"DSC over {len(HOSTILE) + 3} cases")
+    assert table.get_by_role("rowheader").all_inner_texts() == [
+        "mean of organs",
+        *ORGANS,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["participant", "participant-ranked-team"])
+def test_dots_tell_the_values_of_the_table_by_keyboard(open_page, kind):
+    """From the lowest to the highest: to three decimals on a participant's page."""
+    window = open_page(kind)
+    page = window.page
+    figure = page.locator("figure[data-tips=dots]").first
+    figure.locator(".chart").focus()
+    told = []
+    for key in ("ArrowDown", "Home", *["ArrowRight"] * 30):
+        page.keyboard.press(key)
+        text = figure.get_by_role("status").inner_text()
+        told.append(float(text.rpartition(" ")[2]))
+        assert re.search(r": [01]\.\d{3}$", text)
+
+    assert told == sorted(told)
+    table = page.get_by_role("table", name=re.compile("of each case"))
+    cells = table.first.locator("tbody tr > :nth-child(2)").all_inner_texts()
+    assert set(told) == {float(cell) for cell in cells if cell != "no result"}
+    assert window.complaints == []
+
+
+def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
+    """The fifth column is the case of the fifth row, also once the table is sorted."""
+    window = open_page("organiser-ranking")
+    page = window.page
+    figure = page.locator("figure[data-tips=map]")
+    page.get_by_text("The numbers of this figure").nth(1).click()
+    table = figure.get_by_role("table")
+    case, *values = table.locator("tbody tr").nth(4).locator("th, td").all_inner_texts()
+    team = figure.locator(".label").nth(2).inner_text()
+    table.get_by_role("button", name="case").click()
+    plot = figure.locator(".plot")
+    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 18}
+
+    plot.hover(position=at)
+
+    status = figure.get_by_role("status").first
+    assert status.inner_text() == f"{team}, {case}: {values[2]}"
+    figure.locator(".chart").focus()
+    page.keyboard.press("ArrowUp")
+    assert status.inner_text().endswith(f", {case}: {values[1]}")
+    assert window.complaints == []
+    assert window.violations == []
+
+
+ENDED = "It has come to its end"
+
+
+def impatient(**settings):
+    """The page of a measurement, which a browser reads anew a little sooner."""
+    html = running_html(eventful(**settings))
+    html = html.replace('content="10"', 'content="1"')
+    return html.replace('data-refresh="10"', 'data-refresh="0.2"')
+
+
+@pytest.mark.parametrize("is_on", [True, False], ids=["scripts", "no scripts"])
+def test_a_page_of_what_runs_is_read_anew_by_itself(request, tmp_path, is_on):
+    """It asks for nothing but itself, and ends that when the measurement has ended."""
+    file = tmp_path / "live.html"
+    write_whole(file, impatient())
+    window = request.getfixturevalue("window" if is_on else "still_window")
+    window.open(file)
+    assert window.page.get_by_text(ENDED).count() == 0
+
+    write_whole(file, impatient(state=State.FINISHED))
+
+    window.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert window.complaints == []
+    assert window.page.locator("[data-refresh], [http-equiv=refresh]").count() == 0
+
+
+def test_a_page_of_what_runs_can_be_held_still(window, tmp_path):
+    file = tmp_path / "live.html"
+    write_whole(file, impatient().replace('="0.2"', '="1"'))
+    window.open(file)
+    window.page.get_by_role("button", name="Hold it still").press("Enter")
+
+    write_whole(file, impatient(state=State.FINISHED))
+    window.page.wait_for_timeout(1500)
+    assert window.page.get_by_text(ENDED).count() == 0
+
+    window.page.get_by_role("button", name="Let it go on").press("Enter")
+    window.page.get_by_text(ENDED).wait_for(timeout=20_000)
+    assert window.complaints == []
