@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -69,8 +70,12 @@ def run_warm(
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
     timeout: float | None = None,
+    limits: dict[str, int] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end; its streams come back as bytes."""
+    """Run a program to its end; its streams come back as bytes.
+
+    ``limits`` are those of the module resource, such as RLIMIT_DATA.
+    """
     has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"], ["score"])
     server = _server(RANKING if has_tables else SCORING)
     environment = dict(os.environ if env is None else env)
@@ -79,7 +84,7 @@ def run_warm(
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
-        asked = json.dumps([program, arguments, str(cwd), environment])
+        asked = json.dumps([program, arguments, str(cwd), environment, limits or {}])
         with tempfile.TemporaryFile() as request:
             request.write(asked.encode("utf-8", "surrogateescape"))
             request.seek(0)
@@ -161,7 +166,9 @@ def _become(files: list[int]) -> None:
     try:
         with os.fdopen(files[0], "rb") as request:
             text = request.read().decode("utf-8", "surrogateescape")
-        program, arguments, cwd, environment = json.loads(text)
+        program, arguments, cwd, environment, limits = json.loads(text)
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, name), (most, most))
         for target, file in enumerate(files[1:]):
             os.dup2(file, target)
             os.close(file)

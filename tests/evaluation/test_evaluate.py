@@ -1302,10 +1302,12 @@ def environment(request):
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
 @pytest.mark.parametrize("is_good", [True, False])
-@pytest.mark.parametrize("workers", [1, 2])
 def test_closed_and_full_streams_do_no_harm(
-    predictions, ground_truth, output, closed, is_good, workers, environment
+    predictions, ground_truth, output, closed, is_good, environment
 ):
+    """One worker and two take turns, so that each meets each of the others."""
+    workers = 1 + (is_good + (closed in (">&-", "> /dev/full"))
+                   + ("PYTHONUNBUFFERED" in environment)) % 2  # fmt: skip
     if not is_good:
         (predictions / "validation_002.nii.gz").unlink()
     command = f"{sys.executable} evaluate.py --input {predictions}"

@@ -1,7 +1,7 @@
 """Nothing that a participant uploads crashes, stalls, exhausts or cheats an evaluation.
 
-Each test is a process of its own, with 3 GB of memory and a deadline, as small as what
-the platform gives. Whatever happens, there is one line on stderr, with a code.
+Each evaluation is a process of its own, with 3 GB of memory and a deadline, as small as
+what the platform gives. Whatever happens, there is one line on stderr, with a code.
 """
 
 import gzip
@@ -32,6 +32,7 @@ from tests.builders import (
     write_nifti,
 )
 from tests.builders.jobs import job, write_jobs
+from tests.builders.warm import run_warm
 
 pytestmark = pytest.mark.slow
 
@@ -41,24 +42,13 @@ DEADLINE_S = 30
 CASE = "validation_002"
 
 
-def run_limited(predictions, ground_truth, output, *, code=None, file_bytes=None):
+def run_limited(predictions, ground_truth, output, *, code=None):
     """Run an evaluation with little memory; the deadline is the test's."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-        if file_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-
-    program = ["evaluate.py"] if code is None else ["-c", code]
+    program = ("evaluate.py",) if code is None else ("-c", code)
     folders = ["--input", predictions, "--ground-truth", ground_truth]
-    return subprocess.run(
-        [sys.executable, *program, *folders, "--output", output, "--workers", "2"],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=DEADLINE_S,
-        preexec_fn=limit,
-        check=False,
-    )
+    arguments = [*folders, "--output", output, "--workers", "2"]
+    limits = {"RLIMIT_DATA": MEMORY_BYTES}
+    return run_warm(program, [*map(str, arguments)], timeout=DEADLINE_S, limits=limits)
 
 
 def refusal(run):
@@ -365,8 +355,18 @@ def test_a_file_that_changes_while_it_is_read(
 
 
 def test_a_full_output(predictions, ground_truth, output):
-    line = refusal(run_limited(predictions, ground_truth, output, file_bytes=100))
+    """Its streams are no files, which the limit would be on, too."""
+    folders = ["--input", predictions, "--ground-truth", ground_truth]
+    run = subprocess.run(
+        [sys.executable, "evaluate.py", *folders, "--output", output],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        check=False,
+    )
 
+    line = refusal(run)
     assert line.endswith("[H02]")
     assert list(output.iterdir()) == []
 

@@ -336,16 +336,16 @@ def test_an_export_needs_a_folder(engine, tmp_path):
         (
             "demo.sh",
             [
-                "--no-deps --require-hashes -r requirements.txt",
-                "-c requirements.in -e .[report]",
+                "--no-compile --no-deps --require-hashes -r requirements.txt",
+                "--no-compile -c requirements.in -e .[report]",
             ],
         ),
-        ("flare.sh", ["--no-deps --require-hashes -r requirements.txt"]),
+        ("flare.sh", ["--no-compile --no-deps --require-hashes -r requirements.txt"]),
         (
             "test.sh",
             [
-                "--no-deps --require-hashes -r requirements.txt",
-                "-c requirements.in -e .[dev]",
+                "--no-compile --no-deps --require-hashes -r requirements.txt",
+                "--no-compile -c requirements.in -e .[dev]",
             ],
         ),
     ],

@@ -71,11 +71,11 @@ def installed(wheel, tmp_path_factory):
     What it depends on is that of this environment; nothing is downloaded.
     """
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    python = folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     subprocess.run(
         [
-            *(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"),
+            *(sys.executable, "-m", "pip", "--python", folder / "bin" / "python"),
+            *("install", "--quiet", "--no-deps", "--no-index"),
             *("--disable-pip-version-check", wheel),
         ],
         env=clean_environment(),

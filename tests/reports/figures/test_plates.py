@@ -113,16 +113,21 @@ write_report([source], folder / "index.html", is_organiser=True, figures=folder)
 @pytest.mark.slow
 def test_equal_figures_have_equal_bytes_in_any_process(tmp_path):
     source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
-    found = []
-    for seed in ("1", "2"):
-        folder = tmp_path / seed
+    folders = {seed: tmp_path / seed for seed in ("1", "2")}
+    processes = []
+    for seed, folder in folders.items():
         folder.mkdir()
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM, source, folder],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            check=True,
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, source, folder],
+                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            )
         )
-        found.append({f.name: f.read_bytes() for f in sorted(folder.iterdir())})
+    assert [process.wait() for process in processes] == [0, 0]
+    found = [
+        {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
+        for folder in folders.values()
+    ]
 
     assert found[0] == found[1]
     assert len(found[0]) == 4 * 5 + 4  # and captions, Methods, a table, and the page

@@ -242,8 +242,9 @@ def is_number(cell):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 2, 25])
+@pytest.mark.parametrize("count", [1, 2, 16])
 def test_rankings_of_any_size_are_drawn(tmp_path, count):
+    """Of more than fifteen teams, not all have a line."""
     rows = [(f"t{n}", str(m), "dsc", (n + m) % 25 / 30) for n in range(count)
             for m in range(3)]  # fmt: skip
     source = write_table(tmp_path / "table.csv", rows)
