@@ -21,8 +21,13 @@ RUN python -m pip install --no-cache-dir --no-deps --require-hashes --only-binar
     && python -m pip uninstall --yes --root-user-action ignore pip \
     && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 
+# Any user can read everything, whatever the permissions were outside. An engine that has
+# done this keeps it for the next build, with other labels.
 COPY evaluate.py .
 COPY flare flare
+RUN chmod -R a+rX . \
+    && python -m compileall -q flare
+
 COPY ground-truth ground-truth
 
 # A challenge's name, decimals for the board, and the commit of the sources; build.sh
@@ -36,10 +41,9 @@ ENV FLARE_CHALLENGE=${CHALLENGE} \
     FLARE_INPUT=/input \
     FLARE_OUTPUT=/output
 
-# Any user can read everything, whatever the permissions were outside. A mistake in the
-# challenge file or the labels fails the build, not a participant's evaluation.
-RUN chmod -R a+rX . \
-    && python -m compileall -q flare \
+# A mistake in the challenge file or the labels fails the build, not a participant's
+# evaluation.
+RUN chmod -R a+rX ground-truth \
     && python -m flare check-references
 
 USER flare

@@ -19,7 +19,7 @@ from tests.builders.alone import alone
 from tests.builders.browser import headless
 from tests.builders.collecting import QuickCollection
 from tests.builders.engine import IMAGE, built, call
-from tests.builders.teams import BASE, make_base
+from tests.builders.teams import BASE, PYTHON_BASE, make_base, make_python_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
@@ -205,6 +205,18 @@ def team_base(docker):
 
 
 @pytest.fixture(scope="session")
+def python_base(docker):
+    """The image that images of examples/teams start from: a small one with Python."""
+    make_python_base()
+    yield PYTHON_BASE
+    subprocess.run(
+        [docker, "image", "rm", "--force", PYTHON_BASE],
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
 def case_data(tmp_path_factory) -> Path:
     """Images, which are label maps here, and labels of three cases."""
     folder = tmp_path_factory.mktemp("data")
@@ -218,12 +230,23 @@ def case_data(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def two_cases(tmp_path_factory) -> Path:
-    """Images of two cases: whatever the first one leaves behind, the second one meets.
+    """Images, and labels, of two cases: what the first one leaves, the second meets.
 
     More of them tell no more of a real container, which takes seconds for each.
     """
-    folder = tmp_path_factory.mktemp("two-cases")
-    write_cases(folder / "images", [f"{case}_0000" for case in case_names(2)])
+    return _cases(tmp_path_factory.mktemp("two-cases"), case_names(2))
+
+
+@pytest.fixture(scope="session")
+def one_case(tmp_path_factory) -> Path:
+    """An image, and labels, of one case, where another one tells nothing more."""
+    return _cases(tmp_path_factory.mktemp("one-case"), case_names(1))
+
+
+def _cases(folder, names):
+    """Labels of some cases, and images that are the same."""
+    write_cases(folder / "labels", names)
+    write_cases(folder / "images", [f"{case}_0000" for case in names])
     return folder
 
 

@@ -157,7 +157,7 @@ class Engine:
         EngineError
             If it does not answer.
         """
-        info = _table(self.call("info", "--format", "{{json .}}"))
+        info = self._info()
         if not info.get("ServerVersion"):
             problem = f"{self.program}: no engine answers"
             raise EngineError(problem, "Start Docker, and see that you may use it.")
@@ -187,28 +187,40 @@ class Engine:
     def folder(self) -> Path | None:
         """Where the engine keeps its files; None if that is not on this computer."""
         if self._folder is None:
-            info = _table(self.call("info", "--format", "{{json .}}"))
-            self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
-        return self._folder if self._folder.is_dir() else None
+            self._info()
+        return self._folder if self._folder and self._folder.is_dir() else None
 
     def is_here(self) -> bool:
         """Whether it runs containers on this computer, as far as is known."""
         return self.folder() is not None
 
+    def _info(self) -> Mapping[str, Any]:
+        """What the engine says of itself; where its files lie is remembered."""
+        info = _table(self.call("info", "--format", "{{json .}}"))
+        self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
+        return info
+
     # --- Images -------------------------------------------------------------------
+
+    def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
+        """All tags of images, by the IDs of those that are there.
+
+        Parameters
+        ----------
+        *names : str
+            IDs or tags of images.
+        """
+        form = "{{.Id}} {{json .RepoTags}}"
+        found = self.call("image", "inspect", "--format", form, *names, check=False)
+        lines = [line.partition(" ") for line in found.splitlines()]
+        return {
+            image.removeprefix("sha256:"): frozenset(json.loads(tags) or ())
+            for image, _, tags in lines
+        }
 
     def image_id(self, name: str) -> str:
         """The ID of an image that is there; empty if it is not."""
-        return self.call(
-            "image", "inspect", "--format", "{{.Id}}", name, check=False
-        ).removeprefix("sha256:")
-
-    def tags_of(self, image: str) -> frozenset[str]:
-        """All tags of an image; none if it is not there."""
-        found = self.call(
-            "image", "inspect", "--format", "{{json .RepoTags}}", image, check=False
-        )
-        return frozenset(json.loads(found) or ()) if found else frozenset()
+        return next(iter(self.tags_of(name)), "")
 
     def inspect_image(self, name: str) -> dict[str, Any] | None:
         """All that the engine says of an image; None if it is not there."""
@@ -218,14 +230,16 @@ class Engine:
         (found,) = json.loads(run.stdout)
         return dict(found)
 
-    def remove_image(self, name: str) -> None:
-        """Remove a tag, and its image if it has no other one."""
-        self.call("image", "rm", "--force", name, check=False)
+    def remove_tags(self, *names: str) -> None:
+        """Remove tags, and images that have no other one."""
+        if names:
+            self.call("image", "rm", "--force", *names, check=False)
 
-    def remove_untagged(self, image: str) -> None:
-        """Remove an image by its ID, unless it has a tag."""
-        if self.image_id(image) and not self.tags_of(image):
-            self.call("image", "rm", image, check=False)
+    def remove_untagged(self, *images: str) -> None:
+        """Remove images by their IDs, but for those that have a tag."""
+        for image, tags in self.tags_of(*images).items() if images else ():
+            if not tags:
+                self.call("image", "rm", f"sha256:{image}", check=False)
 
     # --- Containers ---------------------------------------------------------------
 
@@ -265,7 +279,9 @@ class Engine:
         EngineError
             If it is still there afterwards.
         """
-        self.call("rm", "--force", "--volumes", container, check=False)
+        run = self.run("rm", "--force", "--volumes", container)
+        if not run.returncode:
+            return  # an engine says so only when it is gone
         if self.call("ps", "--all", "--quiet", "--filter", f"id={container}"):
             problem = f"container {container[:12]} cannot be removed"
             raise EngineError(problem, "Restart Docker, and go on.")

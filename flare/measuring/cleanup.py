@@ -187,10 +187,8 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     if not made:
         return
     engine.remove_labelled(label_of(made.key))
-    for tag in made.tags:
-        engine.remove_image(tag)
-    for image in made.images:
-        engine.remove_untagged(f"sha256:{image}")
+    engine.remove_tags(*made.tags)
+    engine.remove_untagged(*(f"sha256:{image}" for image in made.images))
     folder = team_folder / Path(made.work).name
     remove_tree(folder)
     if folder.exists():

@@ -26,13 +26,18 @@ LOOK_S = 0.2
 """So often the disk is looked at meanwhile."""
 
 
-def find_image(engine: Engine, archive: Archive) -> str:
-    """The ID that an engine gives the image of an archive; empty if not there."""
-    for identity in (archive.image, archive.manifest):
-        found = engine.image_id(f"sha256:{identity}")
-        if archive.is_image(found):
-            return found
-    return ""
+def find_image(engine: Engine, archive: Archive) -> tuple[str, frozenset[str]]:
+    """The ID that an engine gives the image of an archive, and all its tags.
+
+    Both are empty if it is not there.
+    """
+    known = engine.tags_of(
+        *(f"sha256:{identity}" for identity in (archive.image, archive.manifest))
+    )
+    for image, tags in known.items():
+        if archive.is_image(image):
+            return image, tags
+    return "", frozenset()
 
 
 def load_image(engine: Engine, archive: Archive, tag: str) -> str:
@@ -71,15 +76,14 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
 
 def _load(engine: Engine, archive: Archive, tag: str) -> str:
     """Load an image, and see that it is the one that was checked."""
-    before = find_image(engine, archive)
-    tags = engine.tags_of(before) if before else frozenset()
+    before, tags = find_image(engine, archive)
     _feed(engine, archive)
     name = safe(archive.path.name)
-    found = find_image(engine, archive)
+    found, found_tags = find_image(engine, archive)
     if not found:
         problem = f"{name}: loading it gave no image {archive.image[:12]}"
         raise EngineError(problem, "Do not run it; ask the team.")
-    if engine.tags_of(found) != tags:
+    if found_tags != tags:
         problem = f"{name}: loading it has given a tag to its image"
         raise EngineError(problem, "Do not run it; see docker image ls.")
     if not before or tags:  # an image without any tag would go with ours

@@ -134,7 +134,7 @@ def loaded_image(
         If the image or its model has no room, or cannot be loaded.
     """
     _check_disk(archive, engine)
-    is_there = bool(find_image(engine, archive))
+    is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
     with guarded(engine, folder, images=images, lock=lock) as place:
         empty = make_empty_image(engine, place.empty_tag)

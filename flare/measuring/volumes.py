@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from flare.common.engine import Engine
+from flare.common.errors import EngineError
 from flare.measuring.cleanup import label_of
 from flare.measuring.empty_image import HOLD, OUTPUTS
 
@@ -57,12 +58,15 @@ def output_volume(
             *("--opt", "type=tmpfs", "--opt", "device=tmpfs"),
             *("--opt", f"o={options}"),
         )
-        holder = engine.call(
-            *("create", *label, "--network", "none", "--cap-drop", "ALL"),
-            *("--security-opt", "no-new-privileges", "--read-only"),
-            *("--volume", f"{name}:{OUTPUTS}", empty, *HOLD),
-        )
-        engine.call("start", holder)
+        try:
+            holder = engine.call(
+                *("run", "--detach", *label, "--network", "none", "--cap-drop", "ALL"),
+                *("--security-opt", "no-new-privileges", "--read-only"),
+                *("--volume", f"{name}:{OUTPUTS}", empty, *HOLD),
+            )
+        except EngineError:
+            engine.remove_created(label_of(key))  # made, and not started
+            raise
         yield Volume(name=name, holder=holder)
     finally:
         if holder:

@@ -79,10 +79,10 @@ def blocks(page):
 
 
 @contextmanager
-def program(folder, change=list):
+def program(folder, change=list, run=run_flare):
     """Make the commands of a folder: `flare`, without a start of NumPy, and Python.
 
-    `change` makes what is run of the words that are given.
+    `change` makes what is run of the words that are given, and `run` runs it.
     """
     path = str(folder / "socket")
     (folder / "flare").write_text(SHIM.format(python=sys.executable, path=path))
@@ -92,7 +92,7 @@ def program(folder, change=list):
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen()
-    thread = threading.Thread(target=_answer, args=[server, change], daemon=True)
+    thread = threading.Thread(target=_answer, args=[server, change, run], daemon=True)
     thread.start()
     try:
         yield
@@ -102,7 +102,7 @@ def program(folder, change=list):
         thread.join()
 
 
-def _answer(server, change):
+def _answer(server, change, run):
     """Run what is asked for, one after the other, until nobody asks any more."""
     while True:
         try:
@@ -112,8 +112,8 @@ def _answer(server, change):
         with asker:
             asked = b"".join(iter(lambda: asker.recv(65536), b""))  # noqa: B023
             words, folder, environment = json.loads(asked)
-            run = run_flare(*change(words), cwd=Path(folder), env=environment)
-            answer = json.dumps([run.stdout, run.stderr, run.returncode])
+            ended = run(*change(words), cwd=Path(folder), env=environment)
+            answer = json.dumps([ended.stdout, ended.stderr, ended.returncode])
             asker.sendall(answer.encode())
 
 
@@ -133,11 +133,14 @@ def is_shown(shown, printed):
     return re.fullmatch(pattern, "\n".join(plain(printed.strip("\n"))) + "\n")
 
 
-def run_block(block, folder, commands):
-    """Run a block where the commands of a folder are; it does what the page says."""
+def run_block(block, folder, commands, **more):
+    """Run a block where the commands of a folder are; it does what the page says.
+
+    Of variables that begin with FLARE_, only those that are given are set.
+    """
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith("FLARE_")
-    }
+    } | more
     environment["PATH"] = f"{commands}{os.pathsep}{environment['PATH']}"
     environment["HOME"] = str(folder)
     run = subprocess.run(

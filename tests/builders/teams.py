@@ -1,6 +1,7 @@
 """Tiny images of teams, made and saved as the teams of a challenge would do it."""
 
 import csv
+import functools
 import gzip
 import io
 import os
@@ -10,11 +11,15 @@ import subprocess
 import sys
 import tarfile
 import time
+import uuid
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from flare.measuring.cleanup import KEY_START, new_key
 from tests.builders import ROOT, run_flare
 from tests.builders.alone import alone
+from tests.builders.archives import save
+from tests.builders.warm import run_warm
 
 BASE = f"flare-test-team-base-{os.getpid()}"
 """Of this run of the tests: others may run on the same engine."""
@@ -26,13 +31,26 @@ LIMITS = (
 """Of containers in tests; warm caches, because cold ones slow everything else down."""
 
 BRISK = (sys.executable, str(ROOT / "tests" / "builders" / "brisk.py"))
-"""The program, which takes two thirds of the time for a tiny image; see there."""
+"""The program, which takes half of the time for a tiny image; see there."""
 
 PROGRAMS = (
     *("bash", "sh", "sleep", "cp", "cat", "mkdir", "chmod", "chown", "ln", "ls"),
     *("rm", "id", "head", "dd", "touch", "basename", "mkfifo", "true", "seq"),
     *("mknod", "grep", "truncate", "env", "date", "tr"),
 )
+
+PYTHON_BASE = f"flare-test-python-base-{os.getpid()}"
+"""Likewise: with Python, of what examples/teams has by default, and little else."""
+
+NOT_NEEDED = (
+    *("usr/share", "var", "proc", "sys", "dev", ".dockerenv", "__pycache__", "*.a"),
+    *("perl*", "gconv", "*/python3*/test", "*/python3*/config-*", "*/python3*/idlelib"),
+    *("*/python3*/ensurepip", "*/python3*/site-packages", "*/python3*/tkinter"),
+)
+"""Of the folders below: each image that is made of them is written and read."""
+
+EXAMPLES = ("careful", "hasty", "empty", "crash")
+"""The teams that examples/teams/make.sh makes, under these tags."""
 
 PREDICT = """
 for image in /workspace/inputs/*_0000.nii.gz; do
@@ -74,6 +92,7 @@ def docker(*arguments, **options):
     ).stdout.decode()
 
 
+@functools.cache
 def root_files():
     """A file system with bash, sh and a few programs of this computer."""
     paths = {}
@@ -99,7 +118,43 @@ def make_base():
     docker("import", "-", BASE, input=root_files())
 
 
-def save_team(folder, team, script, *lines, compressed=True, base=BASE):
+def make_python_base():
+    """Make an image with Python of the usual one."""
+    words = [f"--exclude={pattern}" for pattern in NOT_NEEDED]
+    words += ["bin", "lib", "lib64", "usr", "etc"]
+    command = ["docker", "run", "--rm", "python:3.13-slim", "tar", "-C", "/", "-c"]
+    with subprocess.Popen([*command, *words], stdout=subprocess.PIPE) as files:
+        docker("import", "-", PYTHON_BASE, stdin=files.stdout)
+    assert files.returncode == 0
+
+
+@contextmanager
+def example_tags():
+    """Let nobody else make the images of examples/teams meanwhile."""
+    with ExitStack() as tags:
+        for team in EXAMPLES:
+            tags.enter_context(alone(f"tag-{team}"))
+        yield
+
+
+def write_team(folder, team, script):
+    """Write team.tar.gz as `save_team` does, without asking an engine for it.
+
+    That takes a second, and tells nothing of what an image does. No other archive has
+    the same image: others may be measuring on the same engine.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"workspace/predict.sh": script.encode()}
+    return save(
+        *(folder, root_files(), files),
+        name=f"{team}.tar.gz",
+        tags=[f"{team}:latest"],
+        compress=False,
+        Labels={"only": uuid.uuid4().hex},
+    )
+
+
+def save_team(folder, team, script, *lines, compressed=False, base=BASE):
     """Build an image, and save it as team.tar.gz; it does not stay in the engine."""
     context = folder / f"{team}-context"
     context.mkdir(parents=True)
@@ -107,7 +162,7 @@ def save_team(folder, team, script, *lines, compressed=True, base=BASE):
     text = [f"FROM {base}", "WORKDIR /workspace", "COPY predict.sh /workspace/"]
     (context / "Dockerfile").write_text("\n".join([*text, *lines]) + "\n")
     archive = folder / f"{team}.tar.gz"
-    with alone("tags"):  # others build teams of the same name
+    with alone(f"tag-{team}"):  # others build teams of the same name
         docker("build", "--quiet", "--tag", f"{team}:latest", context)
         docker("save", f"{team}:latest", "--output", archive)
         docker("image", "rm", "--force", f"{team}:latest")
@@ -123,11 +178,21 @@ def flare_command(*arguments, status=0, **options):
 
 def brisk_command(*arguments, prefix=(), status=0, **options):
     """Run a command of the brisk program; what it writes to stdout and stderr."""
+    if not prefix and not options:
+        return _said(run_brisk(*arguments), status)
     run = subprocess.run(
         [str(word) for word in (*prefix, *BRISK, *arguments)],
         cwd=ROOT, capture_output=True, text=True, check=False, **options,
     )  # fmt: skip
     return _said(run, status)
+
+
+def run_brisk(*arguments, cwd=ROOT, env=None):
+    """Run a command of the brisk program in a copy of a process that is warm."""
+    code = f"import runpy; runpy.run_path({BRISK[1]!r}, run_name='__main__')"
+    run = run_warm(("-c", code), [*map(str, arguments)], cwd=cwd, env=env)
+    run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
+    return run
 
 
 def _said(run, status):
@@ -164,14 +229,16 @@ def left_behind(results):
     return [key for key in found if key.startswith(starts)]
 
 
-def measure_teams(folder, case_data, *archives, more=(), **options):
+def measure_teams(
+    folder, cases, *archives, results=None, more=(), run=brisk_command, **options
+):
     """Measure some archives together; what is written to stdout and stderr."""
-    (folder / "archives").mkdir()
+    (folder / "archives").mkdir(parents=True)
     for file in archives:
-        shutil.copy(file, folder / "archives")
-    return brisk_command(
-        *("measure", folder / "archives", "--images", case_data / "images"),
-        *("--output", folder / "results", *LIMITS, "--no-warm-up", *more),
+        (folder / "archives" / file.name).symlink_to(file)
+    return run(
+        *("measure", folder / "archives", "--images", cases / "images"),
+        *("--output", results or folder / "results", *LIMITS, "--no-warm-up", *more),
         **options,
     )
 

@@ -60,8 +60,42 @@ def test_an_engine_that_does_not_answer(make_engine):
     )
 
 
+def test_a_container_that_is_gone_is_not_asked_for(make_engine):
+    """An engine that has removed it says so; one that has not is asked once more."""
+    engine = make_engine(
+        "if words[0] == 'rm' and words[-1] == 'b': sys.exit('no such')"
+    )
+
+    engine.remove_container("a")
+    engine.remove_container("b")
+
+    calls = [(call[0], call[-1]) for call in make_engine.state()["calls"]]
+    assert calls == [("rm", "a"), ("rm", "b"), ("ps", "id=b")]
+
+
+def test_images_that_are_there(make_engine):
+    """One answer for all that are asked for, without those that are not there."""
+    engine = make_engine(
+        """print('sha256:1 ["a:latest","b:latest"]')""",
+        "print('sha256:2 null')",
+        "sys.exit('Error: No such image: 3')",
+    )
+
+    assert engine.tags_of("sha256:1", "sha256:2", "sha256:3") == {
+        "1": {"a:latest", "b:latest"},
+        "2": frozenset(),
+    }
+    engine.remove_untagged("sha256:1", "sha256:2", "sha256:3")
+
+    removed = [call for call in make_engine.state()["calls"] if call[1] == "rm"]
+    assert removed == [["image", "rm", "sha256:2"]]
+
+
 def test_a_container_that_cannot_be_removed(make_engine):
-    engine = make_engine("if words[0] == 'ps': print('0123456789abcdef')")
+    engine = make_engine(
+        "if words[0] == 'rm': sys.exit('device or resource busy')",
+        "if words[0] == 'ps': print('0123456789abcdef')",
+    )
 
     with pytest.raises(EngineError, match="container 0123456789ab cannot be removed"):
         engine.remove_container("0123456789abcdef")

@@ -49,14 +49,21 @@ find_tags() {
     done
 }
 
-inspect_image() { # FORMAT NAME
-    find_image "$2"
-    find_tags
-    case $1 in
-        *Id*) echo "sha256:$image" ;;
-        *len*) echo "$count" ;;
-        *) echo "[$tags]" ;;
-    esac
+# What is not there is left out, and told by the exit status.
+inspect_images() { # FORMAT NAME ...
+    format=$1 missing=0
+    shift
+    for name in "$@"; do
+        (find_image "$name") 2> /dev/null || { missing=1 && continue; }
+        find_image "$name"
+        find_tags
+        case $format in
+            *Id*RepoTags*) echo "sha256:$image [$tags]" ;;
+            *len*) echo "$count" ;;
+            *) die "unknown format: $format" ;;
+        esac
+    done
+    return "$missing"
 }
 
 load_image() {
@@ -221,9 +228,15 @@ list() { # FOLDER FLAG ...
 case "$1 ${2-}" in
     "info "*) cat info.json ;;
     "version "*) cat version.json ;;
-    "image inspect") inspect_image "$4" "$5" ;;
+    "image inspect") shift 3; inspect_images "$@" ;;
     "image load") load_image ;;
-    "image rm") for name in "$@"; do :; done; remove_image "$name" ;;
+    "image rm")
+        shift 2
+        [ "$1" != --force ] || shift
+        missing=0
+        for name in "$@"; do (remove_image "$name") || missing=1; done
+        exit "$missing"
+        ;;
     "tag "*) echo "$2" > "tags/$3" ;;
     "import "*) import_image "$3" ;;
     "volume create")
@@ -236,7 +249,11 @@ case "$1 ${2-}" in
     "volume rm") shift 3; for id in "$@"; do rm -rf "volumes/$id"; done ;;
     "create "*) shift; create_container "$@" ;;
     "start --attach") start_attached "$3" ;;
-    "start "*) echo running > "containers/$2/status" ;;
+    "run --detach")
+        shift 2
+        create_container "$@"
+        echo running > "containers/$id/status"
+        ;;
     "kill "*) kill_container "$2" ;;
     "inspect --format") cat "containers/$4/state" ;;
     "logs "*) [ ! -f "containers/$4/log" ] || cat "containers/$4/log" ;;

@@ -17,11 +17,29 @@ from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
-from tests.builders.teams import PREDICT, rows_of
+from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.apptainer import ScriptedApptainer
 from tests.fakes.engine import ScriptedEngine
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
+
+
+class Archives(dict):
+    """Archives of the teams of `SCRIPTS`, by name: each is written when asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, team):
+        self[team] = write_team(self._folder, team, SCRIPTS[team])
+        return self[team]
+
+
+@pytest.fixture(scope="session")
+def archives(team_base, tmp_path_factory):
+    """What each team has sent; the engine has the layer that all start from."""
+    return Archives(tmp_path_factory.mktemp("archives"))
 
 
 class Notes(Listener):

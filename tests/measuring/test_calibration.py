@@ -233,7 +233,7 @@ def test_a_real_container_is_pinned_limited_and_removed(docker, tmp_path):
     try:
         found = calibrate(image)
     finally:
-        engine.remove_image(tag)
+        engine.remove_tags(tag)
 
     assert found.problem == ""
     assert found.integers.smallest > 0

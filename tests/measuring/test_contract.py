@@ -361,7 +361,7 @@ def test_an_algorithm_is_served(bench, capfd):
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_an_algorithm_in_a_real_engine(tmp_path, docker, team_base, case_data):
+def test_an_algorithm_in_a_real_engine(tmp_path, team_base, two_cases):
     """By its own entrypoint, as another user, with a command of its own.
 
     It cannot write to its input.
@@ -376,15 +376,15 @@ def test_an_algorithm_in_a_real_engine(tmp_path, docker, team_base, case_data):
     )
     archive = save_team(tmp_path, "algorithm", script, *start)
 
-    brisk_command("measure", archive, "--images", case_data / "images",
-                  "--ground-truth", case_data / "labels", "--output",
+    brisk_command("measure", archive, "--images", two_cases / "images",
+                  "--ground-truth", two_cases / "labels", "--output",
                   tmp_path / "results", *TINY, "--no-warm-up", *ASKED)  # fmt: skip
 
     rows = rows_of(tmp_path / "results" / "algorithm")
     assert {row["status"] for row in rows.values()} == {"ok"}, rows
     metrics = tmp_path / "results" / "algorithm" / "metrics.json"
     assert json.loads(metrics.read_text())["aggregates"]["dsc_mean"] == 1
-    ct = case_data / "images" / "validation_001_0000.nii.gz"
+    ct = two_cases / "images" / "validation_001_0000.nii.gz"
     out, _ = flare_command("check", archive, "--timeout", 60, *ASKED, "--run", ct)
     assert "validation_001: ok, " in out
     assert left_behind(tmp_path / "results") == []

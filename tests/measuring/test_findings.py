@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from tests.builders import ROOT, wait_until, write_cases
+from tests.builders import ROOT, wait_until
 from tests.builders.archives import configuration, save, tar
 from tests.builders.teams import (
     BASE,
@@ -206,14 +206,6 @@ def with_capability():
         entry.pax_headers = {"SCHILY.xattr.security.capability": "none"}
         archive.addfile(entry, io.BytesIO(PREDICT.encode()))
     return content.getvalue()
-
-
-@pytest.fixture(scope="module")
-def one_case(tmp_path_factory):
-    """A folder of images with one case; the image is the label map that is wanted."""
-    folder = tmp_path_factory.mktemp("one-case")
-    write_cases(folder / "images", [f"{CASE}_0000"])
-    return folder
 
 
 def tags_of(names):

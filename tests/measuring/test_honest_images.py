@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.teams import PREDICT, measure_teams, rows_of, save_team
+from tests.builders.teams import (
+    PREDICT,
+    brisk_command,
+    flare_command,
+    measure_teams,
+    rows_of,
+    save_team,
+    write_team,
+)
 from tests.builders.teams import docker as run_docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -141,12 +149,12 @@ def mapped_engine(docker):
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
-def test_root_that_is_nobody(mapped_engine, team_base, two_cases, tmp_path):
+def test_root_that_is_nobody(mapped_engine, one_case, tmp_path):
     """The user namespace is found, and measuring works in it as elsewhere."""
     script = f"cat /proc/self/uid_map\n{PREDICT}\nchmod 000 /workspace/outputs/*"
-    archive = save_team(tmp_path, "mapped", script)
+    archive = write_team(tmp_path, "mapped", script)
 
-    stdout, _ = measure_teams(tmp_path, two_cases, archive, env=mapped_engine)
+    stdout, _ = measure_teams(tmp_path, one_case, archive, env=mapped_engine)
 
     folder = tmp_path / "results" / "mapped"
     assert {row["status"] for row in rows_of(folder).values()} == {"ok"}
@@ -157,19 +165,20 @@ def test_root_that_is_nobody(mapped_engine, team_base, two_cases, tmp_path):
 
 
 @pytest.mark.parametrize("runtime", ["runc", "nosuch"])
-def test_a_runtime_can_be_chosen(team_base, two_cases, tmp_path, runtime):
-    """One that is not there is no team's fault."""
-    archive = save_team(tmp_path, "good", PREDICT)
+def test_a_runtime_can_be_chosen(archives, one_case, tmp_path, runtime):
+    """One that is not there is no team's fault: not even our own image can be run."""
+    is_there = runtime == "runc"
 
     stdout, stderr = measure_teams(
-        *(tmp_path, two_cases, archive),
+        *(tmp_path, one_case, archives["good"]),
         more=("--runtime", runtime),
-        status=int(runtime == "nosuch"),
+        run=brisk_command if is_there else flare_command,
+        status=int(not is_there),
     )
 
-    if runtime == "nosuch":
+    if not is_there:
         assert "nosuch" in stderr
         assert stderr.endswith("[H05]\n")
         assert not (tmp_path / "results" / "good" / "efficiency.csv").exists()
     else:
-        assert "good: 2 ok" in stdout
+        assert "good: 1 ok" in stdout

@@ -9,7 +9,6 @@ import re
 import resource
 import stat
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,15 +17,13 @@ import pytest
 
 from tests.builders.teams import (
     BASE,
-    LIMITS,
     PREDICT,
-    brisk_command,
     docker,
     left_behind,
     measure_teams,
     rows_of,
     save_team,
-    wait_for_container,
+    write_team,
 )
 from tests.conftest import need_tool
 
@@ -40,7 +37,7 @@ IN_OUTPUTS = "cd /workspace/outputs"
 @pytest.fixture(scope="module")
 def honest(team_base, tmp_path_factory):
     """The archive of a team that means no harm; it is measured last."""
-    return save_team(tmp_path_factory.mktemp("honest"), "zhonest", PREDICT)
+    return write_team(tmp_path_factory.mktemp("honest"), "zhonest", PREDICT)
 
 
 def tagged():
@@ -56,21 +53,6 @@ def statuses(folder):
 
 def messages(folder):
     return [row["message"] for row in rows_of(folder).values()]
-
-
-@pytest.fixture
-def attack(honest, two_cases, tmp_path):
-    """Measure images beside the honest team; the folder of their results."""
-
-    def run(*archives, **options):
-        tags = tagged()
-        measure_teams(tmp_path, two_cases, *archives, honest, **options)
-        assert statuses(tmp_path / "results" / "zhonest") == {"ok"}
-        assert left_behind(tmp_path / "results") == []
-        assert tagged() == tags
-        return tmp_path / "results"
-
-    return run
 
 
 JOBS = {
@@ -130,6 +112,9 @@ ATTACKS = {
 }
 """What the teams do that are measured together, each with the usual limits."""
 
+LEAVING = ("deepempty", "deepfull", "files", "names", "setuid")
+"""Those that a second case is for: it would meet what the first one has left."""
+
 LINES = {
     "health": "HEALTHCHECK --interval=1s CMD touch /workspace/outputs/second.nii.gz",
     "broken": 'ENTRYPOINT ["/workspace/predict.sh/x"]',
@@ -156,19 +141,24 @@ def look(results, found):
 
 
 @pytest.fixture(scope="module")
-def attacked(request, honest, two_cases, tmp_path_factory):
+def attacked(request, honest, one_case, two_cases, tmp_path_factory):
     """The results of all attacks, what tags stood for, what nobody has seen."""
     folder, found = tmp_path_factory.mktemp("attacked"), []
     folder.chmod(0o755)
-    archives = [
-        save_team(folder, team, script, *filter(None, [LINES.get(team)]))
+    archives = {
+        team: save_team(folder, team, script, LINES[team])
+        if team in LINES
+        else write_team(folder, team, script)
         for team, script in ATTACKS.items()
-    ]
+    }
+    leaving = [archives.pop(team) for team in LEAVING]
     results, tags = folder / "results", tagged()
     if os.geteuid() == 0:
         need_tool(request, "setpriv")
         threading.Thread(target=look, args=(results, found), daemon=True).start()
-    measure_teams(folder, two_cases, *archives, honest, preexec_fn=few_files)
+    options = {"results": results, "preexec_fn": few_files}
+    measure_teams(folder / "one", one_case, *archives.values(), **options)
+    measure_teams(folder / "two", two_cases, *leaving, honest, **options)
     return results, tags, found
 
 
@@ -286,7 +276,7 @@ def test_a_container_that_cannot_be_started_is_no_engine_error(attacked):
 @needs_root
 @pytest.mark.tools("setpriv")
 def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(
-    honest, attack, tmp_path
+    honest, one_case, tmp_path
 ):
     """Files of root are taken out by the engine, not by the team's own chown."""
     group = Path("/var/run/docker.sock").stat().st_gid
@@ -304,141 +294,11 @@ def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(
     tmp_path.chmod(0o777)
     start = time.monotonic()
 
-    results = attack(closed, prefix=prefix)
+    measure_teams(tmp_path, one_case, closed, honest, prefix=prefix)
 
-    assert statuses(results / "closed") == {"ok"}
+    results = tmp_path / "results"
+    assert statuses(results / "closed") == statuses(results / "zhonest") == {"ok"}
+    assert left_behind(results) == []
     assert list(results.rglob(".work*")) == []
     # Each run of that chown would take the engine's two minutes.
     assert time.monotonic() - start < 100
-
-
-@pytest.mark.usefixtures("engine_disk")
-def test_a_container_that_fills_the_disk_is_ended(attack, tmp_path):
-    """Not its output, but its own file system, which lies on the engine's disk."""
-    script = "head -c 700000000 /dev/zero > /tmp/x; sleep 100"
-    archive = save_team(tmp_path, "filling", script)
-
-    results = attack(archive, more=("--disk", "400m", "--timeout", "60"))
-
-    assert statuses(results / "filling") == {"failed"}
-    for message in messages(results / "filling"):
-        assert "it took too much of the disk (--disk)" in message
-
-
-@pytest.mark.usefixtures("engine_disk")
-def test_a_disk_that_others_fill_is_no_team_s_fault(
-    team_base, case_data, tmp_path, request
-):
-    """It is an engine error, and the case is run again."""
-    slow = save_team(tmp_path, "slow", f"sleep 3\n{PREDICT}")
-    folder = Path(docker("info", "--format", "{{.DockerRootDir}}").strip())
-    if not os.access(folder, os.W_OK):
-        pytest.skip("the engine's folder cannot be written to")
-    ballast = folder / "flare-test-ballast"
-    request.addfinalizer(lambda: ballast.unlink(missing_ok=True))
-
-    def fill():
-        wait_for_container(tmp_path / "results")
-        with ballast.open("wb") as file:  # at once, however busy the disk is
-            os.posix_fallocate(file.fileno(), 0, 900 * 2**20)
-
-    thread = threading.Thread(target=fill, daemon=True)
-    thread.start()
-    measure_teams(tmp_path, case_data, slow, more=("--disk", "400m"))
-    thread.join(60)
-
-    rows = rows_of(tmp_path / "results" / "slow")
-    assert [row["status"] for row in rows.values()].count("engine error") == 1
-    (message,) = (row["message"] for row in rows.values() if row["message"])
-    assert message.startswith("the disk was filled meanwhile, but not by the container")
-
-
-# --- Time means time --------------------------------------------------------------
-
-REMEMBER = f"""
-resident() {{ fincore --bytes --noheadings --output RES "$1" | tr -d ' '; }}
-if [ "$(resident /one)" -lt 5000000 ] || [ "$(resident /zero)" -gt 5000000 ]; then
-    sleep 3
-    cat /one > /dev/null
-    dd if=/zero iflag=nocache count=0
-fi
-{PREDICT}"""
-"""Needs three seconds, unless an earlier run has left a note in the page cache: of two
-files, the one is there, and the other one is not."""
-
-
-@pytest.fixture(scope="module")
-def remembering(request, team_base, tmp_path_factory):
-    """The archive of a team that notes things where containers do not end."""
-    need_tool(request, "fincore")  # apt-get install util-linux-extra
-    folder = tmp_path_factory.mktemp("remembering")
-    lines = [f"RUN head -c 10000000 /dev/zero > /{name}" for name in ("one", "zero")]
-    return save_team(folder, "remembering", REMEMBER, *lines)
-
-
-def measure_repeats(archive, case_data, output, caches):
-    """The rows of a team that is run twice on each case."""
-    brisk_command(
-        *("measure", archive, "--images", case_data / "images", "--output", output),
-        *(*LIMITS, "--caches", caches, "--repeats", "2", "--no-warm-up"),
-    )
-    return list(rows_of(output / "remembering").values())
-
-
-@needs_root
-@pytest.mark.tools("fincore")  # apt-get install util-linux-extra
-@pytest.mark.usefixtures("page_cache")
-def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, two_cases, tmp_path):
-    """An engine would copy it before the start, and so read it into the memory."""
-    script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
-    lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
-             "VOLUME /model")  # fmt: skip
-    archive = save_team(tmp_path, "volume", script, *lines)
-
-    measure_teams(tmp_path, two_cases, archive, more=("--caches", "cold"))
-
-    results = tmp_path / "results"
-    assert statuses(results / "volume") == {"ok"}
-    assert int(log_of(results / "volume").split()[0]) < 1_000_000
-    assert left_behind(results) == []
-
-
-@needs_root
-@pytest.mark.usefixtures("page_cache")
-def test_cold_caches_tell_the_next_run_nothing(remembering, case_data, tmp_path):
-    for row in measure_repeats(remembering, case_data, tmp_path, "cold"):
-        assert float(row["engine_runtime_s"]) > 3
-        assert float(row["runtime_s_spread"]) < 2
-        assert "was something kept" not in row["doubts"]
-
-
-@needs_root
-@pytest.mark.usefixtures("page_cache")
-def test_warm_caches_are_noticed(remembering, case_data, tmp_path):
-    """The first run counts, and the row says why; the first case cannot be helped."""
-    first, *others = measure_repeats(remembering, case_data, tmp_path, "warm")
-
-    assert float(first["engine_runtime_s"]) > 3
-    assert float(first["runtime_s_spread"]) > 2
-    assert re.search(
-        r"a repeat took \d\.\d\d s, and the first run \d\.\d\d s, which counts",
-        first["doubts"],
-    )
-    assert all(float(row["engine_runtime_s"]) < 3 for row in others)
-
-
-def test_a_busy_computer_is_a_doubt(team_base, two_cases, tmp_path):
-    slow = save_team(tmp_path, "slow", f"sleep 3\n{PREDICT}")
-    busy = [sys.executable, "-c", "while True: pass"]
-    processes = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
-    try:
-        measure_teams(tmp_path, two_cases, slow)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-    for row in rows_of(tmp_path / "results" / "slow").values():
-        assert re.search(
-            r"other programs took \d+\.\d s of the processors meanwhile", row["doubts"]
-        )

@@ -43,13 +43,9 @@ def loading(**answers):
         if words[:2] == ["image", "load"]:
             {answers.get("load", "state['loaded'] = len(sys.stdin.buffer.read())")}
         if words[:2] == ["image", "inspect"]:
-            found = state.get("loaded") and words[-1] in {answers.get("image")!r}
-            if not found:
-                sys.exit(1)
-            if words[3] == "{{{{.Id}}}}":
-                print({answers.get("image")!r})
-            else:
-                print(json.dumps({answers.get("tags", [])!r}))
+            if state.get("loaded") and {answers.get("image")!r} in words:
+                print({answers.get("image")!r}, {json.dumps(answers.get("tags"))!r})
+            sys.exit(1)  # of the two names, one is not there
         """
     )
 

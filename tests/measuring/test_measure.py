@@ -3,31 +3,18 @@
 import csv
 import json
 import os
-import random
 import re
-import shutil
-import signal
-import subprocess
-import time
 
 import pytest
 
-from tests.builders import ROOT, case_names, write_cases
-from tests.builders.alone import alone
 from tests.builders.teams import (
-    BASE,
-    BRISK,
     LIMITS,
-    PREDICT,
     SCRIPTS,
     brisk_command,
-    docker,
     flare_command,
     left_behind,
-    measure_teams,
     rows_of,
     save_team,
-    wait_for_container,
 )
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -43,37 +30,35 @@ STATUSES = {
 }
 """What comes of each team; a fork bomb is ended by one limit or another."""
 
-CALIBRATED = ("good", "slow", "bomb")
-"""They are measured by the program as it is, before all others."""
+SHORT = ("--timeout", "3")
+"""For those that it ends: nothing is near to it."""
+
+GROUPS = {
+    "bomb": (flare_command, SHORT, ["bomb"]),
+    "calibrated": (flare_command, (), ["good", "slow"]),
+    "hang": (brisk_command, SHORT, ["hang"]),
+}
+"""Teams that are measured first, and how: some by the program as it is."""
+
+OTHERS = set(SCRIPTS) - {team for *_, teams in GROUPS.values() for team in teams}
+"""What is measured behind them: together, by the brisk program."""
 
 
 @pytest.fixture(scope="module")
-def archives(team_base, tmp_path_factory):
-    """What each team has sent."""
-    folder = tmp_path_factory.mktemp("archives")
-    return {
-        team: save_team(folder, team, script, compressed=team == "good")
-        for team, script in SCRIPTS.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def results(archives, case_data, tmp_path_factory):
-    """All teams, measured on the first case and scored."""
+def results(archives, one_case, tmp_path_factory):
+    """All teams, measured on a case and scored; `good` was built, saved, compressed."""
     folder = tmp_path_factory.mktemp("measured")
-    for kind, name in (("images", "_0000.nii.gz"), ("labels", ".nii.gz")):
-        (folder / kind).mkdir()
-        shutil.copy(case_data / kind / f"validation_001{name}", folder / kind)
-    for run in (flare_command, brisk_command):
-        (folder / run.__name__).mkdir()
-    for team, file in archives.items():
-        run = flare_command if team in CALIBRATED else brisk_command
-        (folder / run.__name__ / file.name).symlink_to(file)
-    for run in (flare_command, brisk_command):
+    good = save_team(folder, "good", SCRIPTS["good"], compressed=True)
+    groups = GROUPS | {"others": (brisk_command, (), OTHERS)}
+    for name, (run, more, teams) in groups.items():
+        (folder / name).mkdir()
+        for team in teams:
+            file = good if team == "good" else archives[team]
+            (folder / name / file.name).symlink_to(file)
         _, stderr = run(
-            *("measure", folder / run.__name__, "--images", folder / "images"),
-            *("--ground-truth", folder / "labels", "--output", folder / "results"),
-            *(*LIMITS, "--no-warm-up"),
+            *("measure", folder / name, "--images", one_case / "images"),
+            *("--ground-truth", one_case / "labels", "--output", folder / "results"),
+            *(*LIMITS, "--no-warm-up", *more),
         )
         assert stderr == ""
     return folder / "results"
@@ -131,7 +116,7 @@ def test_messages_say_what_happened(results):
     assert messages["silent"]["message"].startswith("it has written nothing to")
     assert "[F03]" in messages["misnamed"]["message"]
     assert "[F06]" in messages["link"]["message"]
-    assert "was ended after 6." in messages["hang"]["message"]
+    assert "was ended after 3." in messages["hang"]["message"]
 
 
 def test_a_time_is_that_of_the_container(results):
@@ -201,292 +186,19 @@ def test_measured_teams_can_be_ranked(results, tmp_path):
     assert max(ranks[team] for team in good) < min(
         rank for team, rank in ranks.items() if team not in good
     )
-    assert ranks["slow"] == len(good)
-
-
-# --- Going on ---------------------------------------------------------------------
-
-
-def test_after_sigkill_at_random_moments_it_goes_on_to_the_end(
-    archives, case_data, tmp_path
-):
-    """Ten times: nothing is lost or left behind, and no case is run twice."""
-    (tmp_path / "archives").mkdir()
-    for team in ("good", "slow"):
-        shutil.copy(archives[team], tmp_path / "archives")
-    command = [*BRISK, "measure", tmp_path / "archives"]
-    command += [
-        "--images",
-        case_data / "images",
-        "--ground-truth",
-        case_data / "labels",
-    ]
-    command += ["--output", tmp_path / "results", *LIMITS, "--no-warm-up"]
-    command = [str(word) for word in command]
-    chance = random.Random(9)
-    for _ in range(10):
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(chance.uniform(0.3, 5))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    before = {}
-    for team in ("good", "slow"):
-        if (tmp_path / "results" / team / "efficiency.csv").exists():
-            before[team] = rows_of(tmp_path / "results" / team)
-
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-
-    for team in ("good", "slow"):
-        folder = tmp_path / "results" / team
-        rows = rows_of(folder)
-        assert {row["status"] for row in rows.values()} == {"ok"}
-        assert list(rows) == case_names(3)
-        for case, row in before.get(team, {}).items():
-            assert rows[case] == row
-        metrics = json.loads((folder / "metrics.json").read_text())
-        assert metrics["aggregates"]["dsc_mean"] == 1
-    deadline = time.monotonic() + 20
-    while left_behind(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.5)  # a guard of a run that was killed may be at work
-    assert left_behind(tmp_path) == []
-    assert list((tmp_path / "results").rglob(".*")) == []
-
-
-def start_hanging(archives, case_data, tmp_path):
-    """Begin to measure a team whose container hangs."""
-    command = [*BRISK, "measure", archives["hang"]]
-    command += ["--images", case_data / "images", "--output", tmp_path / "results"]
-    return subprocess.Popen(
-        [str(word) for word in (*command, *LIMITS[:-2])],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def test_a_kill_alone_is_cleaned_up_after(archives, case_data, tmp_path):
-    """Without going on: the guard removes the container that hangs, and the image."""
-    process = start_hanging(archives, case_data, tmp_path)
-    wait_for_container(tmp_path)
-
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-    deadline = time.monotonic() + 20
-    while left_behind(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert left_behind(tmp_path) == []
-    assert not [p for p in (tmp_path / "results").rglob(".work*") if p.exists()]
-
-
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-)
-def test_ctrl_c_ends_it_with_one_line(archives, case_data, tmp_path, number, status):
-    process = start_hanging(archives, case_data, tmp_path)
-    wait_for_container(tmp_path)
-    process.send_signal(number)
-
-    _, stderr = process.communicate(timeout=60)
-
-    assert process.returncode == status, stderr
-    assert stderr.decode().count("\n") == 1
-    assert left_behind(tmp_path) == []
-
-
-def test_what_ctrl_c_leaves_is_told_and_scored(archives, case_data, tmp_path):
-    """The first team is scored before the second one, which hangs, is ended."""
-    (tmp_path / "archives").mkdir()
-    for team in ("good", "hang"):
-        shutil.copy(archives[team], tmp_path / "archives")
-    command = [*BRISK, "measure", tmp_path / "archives"]
-    command += ["--images", case_data / "images", "--output", tmp_path / "results"]
-    command += ["--ground-truth", case_data / "labels", *LIMITS[:-2], "--no-warm-up"]
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    hanging = tmp_path / "results" / "hang"
-    while not (hanging / "measurement.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    wait_for_container(hanging.parent)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert stderr == (
-        "Measuring was interrupted. 3 of 6 cases are measured and kept; the same"
-        " command goes on. [H04]\n"
-    )
-    assert "good: 3 ok" in stdout
-    assert (tmp_path / "results" / "good" / "metrics.json").exists()
-    ranking = ("--metrics", "dsc,nsd", "--output", tmp_path / "ranking")
-    stdout, _ = flare_command("rank", tmp_path / "results", *ranking)
-    assert stdout.startswith(
-        "Interim ranking: 1 team is not measured to the end (hang)"
-    )
-
-
-def measure_good(archives, case_data, output, *options, team="good", status=0):
-    return brisk_command(
-        *("measure", archives[team], "--images", case_data / "images"),
-        *("--output", output, *LIMITS, "--no-warm-up", *options),
-        status=status,
-    )
-
-
-def test_a_rerun_that_is_killed_leaves_what_there_was(archives, case_data, tmp_path):
-    """Neither its old values beside a new prediction, nor the other way round."""
-    case = "validation_002"
-    measure_good(archives, case_data, tmp_path, team="slow")
-    before = rows_of(tmp_path / "slow")
-    command = [*BRISK, "measure", archives["slow"], *LIMITS]
-    command += ["--images", case_data / "images", "--output", tmp_path, "--no-warm-up"]
-    command += ["--rerun", case, "--reason", "a fan"]
-    process = subprocess.Popen(
-        [str(word) for word in command], cwd=ROOT, stdout=subprocess.DEVNULL
-    )
-    wait_for_container(tmp_path)  # it will sleep for two seconds
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-    assert rows_of(tmp_path / "slow") == before
-    stdout, _ = measure_good(archives, case_data, tmp_path, team="slow")
-    assert "slow: 3 ok" in stdout
-
-
-# --- What stands in the way -------------------------------------------------------
-
-
-def test_an_archive_that_cannot_be_run_does_not_stop_the_others(
-    archives, case_data, tmp_path
-):
-    (tmp_path / "archives").mkdir()
-    shutil.copy(archives["good"], tmp_path / "archives")
-    (tmp_path / "archives" / "bad.tar.gz").write_bytes(b"")
-
-    stdout, stderr = brisk_command(
-        *("measure", tmp_path / "archives", "--images", case_data / "images"),
-        *("--output", tmp_path / "results", *LIMITS),
-        status=1,
-    )
-
-    assert "good: 3 ok" in stdout
-    assert stderr.startswith("bad.tar.gz: it is no tar file that can be read")
-    with (tmp_path / "results" / "refused.csv").open() as content:
-        (row,) = csv.DictReader(content)
-    assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
-    assert row["problem"].endswith("[F15]")
-
-
-def test_an_image_that_cannot_start_is_its_team_s_fault(archives, two_cases, tmp_path):
-    """A user that is not there, and an entrypoint that does not run the command."""
-    nobody = save_team(tmp_path, "nobody", PREDICT, "USER nobodyhere")
-    entrypoint = 'ENTRYPOINT ["/workspace/start.sh"]'
-    swallow = save_team(
-        tmp_path, "swallow", PREDICT, "RUN echo 'exit 4' > start.sh", entrypoint,
-        "RUN chmod 755 start.sh && sed -i '1i #!/bin/sh' start.sh || true",
-    )  # fmt: skip
-
-    measure_teams(tmp_path, two_cases, nobody, swallow, archives["good"])
-
-    found = {
-        team: {row["status"] for row in rows_of(tmp_path / "results" / team).values()}
-        for team in ("nobody", "swallow", "good")
+    # All good ones have the same scores: times decide, whatever has kept them busy.
+    times = {
+        float(rows_of(results / team)["validation_001"]["runtime_s"]): ranks[team]
+        for team in good
     }
-    assert found == {"nobody": {"failed"}, "swallow": {"failed"}, "good": {"ok"}}
-    log = tmp_path / "results" / "nobody" / "logs" / "validation_001.log"
-    assert "unable to find user nobodyhere" in log.read_text()
-    for row in rows_of(tmp_path / "results" / "nobody").values():
-        assert row["message"].startswith("the engine cannot run it: unable to find")
+    assert [times[time] for time in sorted(times)] == list(range(1, len(good) + 1))
 
 
-def test_an_image_of_the_same_name_is_none_of_ours(archives, case_data, tmp_path):
-    """Neither is it run, nor does it lose its name."""
-    with alone("tags"):
-        docker("tag", BASE, "good:latest")
-        before = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
-        try:
-            measure_good(archives, case_data, tmp_path)
-            after = docker("image", "inspect", "--format", "{{.Id}}", "good:latest")
-        finally:
-            docker("image", "rm", "good:latest")
-
-    assert after == before
-    assert {row["status"] for row in rows_of(tmp_path / "good").values()} == {"ok"}
+# --- Checked -----------------------------------------------------------------------
 
 
-def test_an_image_that_was_there_before_stays(archives, case_data, tmp_path):
-    with alone("tags"):
-        docker("load", "--input", archives["good"])
-        try:
-            measure_good(archives, case_data, tmp_path)
-            assert docker("image", "inspect", "good:latest")
-        finally:
-            docker("image", "rm", "good:latest")
-
-
-def test_two_measurements_of_a_team_wait_for_each_other(archives, case_data, tmp_path):
-    """The second one finds everything done."""
-    command = [*BRISK, "measure", archives["good"], *LIMITS]
-    command += ["--images", case_data / "images", "--output", tmp_path, "--no-warm-up"]
-    processes = [
-        subprocess.Popen([str(word) for word in command], cwd=ROOT,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]  # fmt: skip
-    errors = [process.communicate(timeout=120)[1] for process in processes]
-
-    assert [process.returncode for process in processes] == [0, 0], errors
-    assert {row["status"] for row in rows_of(tmp_path / "good").values()} == {"ok"}
-    record = json.loads((tmp_path / "good" / "measurement.json").read_text())
-    assert len(record["sessions"]) == 1
-    assert left_behind(tmp_path) == []
-
-
-def test_a_gpu_that_is_not_there(archives, case_data, tmp_path):
-    if shutil.which("nvidia-smi"):
-        pytest.skip("there is a GPU")
-
-    _, stderr = measure_good(archives, case_data, tmp_path, "--gpu", "0", status=1)
-
-    assert stderr.startswith("no NVIDIA driver answers")
-    assert stderr.endswith("[H08]\n")
-
-
-@pytest.mark.tools("cc")
-@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a real GPU")
-def test_an_engine_that_knows_no_gpu(archives, case_data, tmp_path):
-    """A driver answers, but the engine cannot hand its GPU on: no team is blamed."""
-    source = ROOT / "tests" / "fakes" / "nvml.c"
-    library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    (tmp_path / "script").write_text("10000 300 0 0 0 0")
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": str(tmp_path),
-        "FAKE_NVML": str(tmp_path / "script"),
-    }
-
-    _, stderr = brisk_command(
-        *("measure", archives["good"], "--images", case_data / "images", "--gpu", "0"),
-        *("--output", tmp_path / "results", "--memory", "120m", "--shm-size", "16m"),
-        status=1,
-        env=environment,
-    )
-
-    assert stderr.startswith("An empty container cannot be run (could not select")
-    assert not (tmp_path / "results" / "good" / "efficiency.csv").exists()
-    assert left_behind(tmp_path) == []
-
-
-def test_check_runs_an_image_as_it_will_be_measured(archives, case_data):
-    image = case_data / "images" / "validation_001_0000.nii.gz"
+def test_check_runs_an_image_as_it_will_be_measured(archives, one_case):
+    image = one_case / "images" / "validation_001_0000.nii.gz"
     limits = ("--memory", "120m", "--shm-size", "16m")
 
     stdout, _ = flare_command("check", archives["good"], "--run", image, *limits)
@@ -498,40 +210,3 @@ def test_check_runs_an_image_as_it_will_be_measured(archives, case_data):
     assert "The container says:\n  no model\n" in stdout
     assert "crash, validation_001: failed: the container ended with exit" in stdout
     assert stderr == ""
-
-
-@pytest.mark.tools(package="matplotlib")
-@pytest.mark.usefixtures("page_cache")
-def test_the_testing_phase_as_readme_shows_it(team_base, tmp_path):
-    """Its commands, one after the other, in another folder for the results."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.split("\n## Measuring\n")[1]
-    commands = re.search(r"```sh\n(.*?)```", section, flags=re.DOTALL)[1]
-    assert commands.count("\n") == 4
-    script = commands.replace("results/", f"{tmp_path}/")
-    limits = "--gpu none --memory 1g --shm-size 64m"
-    script = script.replace("--gpu none", limits)
-
-    with alone("tags"):
-        run = subprocess.run(
-            ["bash", "-e", "-c", script], cwd=ROOT, capture_output=True, check=False
-        )
-
-    assert run.returncode == 0, run.stderr.decode()
-    quoted = re.search(r"```text\n(.*?)```", section, flags=re.DOTALL)[1]
-    for line in quoted.replace("...\n", "").splitlines():
-        assert f"\n{line}\n" in run.stdout.decode()
-    with (tmp_path / "ranking" / "ranking.csv").open() as content:
-        ranks = {row["team"]: int(row["rank"]) for row in csv.DictReader(content)}
-    assert (ranks["careful"], ranks["hasty"], ranks["crash"]) == (1, 2, 4)
-    assert left_behind(tmp_path) == []
-
-
-def test_cases_whose_names_begin_alike_keep_their_predictions(archives, tmp_path):
-    """`a` and `a.b`, which is measured first."""
-    folder = write_cases(tmp_path / "data" / "images", ["a.b_0000", "a_0000"])
-
-    measure_good(archives, folder.parent, tmp_path)
-
-    files = sorted(file.name for file in (tmp_path / "good/predictions").iterdir())
-    assert files == ["a.b.nii.gz", "a.nii.gz"]

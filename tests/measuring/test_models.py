@@ -359,7 +359,7 @@ def test_a_broken_model_in_the_folder_is_answered(bench, serve):
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_a_model_in_a_real_engine(tmp_path, docker, team_base, two_cases):
+def test_a_model_in_a_real_engine(tmp_path, team_base, two_cases):
     """For a user without rights, on every case, and nobody can change it."""
     script = (
         "touch /opt/ml/model/x 2> /dev/null && exit 6\n"
@@ -367,22 +367,25 @@ def test_a_model_in_a_real_engine(tmp_path, docker, team_base, two_cases):
         "test -L /opt/ml/model/latest.pt || exit 4\n"
         f"cat /opt/ml/model/latest.pt > /dev/null || exit 3\n{NEEDS_MODEL}"
     )
-    for user in ("USER 1000:1000", "USER 0:0"):
-        team = user[5:].replace(":", "-")
-        archive = save_team(tmp_path, f"team-{team}", script, user)
+    sent = tmp_path / "archives"
+    sent.mkdir()
+    teams = {"team-1000": "USER 1000:1000", "team-0": "USER 0:0"}
+    for team, user in teams.items():
+        save_team(tmp_path, team, script, user).rename(sent / f"{team}.tar.gz")
         write_model(
-            tmp_path,
+            sent,
             WEIGHTS,
             entry("run/tool", b"#!/bin/sh\n", mode=0o700),
             entry("latest.pt", type=b"2", linkname="weights/fold_0.pt"),
-            name=f"team-{team}.model.tar.gz",
+            name=f"{team}.model.tar.gz",
         )
 
-        brisk_command(
-            *("measure", archive, "--images", two_cases / "images"),
-            *("--output", tmp_path / "results", *TINY, "--no-warm-up"),
-        )
+    brisk_command(
+        *("measure", sent, "--images", two_cases / "images"),
+        *("--output", tmp_path / "results", *TINY, "--no-warm-up"),
+    )
 
-        log = tmp_path / "results" / f"team-{team}" / "efficiency.csv"
+    for team in teams:
+        log = tmp_path / "results" / team / "efficiency.csv"
         assert log.read_text().count(",ok,") == 2, log.read_text()
     assert left_behind(tmp_path / "results") == []

@@ -51,6 +51,10 @@ def gate(tmp_path):
             (folder / name).chmod(0o755)
     (checkout / ".ci").mkdir()
     shutil.copy(GATE, checkout / ".ci")
+    (checkout / "tests" / "a").mkdir(parents=True)
+    for name, mark in (("docker", "docker"), ("others", "slow")):
+        text = f"pytestmark = pytest.mark.{mark}\n"
+        (checkout / "tests" / "a" / f"test_{name}.py").write_text(text)
 
     def run(fails="nothing"):
         calls = tmp_path / "calls"
@@ -84,7 +88,8 @@ def test_all_of_it_is_run(gate):
     assert done.stdout.splitlines()[-1].startswith("== All passed (")
     tests = [call for call in calls if call.startswith("test.sh")]
     assert len([call for call in tests if "--all" not in call]) == 2
-    assert len([call for call in tests if "-m docker" in call]) == 1
+    (docker,) = [call for call in tests if "-m docker" in call]
+    assert docker.endswith(" tests/a/test_docker.py")
     assert len([call for call in tests if "(slow or shared or browser)" in call]) == 2
     for call in tests:
         assert "--require shared --require tools" in call

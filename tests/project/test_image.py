@@ -231,21 +231,45 @@ def test_the_image_can_be_imported_by_the_platform(image):
     assert (name, home) == ("flare", "/home/flare")
 
 
+ROUNDED = "Its numbers are rounded to 3 decimals.\n"
+
+
+def has_three_decimals(content):
+    """Whether a mean, which has many digits, is rounded, and the record says so."""
+    mean = content["aggregates"]["dsc_mean"]
+    options = content["evaluation"]["options"]
+    return options == {"decimals": "3"} and len(str(mean)) == len("0.859")
+
+
+@pytest.mark.usefixtures("quick_save")
 def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
-    challenge = ROOT / "examples" / "two-organs.toml"
+    """With decimals for the board, of which the export tells."""
+    (tmp_path / "export").mkdir()
+    text = (ROOT / "examples" / "two-organs.toml").read_text(encoding="utf-8")
+    challenge = tmp_path / "two-organs.toml"
+    challenge.write_text(f"{text}\n[board]\ndecimals = 3\n", encoding="utf-8")
     with built(f"{IMAGE}-challenge", "--challenge", challenge) as name:
         run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
+        export = call("./export.sh", "--demonstration", tmp_path / "export", image=name)
 
     assert (run.returncode, run.stderr) == (0, b"")
     content = read_metrics(tmp_path / "out")
     assert content["evaluation"]["challenge"] == "two-organs"
     assert "dsc_spleen" in content["case"]
     assert "dsc_kidney" not in content["case"]
+    assert has_three_decimals(content)
     assert not (ROOT / "flare" / "challenge" / "editions" / challenge.name).exists()
+    assert (export.returncode, export.stderr) == (0, b"")
+    assert ROUNDED in export.stdout.decode()
 
 
+@pytest.mark.usefixtures("quick_save")
 def test_labels_of_ones_own_are_baked_in(image, tmp_path):
-    """Nested, linked, readable by their owner alone, and in another format."""
+    """Nested, linked, readable by their owner alone, and in another format.
+
+    With decimals for the board, as an option, of which the export tells.
+    """
+    (tmp_path / "export").mkdir()
     labels = write_cases(tmp_path / "labels" / "nested", case_names(2))
     (labels / "validation_002.nii.gz").rename(tmp_path / "elsewhere")
     (labels / "validation_002.nii.gz").symlink_to(tmp_path / "elsewhere")
@@ -254,11 +278,17 @@ def test_labels_of_ones_own_are_baked_in(image, tmp_path):
     moved = organ_boxes(shift=1)
     folder = write_cases(tmp_path / "input", case_names(3), labels=moved)
 
-    with built(f"{IMAGE}-own", "--ground-truth", tmp_path / "labels") as name:
+    options = ("--ground-truth", tmp_path / "labels", "--decimals", "3")
+    with built(f"{IMAGE}-own", *options) as name:
         run = run_image(name, folder, tmp_path / "out")
+        export = call("./export.sh", tmp_path / "export", image=name)
 
     assert (run.returncode, run.stderr) == (0, b"")
-    assert len(read_metrics(tmp_path / "out")["case"]["dsc"]) == 3
+    content = read_metrics(tmp_path / "out")
+    assert len(content["case"]["dsc"]) == 3
+    assert has_three_decimals(content)
+    assert (export.returncode, export.stderr) == (0, b"")
+    assert ROUNDED in export.stdout.decode()
 
 
 @pytest.mark.parametrize(
@@ -307,32 +337,9 @@ def quick_save(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
 
 
-@pytest.mark.parametrize("how", ["option", "challenge file"])
-@pytest.mark.usefixtures("quick_save")
-def test_decimals_for_the_board_are_baked_in(image, tmp_path, how):
-    """And the export says that numbers are rounded."""
-    (tmp_path / "export").mkdir()
-    option = ("--decimals", "3")
-    if how == "challenge file":
-        text = text_of("./flare.sh", "challenge", "show", "flare21")
-        (tmp_path / "mine.toml").write_text(f"{text}\n[board]\ndecimals = 3\n")
-        option = ("--challenge", tmp_path / "mine.toml")
-    with built(f"{IMAGE}-decimals", *option) as name:
-        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
-        folder = tmp_path / "export"
-        export = call("./export.sh", "--demonstration", folder, image=name)
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    content = read_metrics(tmp_path / "out")
-    assert content["aggregates"]["dsc_mean"] == 0.859
-    assert content["evaluation"]["options"] == {"decimals": "3"}
-    assert (export.returncode, export.stderr) == (0, b"")
-    assert "Its numbers are rounded to 3 decimals.\n" in export.stdout.decode()
-
-
 @pytest.mark.parametrize("value", ["16", "-1", "four", "4 "])
 def test_decimals_that_cannot_be_are_a_usage_error(value):
-    run = build(f"{IMAGE}-decimals", "--decimals", value)
+    run = call("./build.sh", "--decimals", value, image=f"{IMAGE}-decimals")
 
     assert run.returncode == 2
     expected = f"build.sh: --decimals is {value}, expected 0 to 15\n"

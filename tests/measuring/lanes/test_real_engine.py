@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.builders.teams import (
     key_starts,
     left_behind,
     rows_of,
-    save_team,
+    write_team,
 )
 
 pytestmark = [
@@ -43,14 +44,22 @@ STATUSES = {
 }
 LANES = (*LIMITS, "--lanes", "2")
 
+HELD = f"""
+n=0
+while [ ! -e /workspace/inputs/go ] && [ $n -lt 600 ]; do
+    n=$((n + 1))
+    sleep 0.1
+done
+{PREDICT}"""
+"""Waits for a file: so two containers are there at the same time, however busy this
+computer is."""
+
 
 @pytest.fixture
 def folder(team_base, tmp_path):
     """A folder with the archives of all teams."""
-    (tmp_path / "archives").mkdir()
     for team, script in TEAMS.items():
-        save_team(tmp_path, team, script)
-        (tmp_path / f"{team}.tar.gz").rename(tmp_path / "archives" / f"{team}.tar.gz")
+        write_team(tmp_path / "archives", team, script)
     return tmp_path
 
 
@@ -75,52 +84,61 @@ def pinned(results):
     return found
 
 
-def check_results(results):
+def check_results(results, teams):
     """See that each case has a row of the right status, and nothing is left."""
-    expected = {(team, case) for team in TEAMS for case in case_names(3)}
+    expected = {(team, case) for team in teams for case in case_names(2)}
     assert rows_so_far(results) == expected
-    for team, status in STATUSES.items():
-        rows = rows_of(results / team)
+    for team in teams:
+        status, rows = STATUSES[team], rows_of(results / team)
         assert {row["status"] for row in rows.values()} == {status}, team
         predictions = list((results / team / "predictions").glob("*"))
-        assert len(predictions) == (3 if status == "ok" else 0)
+        assert len(predictions) == (2 if status == "ok" else 0)
     wait_until(lambda: left_behind(results) == [])
     assert list(results.rglob(".*")) == []
 
 
-def told_once(stdout):
+def told_once(stdout, teams):
     """See that each case was told once, in their order."""
-    told = re.findall(r"^\[(\d+)/15\] (\w+) (\w+): ", stdout, re.MULTILINE)
-    assert [int(number) for number, *_ in told] == list(range(1, 16))
-    assert len({(team, case) for _, team, case in told}) == 15
+    count = 2 * len(teams)
+    told = re.findall(rf"^\[(\d+)/{count}\] (\w+) (\w+): ", stdout, re.MULTILINE)
+    assert [int(number) for number, *_ in told] == list(range(1, count + 1))
+    assert len({(team, case) for _, team, case in told}) == count
 
 
-def test_two_lanes_of_one_computer(folder, case_data):
+def test_two_lanes_of_one_computer(folder, two_cases):
     """Containers that run at the same time are pinned to processors of their own.
 
     One lane's process is killed twice meanwhile: a third time might strike the same
-    team, which would be given up.
+    team, which would be given up. Two teams go on only when both have been seen, and
+    the lanes were killed.
     """
-    moments, seen = random.Random(2024), []
+    moments, both = random.Random(2024), []
+    for team in ("slow", "slower"):
+        write_team(folder / "archives", team, f"{HELD}\n# {team}")
+    more = (*LANES, "--timeout", "300")
 
-    with measuring(folder, case_data / "images", *LANES) as process:
-        deadlines = [moments.uniform(3, 6) * number for number in (1, 2)]
+    with measuring(folder, two_cases / "images", *more) as process:
+        deadlines = [moments.uniform(2, 5) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
-            seen.append(pinned(folder / "results"))
+            found = pinned(folder / "results")
+            both += [found] if len(found) == 2 else []
+            if both and not deadlines:
+                for inputs in (folder / "results").glob("slow*/.work-*/inputs"):
+                    with suppress(OSError):  # it has just been removed
+                        (inputs / "go").touch()
             if deadlines and time.monotonic() - begun > deadlines[0]:
                 victims = lane_processes(process.pid)
                 if victims:
                     os.kill(moments.choice(victims), signal.SIGKILL)
                     deadlines.pop(0)
-            time.sleep(0.1)
+            time.sleep(0.3)
         stdout, stderr = process.communicate()
 
     assert (process.returncode, stderr) == (0, ""), stdout
     assert deadlines == []
-    check_results(folder / "results")
-    told_once(stdout)
-    both = [found for found in seen if len(found) == 2]
+    check_results(folder / "results", TEAMS)
+    told_once(stdout, TEAMS)
     assert both
     known = sorted(os.sched_getaffinity(0))
     for found in both:
@@ -131,9 +149,11 @@ def test_two_lanes_of_one_computer(folder, case_data):
 
 
 @pytest.mark.tools(package="distributed")
-def test_two_workers_of_which_one_is_killed(folder, case_data, tmp_path):
+def test_two_workers_of_which_one_is_killed(folder, two_cases, tmp_path):
     """As two computers: each measures for itself, and another one takes its place."""
-    results = folder / "results"
+    results, teams = folder / "results", ("crash", "good", "slow")
+    for team in {*TEAMS} - {*teams}:
+        (folder / "archives" / f"{team}.tar.gz").unlink()
     (tmp_path / "dask").mkdir()
 
     with (
@@ -144,10 +164,10 @@ def test_two_workers_of_which_one_is_killed(folder, case_data, tmp_path):
             _,
         ),
         measuring(
-            folder, case_data / "images", *LANES, "--cluster", address
+            folder, two_cases / "images", *LANES, "--cluster", address
         ) as process,
     ):
-        for number in (2, 6):
+        for number in (1, 4):
             wait_until(lambda n=number: len(rows_so_far(results)) >= n, 300)
             done = {
                 (team, case): (results / team / "logs" / f"{case}.log").stat().st_mtime
@@ -158,14 +178,14 @@ def test_two_workers_of_which_one_is_killed(folder, case_data, tmp_path):
         stdout, stderr = process.communicate(timeout=400)
 
     assert (process.returncode, stderr) == (0, ""), stdout
-    check_results(results)
-    told_once(stdout)
+    check_results(results, teams)
+    told_once(stdout, teams)
     for (team, case), written in done.items():
         log = results / team / "logs" / f"{case}.log"
         assert log.stat().st_mtime == written, "it was measured twice"
     lanes = {
         session["lane"]["cpus"]
-        for team in TEAMS
+        for team in teams
         for session in json.loads((results / team / "measurement.json").read_text())[
             "sessions"
         ]

@@ -1,0 +1,176 @@
+"""Images that fill a disk, or keep notes where containers do not end.
+
+Nobody else may fill the disk, empty the memory, or keep the processors busy, meanwhile.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.builders.teams import (
+    LIMITS,
+    PREDICT,
+    brisk_command,
+    docker,
+    left_behind,
+    measure_teams,
+    rows_of,
+    save_team,
+    wait_for_container,
+    write_team,
+)
+from tests.conftest import need_tool
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
+
+
+def statuses(folder):
+    return {row["status"] for row in rows_of(folder).values()}
+
+
+# --- The disk ---------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("engine_disk")
+def test_a_container_that_fills_the_disk_is_ended(archives, one_case, tmp_path):
+    """Not its output, but its own file system, which lies on the engine's disk."""
+    script = "head -c 700000000 /dev/zero > /tmp/x; sleep 100"
+    archive = write_team(tmp_path, "filling", script)
+    limits = ("--disk", "400m", "--timeout", "60")
+
+    measure_teams(tmp_path, one_case, archive, archives["good"], more=limits)
+
+    results = tmp_path / "results"
+    assert statuses(results / "filling") == {"failed"}
+    (row,) = rows_of(results / "filling").values()
+    assert "it took too much of the disk (--disk)" in row["message"]
+    # The other team is measured behind it, and gets what it deserves.
+    assert statuses(results / "good") == {"ok"}
+    assert left_behind(results) == []
+
+
+@pytest.mark.usefixtures("engine_disk")
+def test_a_disk_that_others_fill_is_no_team_s_fault(
+    team_base, two_cases, tmp_path, request
+):
+    """It is an engine error, and the case is run again."""
+    slow = write_team(tmp_path, "slow", f"sleep 3\n{PREDICT}")
+    folder = Path(docker("info", "--format", "{{.DockerRootDir}}").strip())
+    if not os.access(folder, os.W_OK):
+        pytest.skip("the engine's folder cannot be written to")
+    ballast = folder / "flare-test-ballast"
+    request.addfinalizer(lambda: ballast.unlink(missing_ok=True))
+
+    def fill():
+        wait_for_container(tmp_path / "results")
+        with ballast.open("wb") as file:  # at once, however busy the disk is
+            os.posix_fallocate(file.fileno(), 0, 900 * 2**20)
+
+    thread = threading.Thread(target=fill, daemon=True)
+    thread.start()
+    measure_teams(tmp_path, two_cases, slow, more=("--disk", "400m"))
+    thread.join(60)
+
+    rows = rows_of(tmp_path / "results" / "slow")
+    assert [row["status"] for row in rows.values()].count("engine error") == 1
+    (message,) = (row["message"] for row in rows.values() if row["message"])
+    assert message.startswith("the disk was filled meanwhile, but not by the container")
+
+
+# --- Time means time --------------------------------------------------------------
+
+REMEMBER = f"""
+resident() {{ fincore --bytes --noheadings --output RES "$1" | tr -d ' '; }}
+if [ "$(resident /one)" -lt 5000000 ] || [ "$(resident /zero)" -gt 5000000 ]; then
+    sleep 3
+    cat /one > /dev/null
+    dd if=/zero iflag=nocache count=0
+fi
+{PREDICT}"""
+"""Needs three seconds, unless an earlier run has left a note in the page cache: of two
+files, the one is there, and the other one is not."""
+
+
+@pytest.fixture(scope="module")
+def remembering(request, team_base, tmp_path_factory):
+    """The archive of a team that notes things where containers do not end."""
+    need_tool(request, "fincore")  # apt-get install util-linux-extra
+    folder = tmp_path_factory.mktemp("remembering")
+    lines = [f"RUN head -c 10000000 /dev/zero > /{name}" for name in ("one", "zero")]
+    return save_team(folder, "remembering", REMEMBER, *lines)
+
+
+def measure_repeats(archive, cases, output, caches):
+    """The rows of a team that is run twice on each case."""
+    brisk_command(
+        *("measure", archive, "--images", cases / "images", "--output", output),
+        *(*LIMITS, "--caches", caches, "--repeats", "2", "--no-warm-up"),
+    )
+    return list(rows_of(output / "remembering").values())
+
+
+@needs_root
+@pytest.mark.tools("fincore")  # apt-get install util-linux-extra
+@pytest.mark.usefixtures("page_cache")
+def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, one_case, tmp_path):
+    """An engine would copy it before the start, and so read it into the memory."""
+    script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
+    lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
+             "VOLUME /model")  # fmt: skip
+    archive = save_team(tmp_path, "volume", script, *lines)
+
+    measure_teams(tmp_path, one_case, archive, more=("--caches", "cold"))
+
+    results = tmp_path / "results"
+    assert statuses(results / "volume") == {"ok"}
+    log = results / "volume" / "logs" / "validation_001.log"
+    assert int(log.read_text().split()[0]) < 1_000_000
+    assert left_behind(results) == []
+
+
+@needs_root
+@pytest.mark.usefixtures("page_cache")
+def test_cold_caches_tell_the_next_run_nothing(remembering, two_cases, tmp_path):
+    """No run is quicker by the three seconds, however busy the computer is."""
+    for row in measure_repeats(remembering, two_cases, tmp_path, "cold"):
+        assert float(row["engine_runtime_s"]) > 3
+        assert float(row["runtime_s_spread"]) < 2
+
+
+@needs_root
+@pytest.mark.usefixtures("page_cache")
+def test_warm_caches_are_noticed(remembering, two_cases, tmp_path):
+    """The first run counts, and the row says why; the first case cannot be helped."""
+    first, other = measure_repeats(remembering, two_cases, tmp_path, "warm")
+
+    assert float(first["engine_runtime_s"]) > 3
+    assert float(first["runtime_s_spread"]) > 2
+    assert re.search(
+        r"a repeat took \d\.\d\d s, and the first run \d\.\d\d s, which counts",
+        first["doubts"],
+    )
+    assert float(other["engine_runtime_s"]) < 3
+
+
+def test_a_busy_computer_is_a_doubt(team_base, one_case, tmp_path):
+    slow = write_team(tmp_path, "slow", f"sleep 1.5\n{PREDICT}")
+    busy = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
+    try:
+        measure_teams(tmp_path, one_case, slow)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+    for row in rows_of(tmp_path / "results" / "slow").values():
+        assert re.search(
+            r"other programs took \d+\.\d s of the processors meanwhile", row["doubts"]
+        )
