@@ -31,6 +31,13 @@ KEY_START = 8
 SCRIPT = Path(__file__).with_name("remove_leftovers.sh")
 """What the guard runs."""
 
+PAUSE_S = 1.0
+"""After a kill, the guard waits so long before it looks again what is still there."""
+
+LOADING_S = 40
+"""It goes on at least so long if an image was being loaded: the engine may end that
+only in a while. Less than a minute, for which whoever starts again waits."""
+
 
 def label_of(key: str) -> str:
     """The label of what the measurement with a key makes."""
@@ -150,6 +157,7 @@ def _start_guard(
             *("sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name),
             *(engine.program, f"label={label_of(made.key)}", " ".join(made.tags)),
             *(" ".join(f"sha256:{image}" for image in made.images), str(work)),
+            *(str(PAUSE_S), str(LOADING_S)),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

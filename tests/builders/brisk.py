@@ -11,7 +11,8 @@ It is started as a file, so that whoever asks for it imports nothing.
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parents[2])  # the checkout, as with `python -m flare`
+if __name__ == "__main__":  # the checkout, as with `python -m flare`
+    sys.path[0] = str(Path(__file__).parents[2])
 
 # ruff: noqa: E402  nothing can be imported before
 from flare.cli.main import main

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -59,6 +60,22 @@ RANKING = (
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""
 
+PLATFORM = (
+    *SCORING,
+    "flare.cli.commands.serve",
+    "flare.cli.serving",
+    "flare.platforms.grandchallenge.external_phase",
+    "flare.platforms.serving.service",
+    "gcapi",
+)
+"""What is imported for programs that ask a platform."""
+
+COMMANDS = {
+    **dict.fromkeys(("rank", "leaderboard", "simulate", "score"), RANKING),
+    **dict.fromkeys(("serve", "download"), PLATFORM),
+}
+"""What is imported for commands that need more than `SCORING`."""
+
 _servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
 
 
@@ -69,10 +86,13 @@ def run_warm(
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
     timeout: float | None = None,
+    modules: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end; its streams come back as bytes."""
-    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"], ["score"])
-    server = _server(RANKING if has_tables else SCORING)
+    """Run a program to its end; its streams come back as bytes.
+
+    `modules` have been imported; those that its command needs if not given.
+    """
+    server = _server(modules or COMMANDS.get(arguments[0] if arguments else "", SCORING))
     environment = dict(os.environ if env is None else env)
     with (
         Path(os.devnull).open("rb") as nothing,
@@ -132,7 +152,8 @@ def serve(number: str, *modules: str) -> None:
     server = socket.socket(fileno=int(number))
     sys.path.insert(0, str(ROOT))
     for name in modules:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # not all packages are everywhere
+            importlib.import_module(name)
     # What is looked up once in a process: not by each copy.
     importlib.import_module("flare.common.version").source_commit()
     versions = importlib.import_module("flare.common.library_versions")

@@ -15,7 +15,7 @@ from typing import Any
 
 from flare.common.errors import FlareError
 from flare.common.text import safe
-from flare.evaluation.many.dask_workers import WAIT_S, check_workers
+from flare.evaluation.many.dask_workers import WAIT_S, check_workers, scheduler_lost
 from flare.evaluation.many.errors import ClusterError
 from flare.measuring.lanes.division import Wanted, divide
 from flare.measuring.lanes.job import TeamJob
@@ -168,12 +168,14 @@ class ClusterPool:
 
     def _present(self) -> set[str]:
         """Addresses of all workers with the resource."""
+        # A client that was cut off gives up all that it has sent, and then looks for a
+        # minute whether the scheduler comes back.
+        if self._client.status != "running":
+            raise scheduler_lost(self._address)
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, TimeoutError, KeyError) as error:
-            problem = f"{safe(self._address)}: the scheduler does not answer any more"
-            remedy = "Start it again, and this command: it goes on where it was."
-            raise ClusterError(problem, remedy) from error
+            raise scheduler_lost(self._address) from error
         return {
             address
             for address, worker in workers.items()

@@ -25,6 +25,8 @@ CORES = [(n,) for n in range(9)]
 class Client:
     """Says which workers there are, and what each is; jobs end as the test says."""
 
+    status = "running"
+
     def __init__(self, **places):
         self.places = places
         self.resources = {worker: {"GPU": 1} for worker in places}
@@ -154,6 +156,22 @@ def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane()
     pool._looked_at = 0.0
     assert list(pool.events()) == []
     assert pool.free() == [lane]
+
+
+def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it():
+    """Dask's client would wait a minute for its answer, and what was sent is lost."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    client.status, client.scheduler_info = "connecting", None
+    pool._looked_at = 0.0
+
+    with pytest.raises(ClusterError) as caught:
+        list(pool.events())
+
+    assert str(caught.value) == (
+        f"{ADDRESS}: the scheduler does not answer any more. Start it again, and this"
+        " command: it goes on where it was. [H10]"
+    )
 
 
 def test_something_else_than_an_address_is_refused(tmp_path):
