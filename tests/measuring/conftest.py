@@ -17,6 +17,7 @@ from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
+from tests.builders.brisk import no_calibration
 from tests.builders.teams import PREDICT, rows_of
 from tests.fakes.apptainer import ScriptedApptainer
 from tests.fakes.engine import ScriptedEngine
@@ -121,9 +122,16 @@ def measured_once(tmp_path_factory, case_data):
 
 
 @pytest.fixture
-def bench(tmp_path, case_data, scripted_engine, monkeypatch):
+def calibrating():
+    """Let a bench see how fast its computer is, which takes a third of a tiny image."""
+
+
+@pytest.fixture
+def bench(request, tmp_path, case_data, scripted_engine, monkeypatch):
     """What teams are measured on, without any real engine."""
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
+    if "calibrating" not in request.fixturenames:
+        monkeypatch.setattr(team_module, "calibrate", no_calibration)
     return Bench(tmp_path, case_data, scripted_engine)
 
 

@@ -183,7 +183,7 @@ def test_a_submission_that_takes_too_long(external_platform, serve, hand_in):
     """The rest of 24 hours is some seconds here; the container would hang."""
     hand_in("jane", SCRIPTS["hang"])
 
-    status, _, stderr = serve("--hours", "0.0025")
+    status, _, stderr = serve("--hours", "0.0007")
 
     assert (status, stderr) == (0, "")
     (answer,) = external_platform.answers()["jane"]
