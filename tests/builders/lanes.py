@@ -119,7 +119,7 @@ class ScriptedPool:
 NOTED = f"""
 name=$(basename /workspace/inputs/*_0000.nii.gz _0000.nii.gz)
 echo "$name" >> $SCRIPTED/../../ran-TEAM
-sleep 0.4
+sleep 0.3
 {PREDICT}
 """
 """A team's script, for an engine by script, that notes each of its runs."""
@@ -139,11 +139,25 @@ AS_ALGORITHM = (
 """and how it is run."""
 
 
+FLARE = ("-m", "flare")
+"""The program as it is, as a real engine needs it;"""
+
+MEASURE = """
+import sys
+from flare.cli.main import main
+from tests.fakes.quick import hurry
+
+hurry()
+sys.exit(main())
+"""
+"""and one that does not wait for an engine by script, nor looks how fast it is."""
+
+
 @contextmanager
-def measuring(folder, images, *more, env=None):
+def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
     """Measure the archives of a folder into its results: the program, as it runs."""
     command = (
-        *(sys.executable, "-m", "flare", "measure", folder / "archives"),
+        *(sys.executable, *program, "measure", folder / "archives"),
         *("--images", images),
         *("--output", folder / "results", "--interval", "0.05", "--no-warm-up", *more),
     )

@@ -9,10 +9,10 @@ import sys
 
 from flare.cli import serving
 from flare.cli.main import main
-from flare.measuring import cleanup, team, team_image
+from flare.measuring import team_image
 from flare.measuring.archive import model
 from flare.platforms.grandchallenge import calls, fetching
-from tests.builders.brisk import no_calibration
+from tests.fakes.quick import hurry
 
 STEPS = (
     *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
@@ -90,8 +90,7 @@ def arm(point):
 
 def run():
     """Run the command line, perhaps killed at the point that is its first word."""
-    team.EMPTY_RUNS, team.calibrate = 1, no_calibration
-    cleanup.PAUSE_S, cleanup.LOADING_S = 0.1, 1
+    hurry()
     point, *words = sys.argv[1:]
     if point:
         arm(point)

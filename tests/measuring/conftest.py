@@ -17,10 +17,10 @@ from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
-from tests.builders.brisk import no_calibration
 from tests.builders.teams import PREDICT, rows_of
 from tests.fakes.apptainer import ScriptedApptainer
 from tests.fakes.engine import ScriptedEngine
+from tests.fakes.quick import no_calibration
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.builders import case_names, wait_until
-from tests.builders.lanes import lane_processes, measuring, rows_so_far
+from tests.builders.lanes import FLARE, lane_processes, measuring, rows_so_far
 from tests.builders.many import dask_processes
 from tests.builders.teams import (
     LIMITS,
@@ -103,7 +103,9 @@ def test_two_lanes_of_one_computer(folder, case_data):
     """
     moments, seen = random.Random(2024), []
 
-    with measuring(folder, case_data / "images", *LANES) as process:
+    with measuring(
+        folder, case_data / "images", *LANES, program=FLARE
+    ) as process:
         deadlines = [moments.uniform(3, 6) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
@@ -144,7 +146,8 @@ def test_two_workers_of_which_one_is_killed(folder, case_data, tmp_path):
             _,
         ),
         measuring(
-            folder, case_data / "images", *LANES, "--cluster", address
+            *(folder, case_data / "images", *LANES, "--cluster", address),
+            program=FLARE,
         ) as process,
     ):
         for number in (2, 6):
