@@ -173,7 +173,9 @@ def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
                 text=True,
             )
         else:
-            process = WarmProcess(program, [*map(str, words)], out, err, modules=CLUSTER)
+            process = WarmProcess(
+                program, [*map(str, words)], out, err, modules=CLUSTER
+            )
         try:
             yield process
         finally:

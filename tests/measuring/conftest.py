@@ -127,11 +127,16 @@ def calibrating():
 
 
 @pytest.fixture
-def bench(request, tmp_path, case_data, scripted_engine, monkeypatch):
-    """What teams are measured on, without any real engine."""
+def light(request, monkeypatch):
+    """Leave out what tells how fast a computer is, or most of it."""
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
     if "calibrating" not in request.fixturenames:
         monkeypatch.setattr(team_module, "calibrate", no_calibration)
+
+
+@pytest.fixture
+def bench(tmp_path, case_data, scripted_engine, light):
+    """What teams are measured on, without any real engine."""
     return Bench(tmp_path, case_data, scripted_engine)
 
 
@@ -146,7 +151,6 @@ def scripted_apptainer(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def apptainer_bench(tmp_path, case_data, scripted_apptainer, monkeypatch):
+def apptainer_bench(tmp_path, case_data, scripted_apptainer, light):
     """What teams are measured on with Apptainer, but without the real one."""
-    monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
     return Bench(tmp_path, case_data, scripted_apptainer)

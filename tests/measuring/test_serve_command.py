@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
+import tempfile
 import time
 
 import pytest
@@ -12,10 +12,11 @@ import pytest
 from flare.cli.main import main
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
-from tests.builders import ROOT, wait_until
+from tests.builders import wait_until
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.builders.warm import PLATFORM, WarmProcess
 
 PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
@@ -216,26 +217,22 @@ def test_there_is_no_service_yet(bench, capfd):
 @pytest.mark.slow
 def test_a_service_that_waits_can_be_ended(bench):
     (bench.folder / "archives").mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "flare",
-        "serve",
-        "--output",
-        bench.results,
-        *LIMITS,
-    ]
-    command += ["--drop-folder", bench.folder / "archives", "--images", bench.images]
-    command += ["--ground-truth", bench.labels]
+    words = (
+        *("serve", "--drop-folder", bench.folder / "archives", *LIMITS),
+        *("--images", bench.images, "--ground-truth", bench.labels),
+        *("--output", bench.results),
+    )
 
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        program = ("-m", "flare"), [*map(str, words)]
+        process = WarmProcess(*program, out, err, modules=PLATFORM)
         wait_until((bench.results / ".serve").exists)
         time.sleep(1)
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=60)
 
     assert process.returncode == 143
-    assert stderr.decode() == (
+    assert stderr == (
         "The service was ended. What is done is kept; the same command goes on. [H04]\n"
     )
 

@@ -103,9 +103,7 @@ def test_two_lanes_of_one_computer(folder, case_data):
     """
     moments, seen = random.Random(2024), []
 
-    with measuring(
-        folder, case_data / "images", *LANES, program=FLARE
-    ) as process:
+    with measuring(folder, case_data / "images", *LANES, program=FLARE) as process:
         deadlines = [moments.uniform(3, 6) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
