@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from flare.common.engine import Engine
-from flare.common.errors import OutputError
+from flare.common.errors import OutputError, StoppedError
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
@@ -131,11 +131,16 @@ def guarded(
     clean_up(engine, team_folder)
     write_whole(team_folder / STATE, json.dumps(asdict(made)))
     guard = _start_guard(engine, made, place.work, lock)
+    is_cut = True
     try:
         make_private(place.work)
         yield place
+        is_cut = False
+    except Exception as error:
+        is_cut = isinstance(error, StoppedError)
+        raise
     finally:
-        end_guard(guard, lambda: clean_up(engine, team_folder))
+        end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
 
 
 def make_private(folder: Path) -> None:
@@ -167,11 +172,17 @@ def _start_guard(
     )
 
 
-def end_guard(guard: subprocess.Popen[bytes], remove: Callable[[], None]) -> None:
-    """Remove everything here; where that fails, the guard goes on with it."""
+def end_guard(
+    guard: subprocess.Popen[bytes], remove: Callable[[], None], *, is_cut: bool = False
+) -> None:
+    """Remove everything here; where that fails, the guard goes on with it.
+
+    So it does where we were cut off, as by Ctrl-C: a command that was on its way to the
+    engine then may be done only now.
+    """
     try:
         remove()
-        if guard.stdin:
+        if guard.stdin and not is_cut:
             with suppress(OSError):
                 guard.stdin.write(b"done\n")
     finally:

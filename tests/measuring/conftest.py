@@ -6,6 +6,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
+from flare.measuring import cleanup
 from flare.measuring import team as team_module
 from flare.measuring.apptainer.box import Box
 from flare.measuring.archive.model import model_beside
@@ -128,7 +129,8 @@ def calibrating():
 
 @pytest.fixture
 def light(request, monkeypatch):
-    """Leave out what tells how fast a computer is, or most of it."""
+    """Leave out most of what tells how fast a computer is, and let guards hurry."""
+    monkeypatch.setattr(cleanup, "PAUSE_S", 0.1)
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
     if "calibrating" not in request.fixturenames:
         monkeypatch.setattr(team_module, "calibrate", no_calibration)

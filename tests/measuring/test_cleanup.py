@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.common.errors import EngineError, OutputError
+from flare.common.errors import EngineError, OutputError, StoppedError
 from flare.measuring import cleanup
 from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
 from flare.results.errors import MeasurementError
@@ -125,6 +125,37 @@ def test_what_a_guard_has_left_is_removed_by_the_next_measurement(
 
     assert scripted_engine.left() == []
     assert not (tmp_path / "team" / ".measuring.json").exists()
+
+
+@pytest.mark.parametrize("how", [KeyboardInterrupt, StoppedError])
+def test_what_an_engine_does_only_after_an_interruption_is_removed(
+    scripted_engine, tmp_path, monkeypatch, how
+):
+    """The command was on its way, and what is there was removed before it was done."""
+    monkeypatch.setattr(cleanup, "PAUSE_S", 0.05)
+    engine, keys, clean = scripted_engine.engine, [], cleanup.clean_up
+
+    def clean_too_early(*what):
+        clean(*what)
+        for key in keys:
+            words = ("--driver", "local", "--label", label_of(key))
+            engine.call("volume", "create", *words)
+            assert len(scripted_engine.left()) == 1
+
+    def cut_off(place):
+        keys.append(place.key)
+        raise how if how is KeyboardInterrupt else how("The service was ended")
+
+    monkeypatch.setattr(cleanup, "clean_up", clean_too_early)
+
+    with (
+        pytest.raises(how),
+        FolderLock(tmp_path) as lock,
+        guarded(engine, tmp_path, images=(), lock=lock) as place,
+    ):
+        cut_off(place)
+
+    assert scripted_engine.left() == []
 
 
 def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path):
