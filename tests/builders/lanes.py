@@ -147,12 +147,12 @@ FLARE = ("-m", "flare")
 MEASURE = """
 import sys
 from flare.cli.main import main
-from tests.fakes.quick import hurry
+from tests.fakes.quick import lighten
 
-hurry()
+lighten()
 sys.exit(main())
 """
-"""and one that does not wait for an engine by script, nor looks how fast it is."""
+"""and without what tells how fast a computer is."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from flare.measuring import cleanup, team
 from flare.measuring.lanes import process
 from flare.results.calibration import Calibration
 
-LANE = f"from tests.fakes.quick import hurry; hurry(); {process.PROGRAM}"
+LANE = f"from tests.fakes.quick import lighten; lighten(); {process.PROGRAM}"
 """What a process runs that measures a team on a lane."""
 
 
@@ -18,7 +18,7 @@ def no_calibration(_):
 
 
 def lighten():
-    """Do without what tells how fast a computer is.
+    """Do without what tells how fast a computer is, on lanes as well.
 
     For each team that is three empty containers, where one is enough to see that the
     engine works, besides a calibration before its cases, another one behind them: most
@@ -26,10 +26,14 @@ def lighten():
     """
     team.EMPTY_RUNS = 1
     team.calibrate = no_calibration
+    process.PROGRAM = LANE
 
 
 def hurry():
-    """Do without it on all lanes, and let guards not wait for an engine by script."""
+    """Do without it, and let guards look sooner: nothing is on its way to the engine.
+
+    Not where a program is killed at any moment: a busy computer may take a second for
+    what the engine had been asked for.
+    """
     lighten()
     cleanup.PAUSE_S, cleanup.LOADING_S = 0.1, 1
-    process.PROGRAM = LANE

@@ -207,10 +207,10 @@ import os, sys
 from pathlib import Path
 from flare.cli.main import main
 from flare.measuring.apptainer.box import Box
-from tests.fakes.quick import hurry
+from tests.fakes.quick import lighten
 os.geteuid = lambda: 1000
 Box.root = Path(sys.argv.pop(1))
-hurry()
+lighten()
 sys.exit(main(sys.argv[1:]))
 """
 
