@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from flare.common.engine import Engine
-from flare.common.errors import OutputError
+from flare.common.errors import OutputError, StoppedError
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
@@ -30,6 +30,13 @@ KEY_START = 8
 
 SCRIPT = Path(__file__).with_name("remove_leftovers.sh")
 """What the guard runs."""
+
+PAUSE_S = 1.0
+"""After a kill, the guard waits so long before it looks again what is still there."""
+
+LOADING_S = 40
+"""It goes on at least so long if an image was being loaded: the engine may end that
+only in a while. Less than a minute, for which whoever starts again waits."""
 
 
 def label_of(key: str) -> str:
@@ -124,11 +131,16 @@ def guarded(
     clean_up(engine, team_folder)
     write_whole(team_folder / STATE, json.dumps(asdict(made)))
     guard = _start_guard(engine, made, place.work, lock)
+    is_cut = True
     try:
         make_private(place.work)
         yield place
+        is_cut = False
+    except Exception as error:
+        is_cut = isinstance(error, StoppedError)
+        raise
     finally:
-        end_guard(guard, lambda: clean_up(engine, team_folder))
+        end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
 
 
 def make_private(folder: Path) -> None:
@@ -150,6 +162,7 @@ def _start_guard(
             *("sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name),
             *(engine.program, f"label={label_of(made.key)}", " ".join(made.tags)),
             *(" ".join(f"sha256:{image}" for image in made.images), str(work)),
+            *(str(PAUSE_S), str(LOADING_S)),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -159,11 +172,17 @@ def _start_guard(
     )
 
 
-def end_guard(guard: subprocess.Popen[bytes], remove: Callable[[], None]) -> None:
-    """Remove everything here; where that fails, the guard goes on with it."""
+def end_guard(
+    guard: subprocess.Popen[bytes], remove: Callable[[], None], *, is_cut: bool = False
+) -> None:
+    """Remove everything here; where that fails, the guard goes on with it.
+
+    So it does where we were cut off, as by Ctrl-C: a command that was on its way to the
+    engine then may be done only now.
+    """
     try:
         remove()
-        if guard.stdin:
+        if guard.stdin and not is_cut:
             with suppress(OSError):
                 guard.stdin.write(b"done\n")
     finally:

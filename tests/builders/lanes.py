@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of
+from tests.builders.warm import CLUSTER, WarmProcess
 
 
 def device(number, name="NVIDIA A100"):
@@ -119,7 +121,7 @@ class ScriptedPool:
 NOTED = f"""
 name=$(basename /workspace/inputs/*_0000.nii.gz _0000.nii.gz)
 echo "$name" >> $SCRIPTED/../../ran-TEAM
-sleep 0.4
+sleep 0.3
 {PREDICT}
 """
 """A team's script, for an engine by script, that notes each of its runs."""
@@ -139,27 +141,46 @@ AS_ALGORITHM = (
 """and how it is run."""
 
 
+FLARE = ("-m", "flare")
+"""The program as it is, as a real engine needs it;"""
+
+MEASURE = """
+import sys
+from flare.cli.main import main
+from tests.fakes.quick import lighten
+
+lighten()
+sys.exit(main())
+"""
+"""and without what tells how fast a computer is."""
+
+
 @contextmanager
-def measuring(folder, images, *more, env=None):
+def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
     """Measure the archives of a folder into its results: the program, as it runs."""
-    command = (
-        *(sys.executable, "-m", "flare", "measure", folder / "archives"),
-        *("--images", images),
+    words = (
+        *("measure", folder / "archives", "--images", images),
         *("--output", folder / "results", "--interval", "0.05", "--no-warm-up", *more),
     )
-    process = subprocess.Popen(
-        list(map(str, command)),
-        cwd=ROOT,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        if env or program == FLARE:  # Python, or what it loads, may start by it
+            process = subprocess.Popen(
+                [sys.executable, *program, *map(str, words)],
+                cwd=ROOT,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            process = WarmProcess(
+                program, [*map(str, words)], out, err, modules=CLUSTER
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 def lane_processes(parent):

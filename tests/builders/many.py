@@ -2,15 +2,14 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import zipfile
 from contextlib import contextmanager
 
 import pytest
 
 from flare.evaluation.scoring import pool
-from tests.builders import ROOT, organ_boxes, wait_until, write_cases, write_nifti
+from tests.builders import organ_boxes, wait_until, write_cases, write_nifti
+from tests.builders.warm import CLUSTER, WarmProcess
 
 CASES = ("case_1", "case_2", "case_3")
 
@@ -83,10 +82,11 @@ def dask_processes(folder, workers=2, preload="", resources=""):
     extra = ("--resources", resources) if resources else ()
 
     def start(kind, *words):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
+        program = "-c", f"from distributed.cli.dask_{kind} import main; main()"
         with (folder / f"{kind}.log").open("ab") as log:
-            started.append(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log))
-        return started[-1]
+            process = WarmProcess(program, [*words], log, log, modules=CLUSTER)
+        started.append(process)
+        return process
 
     def start_worker():
         return start(

@@ -19,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, NoReturn, TextIO
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +61,33 @@ RANKING = (
 )
 """What is imported for programs that need tables: a copy of so much takes longer."""
 
+PLATFORM = (
+    *SCORING,
+    "flare.cli.commands.serve",
+    "flare.cli.serving",
+    "flare.platforms.grandchallenge.external_phase",
+    "flare.platforms.serving.service",
+    "gcapi",
+)
+"""What is imported for programs that ask a platform."""
+
+CLUSTER = (
+    *SCORING,
+    "distributed.cli.dask_scheduler",
+    "distributed.cli.dask_worker",
+    "flare.evaluation.many.dask_engine",
+    "flare.measuring.lanes.cluster",
+    "flare.measuring.lanes.measure_lanes",
+    "flare.measuring.lanes.worker",
+)
+"""What is imported for a scheduler of Dask, its workers, and who measures on them."""
+
+COMMANDS = {
+    **dict.fromkeys(("rank", "leaderboard", "simulate", "score"), RANKING),
+    **dict.fromkeys(("serve", "download"), PLATFORM),
+}
+"""What is imported for commands that need more than `SCORING`."""
+
 _servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
 
 
@@ -70,42 +98,104 @@ def run_warm(
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
     timeout: float | None = None,
+    modules: tuple[str, ...] = (),
     limits: dict[str, int] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end; its streams come back as bytes.
 
-    ``limits`` are those of the module resource, such as RLIMIT_DATA.
+    `modules` have been imported; those that its command needs if not given. `limits`
+    are those of the module resource, such as RLIMIT_DATA.
     """
-    has_tables = arguments[:1] in (["rank"], ["leaderboard"], ["simulate"], ["score"])
-    server = _server(RANKING if has_tables else SCORING)
-    environment = dict(os.environ if env is None else env)
-    with (
-        Path(os.devnull).open("rb") as nothing,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as err,
-    ):
+    modules = modules or COMMANDS.get(arguments[0] if arguments else "", SCORING)
+    settings = {"cwd": cwd, "env": env, "modules": modules, "limits": limits}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = WarmProcess(program, arguments, out, err, **settings)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        written = _content(out), _content(err)
+    return subprocess.CompletedProcess(process.args, status, *written)
+
+
+def _content(file: BinaryIO) -> bytes:
+    """All that was written to a file."""
+    file.seek(0)
+    return file.read()
+
+
+class WarmProcess:
+    """A program that runs; it can be asked what a subprocess.Popen can be asked.
+
+    Parameters
+    ----------
+    program, arguments, cwd, env, modules, limits
+        As in `run_warm`.
+    out, err : file
+        Get what it writes.
+    """
+
+    def __init__(
+        self,
+        program: tuple[str, ...],
+        arguments: list[str],
+        out: BinaryIO,
+        err: BinaryIO,
+        *,
+        modules: tuple[str, ...],
+        cwd: Path = ROOT,
+        env: dict[str, str] | None = None,
+        limits: dict[str, int] | None = None,
+    ) -> None:
+        self.args = [sys.executable, *program, *arguments]
+        self.returncode: int | None = None
+        self._streams = out, err
+        environment = dict(os.environ if env is None else env)
         asked = json.dumps([program, arguments, str(cwd), environment, limits or {}])
-        with tempfile.TemporaryFile() as request:
+        self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with (
+            theirs,
+            Path(os.devnull).open("rb") as nothing,
+            tempfile.TemporaryFile() as request,
+        ):
             request.write(asked.encode("utf-8", "surrogateescape"))
             request.seek(0)
-            files = [f.fileno() for f in (request, nothing, out, err)]
-            socket.send_fds(server, [b"run"], files)
-            pid = int(server.recv(32))
-        server.settimeout(timeout)
-        try:
-            status = int(server.recv(32))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            server.settimeout(None)
-            server.recv(32)
-            raise subprocess.TimeoutExpired(arguments, timeout) from None
-        finally:
-            server.settimeout(None)
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(
-            [sys.executable, *program, *arguments], status, out.read(), err.read()
-        )
+            files = [f.fileno() for f in (request, nothing, out, err, theirs)]
+            socket.send_fds(_server(modules), [b"run"], files)
+        self.pid = int(self._told.recv(32))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; its status."""
+        if self.returncode is None:
+            self._told.settimeout(timeout)
+            try:
+                self.returncode = int(self._told.recv(32))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._told.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, ...]:
+        """Wait for its end; what it has written, as text."""
+        self.wait(timeout)
+        return tuple(_content(file).decode() for file in self._streams)
+
+    def poll(self) -> int | None:
+        """Its status; None as long as it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
 
 
 def _server(modules: tuple[str, ...]) -> socket.socket:
@@ -133,11 +223,12 @@ def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) ->
 
 
 def serve(number: str, *modules: str) -> None:
-    """Run programs, one after the other, until nobody asks any more."""
+    """Run programs until nobody asks any more."""
     server = socket.socket(fileno=int(number))
     sys.path.insert(0, str(ROOT))
     for name in modules:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # not all packages are everywhere
+            importlib.import_module(name)
     # What is looked up once in a process: not by each copy.
     importlib.import_module("flare.common.version").source_commit()
     versions = importlib.import_module("flare.common.library_versions")
@@ -146,21 +237,37 @@ def serve(number: str, *modules: str) -> None:
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies
     while True:
-        message, files, _, _ = socket.recv_fds(server, 16, 4)
+        message, files, _, _ = socket.recv_fds(server, 16, 5)
         if not message:
             return
-        pid = os.fork()
-        if not pid:
+        if not os.fork():
             server.close()
-            _become(files)
+            _run(files)
         for file in files:
             os.close(file)
-        server.send(str(pid).encode())
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _run(files: list[int]) -> NoReturn:
+    """Run a program in a copy of this process, and tell its ID and its status."""
+    told = socket.socket(fileno=files.pop())
+    pid = os.fork()
+    if not pid:
+        told.close()
+        _become(files)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the program
+    for file in files:
+        os.close(file)
+    with suppress(BrokenPipeError):  # nobody may wait for it
+        told.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
-        server.send(str(os.waitstatus_to_exitcode(status)).encode())
+        told.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
 
 
-def _become(files: list[int]) -> None:
+def _become(files: list[int]) -> NoReturn:
     """Be the program that was asked for; never come back."""
     status = 1
     try:

@@ -1292,22 +1292,27 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
     )
 
 
+def variables(*, is_buffered):
+    """With and without PYTHONUNBUFFERED: who has it sees other failures than users."""
+    found = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    return found | ({} if is_buffered else {"PYTHONUNBUFFERED": "1"})
+
+
 @pytest.fixture(params=["unbuffered", "buffered"])
 def environment(request):
-    """With and without PYTHONUNBUFFERED: who has it sees other failures than users."""
-    variables = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
-    return variables | ({"PYTHONUNBUFFERED": "1"} if request.param[0] == "u" else {})
+    """Both."""
+    return variables(is_buffered=request.param == "buffered")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
 @pytest.mark.parametrize("is_good", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_closed_and_full_streams_do_no_harm(
-    predictions, ground_truth, output, closed, is_good, environment
+    predictions, ground_truth, output, closed, is_good, workers
 ):
-    """One worker and two take turns, so that each meets each of the others."""
-    workers = 1 + (is_good + (closed in (">&-", "> /dev/full"))
-                   + ("PYTHONUNBUFFERED" in environment)) % 2  # fmt: skip
+    """Of any two of these, all pairs occur, beside streams that are buffered or not."""
+    environment = variables(is_buffered=is_good == (workers == 1))
     if not is_good:
         (predictions / "validation_002.nii.gz").unlink()
     command = f"{sys.executable} evaluate.py --input {predictions}"

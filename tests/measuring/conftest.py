@@ -6,6 +6,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common import engine as engine_module
+from flare.measuring import cleanup
 from flare.measuring import team as team_module
 from flare.measuring.apptainer.box import Box
 from flare.measuring.archive.model import model_beside
@@ -20,6 +21,7 @@ from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.apptainer import ScriptedApptainer
 from tests.fakes.engine import ScriptedEngine
+from tests.fakes.quick import no_calibration
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -139,9 +141,22 @@ def measured_once(tmp_path_factory, case_data):
 
 
 @pytest.fixture
-def bench(tmp_path, case_data, scripted_engine, monkeypatch):
-    """What teams are measured on, without any real engine."""
+def calibrating():
+    """Let a bench see how fast its computer is, which takes a third of a tiny image."""
+
+
+@pytest.fixture
+def light(request, monkeypatch):
+    """Leave out most of what tells how fast a computer is, and let guards hurry."""
+    monkeypatch.setattr(cleanup, "PAUSE_S", 0.1)
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
+    if "calibrating" not in request.fixturenames:
+        monkeypatch.setattr(team_module, "calibrate", no_calibration)
+
+
+@pytest.fixture
+def bench(tmp_path, case_data, scripted_engine, light):
+    """What teams are measured on, without any real engine."""
     return Bench(tmp_path, case_data, scripted_engine)
 
 
@@ -156,7 +171,6 @@ def scripted_apptainer(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def apptainer_bench(tmp_path, case_data, scripted_apptainer, monkeypatch):
+def apptainer_bench(tmp_path, case_data, scripted_apptainer, light):
     """What teams are measured on with Apptainer, but without the real one."""
-    monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
     return Bench(tmp_path, case_data, scripted_apptainer)

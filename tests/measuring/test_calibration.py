@@ -183,6 +183,7 @@ def calibrations(bench, team):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("calibrating")
 def test_before_and_after_stand_in_the_record(bench):
     bench.measure(bench.archive("good", PREDICT), cases=1)
 
@@ -193,6 +194,7 @@ def test_before_and_after_stand_in_the_record(bench):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("calibrating")
 def test_nobody_waits_for_it_after_an_interruption(bench, monkeypatch):
     """The first case of two is interrupted, as Ctrl-C does."""
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.common.errors import EngineError, OutputError
+from flare.common.errors import EngineError, OutputError, StoppedError
 from flare.measuring import cleanup
 from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
 from flare.results.errors import MeasurementError
@@ -22,33 +21,39 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from flare.common.engine import Engine
+from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.empty_image import make_empty_image
 from flare.results.lock import FolderLock
 from flare.measuring.volumes import output_volume
 
-engine, folder = Engine(sys.argv[1]), Path(sys.argv[2])
-with FolderLock(folder) as lock, guarded(engine, folder, images=(), lock=lock) as place:
+cleanup.PAUSE_S = 0.05
+engine, folder, images = Engine(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+with (
+    FolderLock(folder) as lock,
+    guarded(engine, folder, images=images, lock=lock) as place,
+):
+    if images:
+        with place.loading():
+            print("ready", flush=True)
+            time.sleep(600)
     empty = make_empty_image(engine, place.empty_tag)
     with output_volume(engine, empty=empty, key=place.key, size="1m", files=9):
         print("ready", flush=True)
         time.sleep(600)
 """
-"""A measurement that is killed when all is made."""
+"""A measurement that is killed when all is made, or while an image is loaded."""
 
 
 @pytest.fixture
 def start(scripted_engine, tmp_path, monkeypatch):
     """Start a measurement that waits to be killed, with a guard that sleeps little."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    sleep = scripted_engine.folder / "sleep"
-    sleep.write_text(f"#!/bin/sh\nexec {shutil.which('sleep')} 0.05\n")
-    sleep.chmod(0o755)
 
-    def run():
+    def run(*images):
         program = scripted_engine.engine.program
         process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, program, tmp_path / "team"],
+            [sys.executable, "-c", KILLED, program, tmp_path / "team", *images],
             stdout=subprocess.PIPE,
         )
         assert process.stdout.readline() == b"ready\n"
@@ -72,6 +77,22 @@ def test_after_a_kill_the_guard_removes_everything(start, scripted_engine, tmp_p
     with FolderLock(tmp_path / "team"):
         assert scripted_engine.left() == []
         assert [p.name for p in (tmp_path / "team").iterdir()] == [".measuring.json"]
+
+
+def test_what_the_engine_has_loaded_only_after_a_kill_is_removed(
+    start, scripted_engine, tmp_path
+):
+    """Otherwise the guard would have ended after three looks."""
+    image = "a" * 64
+    process = start(image)
+    end(process, signal.SIGKILL)
+    wait_until((scripted_engine.state / "calls").exists)
+    wait_until(lambda: len(scripted_engine.calls("image inspect")) > 5)
+
+    (scripted_engine.state / "images" / image).mkdir()
+
+    with FolderLock(tmp_path / "team"):
+        assert scripted_engine.left() == []
 
 
 def end_guard(folder):
@@ -104,6 +125,37 @@ def test_what_a_guard_has_left_is_removed_by_the_next_measurement(
 
     assert scripted_engine.left() == []
     assert not (tmp_path / "team" / ".measuring.json").exists()
+
+
+@pytest.mark.parametrize("how", [KeyboardInterrupt, StoppedError])
+def test_what_an_engine_does_only_after_an_interruption_is_removed(
+    scripted_engine, tmp_path, monkeypatch, how
+):
+    """The command was on its way, and what is there was removed before it was done."""
+    monkeypatch.setattr(cleanup, "PAUSE_S", 0.05)
+    engine, keys, clean = scripted_engine.engine, [], cleanup.clean_up
+
+    def clean_too_early(*what):
+        clean(*what)
+        for key in keys:
+            words = ("--driver", "local", "--label", label_of(key))
+            engine.call("volume", "create", *words)
+            assert len(scripted_engine.left()) == 1
+
+    def cut_off(place):
+        keys.append(place.key)
+        raise how if how is KeyboardInterrupt else how("The service was ended")
+
+    monkeypatch.setattr(cleanup, "clean_up", clean_too_early)
+
+    with (
+        pytest.raises(how),
+        FolderLock(tmp_path) as lock,
+        guarded(engine, tmp_path, images=(), lock=lock) as place,
+    ):
+        cut_off(place)
+
+    assert scripted_engine.left() == []
 
 
 def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path):

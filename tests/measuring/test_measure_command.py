@@ -58,6 +58,7 @@ def test_two_teams_and_a_refused_archive(bench, flare):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("calibrating")
 def test_an_unlike_computer_is_refused_unless_told(bench, flare):
     """The first time it takes 20 ms a round, then 30 ms."""
     command = (

@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
+import tempfile
 import time
 
 import pytest
@@ -12,10 +12,11 @@ import pytest
 from flare.cli.main import main
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
-from tests.builders import ROOT, wait_until
+from tests.builders import wait_until
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.builders.warm import PLATFORM, WarmProcess
 
 PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
@@ -216,26 +217,22 @@ def test_there_is_no_service_yet(bench, capfd):
 @pytest.mark.slow
 def test_a_service_that_waits_can_be_ended(bench):
     (bench.folder / "archives").mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "flare",
-        "serve",
-        "--output",
-        bench.results,
-        *LIMITS,
-    ]
-    command += ["--drop-folder", bench.folder / "archives", "--images", bench.images]
-    command += ["--ground-truth", bench.labels]
+    words = (
+        *("serve", "--drop-folder", bench.folder / "archives", *LIMITS),
+        *("--images", bench.images, "--ground-truth", bench.labels),
+        *("--output", bench.results),
+    )
 
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        program = ("-m", "flare"), [*map(str, words)]
+        process = WarmProcess(*program, out, err, modules=PLATFORM)
         wait_until((bench.results / ".serve").exists)
         time.sleep(1)
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=60)
 
     assert process.returncode == 143
-    assert stderr.decode() == (
+    assert stderr == (
         "The service was ended. What is done is kept; the same command goes on. [H04]\n"
     )
 
@@ -358,14 +355,14 @@ def test_a_team_that_hands_in_again_is_measured_anew(bench, serve):
 
 @pytest.mark.slow
 def test_time_that_is_over_ends_a_run_and_is_told(bench, serve):
-    """Eight seconds in all; the container would hang for ten minutes."""
+    """Two seconds in all; the container would hang for ten minutes."""
     bench.archive("hang", SCRIPTS["hang"])
 
-    status, _, stderr = serve("--hours", "0.0025")
+    status, _, stderr = serve("--hours", "0.0007")
 
     assert (status, stderr) == (0, "")
     assert answer_of(bench, "hang")["error_message"] == (
-        "It was not measured within 0.0025 hours: 0 of 3 cases were done. Make it"
+        "It was not measured within 0.0007 hours: 0 of 3 cases were done. Make it"
         " faster, or ask the organisers whether their computer was at fault. [F18]"
     )
     assert bench.engine.left() == []

@@ -17,6 +17,7 @@ from flare.cli.main import main
 from tests.builders import ROOT
 from tests.builders.models import WEIGHTS, entry, model_bytes
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.builders.warm import PLATFORM, run_warm
 from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
 
@@ -182,7 +183,7 @@ def test_a_submission_that_takes_too_long(external_platform, serve, hand_in):
     """The rest of 24 hours is some seconds here; the container would hang."""
     hand_in("jane", SCRIPTS["hang"])
 
-    status, _, stderr = serve("--hours", "0.0025")
+    status, _, stderr = serve("--hours", "0.0007")
 
     assert (status, stderr) == (0, "")
     (answer,) = external_platform.answers()["jane"]
@@ -279,20 +280,18 @@ def without_times(answer):
     return answer
 
 
-def start(bench, platform, point=None, options=()):
+KILLED = "from tests.fakes.killed_service import run; run()"
+
+
+def start(bench, platform, point=""):
     """Run the service as a process of its own, perhaps killed at a point."""
-    program = ["-m", "flare"]
-    if point:
-        program = ["-m", "tests.fakes.killed_service", point]
     environment = {**os.environ, "FLARE_GC_TOKEN": TOKEN}
-    return subprocess.run(
-        [sys.executable, *program, *words(bench, platform, *options)],
-        cwd=ROOT,
+    options = words(bench, platform)
+    return run_warm(
+        *(("-c", KILLED), [point, *options]),
         env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
+        modules=PLATFORM,
     )
 
 
@@ -313,7 +312,7 @@ def test_a_service_that_was_killed_gives_one_result(
     again = start(bench, external_platform)
 
     assert killed.returncode == -9, killed.stdout + killed.stderr
-    assert (again.returncode, again.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, b"")
     (answer,) = external_platform.answers()["jane"]
     assert not [*bench.results.rglob("model")]
     assert external_platform.calls("claim").count(200) == 1
@@ -346,7 +345,18 @@ def test_the_token_is_nowhere(bench, external_platform, hand_in):
 
     log = bench.folder / "serve.jsonl"
 
-    run = start(bench, external_platform, options=("--log", log))
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "flare"),
+            *words(bench, external_platform, "--log", log),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "FLARE_GC_TOKEN": TOKEN},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
     assert run.returncode == 0
     assert log.stat().st_size > 1000

@@ -10,6 +10,8 @@ from flare.results.measurement_json import MeasurementLog
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT
 
+pytestmark = pytest.mark.usefixtures("calibrating")
+
 AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
 
 SLOWED = f"""

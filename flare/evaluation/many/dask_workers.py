@@ -56,9 +56,14 @@ def explained(scheduler: str) -> Iterator[None]:
     try:
         yield
     except (FutureCancelledError, CommClosedError) as error:
-        problem = f"{safe(scheduler)}: the scheduler does not answer any more"
-        remedy = "Start it again, and this command: it goes on where it was."
-        raise ClusterError(problem, remedy) from error
+        raise scheduler_lost(scheduler) from error
+
+
+def scheduler_lost(scheduler: str) -> ClusterError:
+    """What is said where a scheduler that has answered is lost."""
+    problem = f"{safe(scheduler)}: the scheduler does not answer any more"
+    remedy = "Start it again, and this command: it goes on where it was."
+    return ClusterError(problem, remedy)
 
 
 @contextmanager

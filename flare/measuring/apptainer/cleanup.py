@@ -15,6 +15,7 @@ from pathlib import Path
 
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe
+from flare.measuring import cleanup
 from flare.measuring.cleanup import (
     STATE,
     Made,
@@ -60,7 +61,10 @@ def guarded_folder(team_folder: Path, lock: FolderLock) -> Iterator[Path]:
     write_whole(team_folder / STATE, json.dumps(asdict(made)))
     guard = subprocess.Popen(
         # Its text, not its file, which somebody may replace while it is run.
-        ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name, str(work)],
+        [
+            *("sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name, str(work)),
+            str(cleanup.PAUSE_S),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

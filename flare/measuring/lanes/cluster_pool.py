@@ -15,7 +15,7 @@ from typing import Any
 
 from flare.common.errors import FlareError
 from flare.common.text import safe
-from flare.evaluation.many.dask_workers import WAIT_S, check_workers
+from flare.evaluation.many.dask_workers import WAIT_S, check_workers, scheduler_lost
 from flare.evaluation.many.errors import ClusterError
 from flare.measuring.lanes.division import Wanted, divide
 from flare.measuring.lanes.job import TeamJob
@@ -31,6 +31,9 @@ RESOURCE = "GPU"
 
 LOOK_S = 1.0
 """So often it is seen which workers there are."""
+
+ANSWER_S = 5.0
+"""If a scheduler has not answered for so long, it is seen whether it is still there."""
 
 LATE_S = 10.0
 """What a job has told may come so much later than its end."""
@@ -168,17 +171,22 @@ class ClusterPool:
 
     def _present(self) -> set[str]:
         """Addresses of all workers with the resource."""
-        try:
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        except (OSError, TimeoutError, KeyError) as error:
-            problem = f"{safe(self._address)}: the scheduler does not answer any more"
-            remedy = "Start it again, and this command: it goes on where it was."
-            raise ClusterError(problem, remedy) from error
-        return {
-            address
-            for address, worker in workers.items()
-            if (worker.get("resources") or {}).get(RESOURCE, 0) >= 1
-        }
+        # A client that was cut off gives up all that it has sent. Then it looks for a
+        # minute whether the scheduler comes back, and whoever asks it meanwhile waits.
+        while self._client.status == "running":
+            ask = self._client.scheduler.identity
+            try:
+                known = self._client.sync(ask, n_workers=-1, callback_timeout=ANSWER_S)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise scheduler_lost(self._address) from error
+            return {
+                address
+                for address, worker in known["workers"].items()
+                if (worker.get("resources") or {}).get(RESOURCE, 0) >= 1
+            }
+        raise scheduler_lost(self._address)
 
     def _new(self) -> list[str]:
         """Addresses of workers that were not seen before."""

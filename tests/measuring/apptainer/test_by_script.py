@@ -134,6 +134,7 @@ def wait(process, *_):
     return ""
 
 
+@pytest.mark.usefixtures("calibrating")
 def test_the_record_says_what_has_run_it(apptainer_bench):
     bench = apptainer_bench
     bench.measure(bench.archive("good", PREDICT), cases=1)
@@ -164,6 +165,7 @@ def test_an_entrypoint_is_run_before_the_command(apptainer_bench):
     assert "/bin/tini -- /bin/bash -c sh predict.sh" in ends
 
 
+@pytest.mark.usefixtures("calibrating")
 def test_a_container_gets_the_image_s_variables_and_none_of_ours(
     apptainer_bench, monkeypatch
 ):
@@ -205,8 +207,10 @@ import os, sys
 from pathlib import Path
 from flare.cli.main import main
 from flare.measuring.apptainer.box import Box
+from tests.fakes.quick import lighten
 os.geteuid = lambda: 1000
 Box.root = Path(sys.argv.pop(1))
+lighten()
 sys.exit(main(sys.argv[1:]))
 """
 

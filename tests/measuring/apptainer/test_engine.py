@@ -270,7 +270,7 @@ def test_the_guard_removes_a_folder_when_it_is_left_alone(tmp_path):
     (work / "closed").chmod(0)
     text = cleanup.SCRIPT.read_text()
     guard = subprocess.Popen(
-        ["sh", "-c", text, "guard", str(work)], stdin=subprocess.PIPE
+        ["sh", "-c", text, "guard", str(work), "0.1"], stdin=subprocess.PIPE
     )
 
     guard.stdin.close()

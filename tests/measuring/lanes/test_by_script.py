@@ -119,7 +119,7 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed
 
     with measuring(bench.folder, bench.images, *LIMITS) as process:
         for _ in range(2):
-            time.sleep(moments.uniform(0.5, 3))
+            time.sleep(moments.uniform(0.3, 1.8))
             victims = lane_processes(process.pid)
             if victims:
                 os.kill(moments.choice(victims), signal.SIGKILL)

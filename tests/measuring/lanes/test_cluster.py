@@ -81,7 +81,7 @@ def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tm
     ):
         wait_until(lambda: rows_so_far(bench.results))
         for _ in range(2):
-            time.sleep(moments.uniform(0, 2))
+            time.sleep(moments.uniform(0, 1))
             lanes = lane_processes(workers[0].pid)
             workers.pop(0).kill()
             wait_until(lambda lanes=lanes: not {*lanes} & {*lane_processes(1)})
@@ -106,7 +106,7 @@ def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tm
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_ends_the_program_ends_what_workers_do(bench, tmp_path, how):
     for team in ("a", "b"):
-        bench.archive(team, NOTED.replace("TEAM", team).replace("0.4", "5"))
+        bench.archive(team, NOTED.replace("TEAM", team).replace("0.3", "5"))
 
     with dask_processes(tmp_path, resources="GPU=1") as (address, workers, _, _):
         with measuring_on(bench, address) as process:

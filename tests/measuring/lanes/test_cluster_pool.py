@@ -25,17 +25,23 @@ CORES = [(n,) for n in range(9)]
 class Client:
     """Says which workers there are, and what each is; jobs end as the test says."""
 
+    status = "running"
+
     def __init__(self, **places):
         self.places = places
         self.resources = {worker: {"GPU": 1} for worker in places}
         self.sent = []
+        self.scheduler = SimpleNamespace(identity=self._identity)
 
     def subscribe_topic(self, topic, hear):
         """Note who hears what jobs tell."""
         self.topic, self.hear = topic, hear
 
-    def scheduler_info(self, n_workers):
-        """All workers."""
+    def sync(self, function, *, callback_timeout, **arguments):
+        """What a function of the scheduler returns."""
+        return function(**arguments)
+
+    def _identity(self, n_workers):
         return {"workers": {w: {"resources": r} for w, r in self.resources.items()}}
 
     def run(self, function, *_, workers, on_error):
@@ -154,6 +160,49 @@ def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane()
     pool._looked_at = 0.0
     assert list(pool.events()) == []
     assert pool.free() == [lane]
+
+
+@pytest.mark.parametrize("is_noticed", [True, False], ids=["before", "meanwhile"])
+def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it(is_noticed):
+    """Dask's client would wait a minute for its answer, and what was sent is lost."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    pool._looked_at = 0.0
+
+    def lose(n_workers):
+        assert client.status == "running"
+        client.status = "connecting"
+        raise TimeoutError
+
+    client.scheduler.identity = lose
+    if is_noticed:
+        client.status = "connecting"
+
+    with pytest.raises(ClusterError) as caught:
+        list(pool.events())
+
+    assert str(caught.value) == (
+        f"{ADDRESS}: the scheduler does not answer any more. Start it again, and this"
+        " command: it goes on where it was. [H10]"
+    )
+
+
+def test_a_scheduler_that_is_slow_is_asked_again():
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool, answer = pool_of(client), client.scheduler.identity
+    pool._looked_at = 0.0
+    asked = []
+
+    def answer_late(n_workers):
+        asked.append(n_workers)
+        if len(asked) == 1:
+            raise TimeoutError
+        return answer(n_workers)
+
+    client.scheduler.identity = answer_late
+
+    assert list(pool.events()) == []
+    assert len(asked) > 1
 
 
 def test_something_else_than_an_address_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from tests.builders import case_names, wait_until
-from tests.builders.lanes import lane_processes, measuring, rows_so_far
+from tests.builders.lanes import FLARE, lane_processes, measuring, rows_so_far
 from tests.builders.many import dask_processes
 from tests.builders.teams import (
     LIMITS,
@@ -117,7 +117,7 @@ def test_two_lanes_of_one_computer(folder, two_cases):
         write_team(folder / "archives", team, f"{HELD}\n# {team}")
     more = (*LANES, "--timeout", "300")
 
-    with measuring(folder, two_cases / "images", *more) as process:
+    with measuring(folder, two_cases / "images", *more, program=FLARE) as process:
         deadlines = [moments.uniform(2, 5) * number for number in (1, 2)]
         begun = time.monotonic()
         while process.poll() is None:
@@ -164,7 +164,8 @@ def test_two_workers_of_which_one_is_killed(folder, two_cases, tmp_path):
             _,
         ),
         measuring(
-            folder, two_cases / "images", *LANES, "--cluster", address
+            *(folder, two_cases / "images", *LANES, "--cluster", address),
+            program=FLARE,
         ) as process,
     ):
         for number in (1, 4):

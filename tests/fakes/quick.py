@@ -1,0 +1,39 @@
+"""Takes away what the program does to be sure of an engine, which one by script is.
+
+What tests of images, of processes and of submissions look at is not concerned; others
+have the program as it is (test_measure.py, test_calibration.py, test_cleanup.py).
+"""
+
+from flare.measuring import cleanup, team
+from flare.measuring.lanes import process
+from flare.results.calibration import Calibration
+
+LANE = f"from tests.fakes.quick import lighten; lighten(); {process.PROGRAM}"
+"""What a process runs that measures a team on a lane."""
+
+
+def no_calibration(_):
+    """What the record has where a computer cannot be calibrated."""
+    return Calibration(problem="left out by a test")
+
+
+def lighten():
+    """Do without what tells how fast a computer is, on lanes as well.
+
+    For each team that is three empty containers, where one is enough to see that the
+    engine works, besides a calibration before its cases, another one behind them: most
+    of the time that a tiny image takes.
+    """
+    team.EMPTY_RUNS = 1
+    team.calibrate = no_calibration
+    process.PROGRAM = LANE
+
+
+def hurry():
+    """Do without it, and let guards look sooner: nothing is on its way to the engine.
+
+    Not where a program is killed at any moment: a busy computer may take a second for
+    what the engine had been asked for.
+    """
+    lighten()
+    cleanup.PAUSE_S, cleanup.LOADING_S = 0.1, 1
