@@ -10,6 +10,7 @@ import time
 import pytest
 
 from flare.cli.main import main
+from flare.common.text import safe
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
 from tests.builders import wait_until
@@ -198,7 +199,7 @@ def test_how_far_submissions_are(bench, serve, capfd):
 
     lines = capfd.readouterr().out.splitlines()
     assert status == 0
-    assert lines[0] == f"Submissions of the folder {bench.folder / 'archives'}:"
+    assert lines[0] == f"Submissions of the folder {safe(bench.folder / 'archives')}:"
     words = lines[1].split("  ")
     assert [word.strip() for word in words if word] == [
         *("submission", "team", "step", "at (UTC)", "answer by", "answer")

@@ -113,6 +113,7 @@ def test_all_of_it_is_run(gate):
         ("-m docker", "docker"),
         ("tests/measuring", "oldest"),
         ("tests/reports", "newest"),
+        ("docs.sh", "site"),
         ("docs.sh test", "newest"),
         ("ruff format", "oldest"),
         ("mypy", "oldest"),
@@ -122,7 +123,7 @@ def test_what_fails_is_named(gate, fails, part):
     done, _ = gate(fails)
 
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].startswith(f"== Failed: {part} (")
+    assert done.stdout.splitlines()[-1].startswith(f"== Failed: {part} ")
 
 
 def test_what_has_failed_ends_its_part_and_no_other(gate):
