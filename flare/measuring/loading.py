@@ -81,6 +81,11 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     name = safe(archive.path.name)
     found, found_tags = find_image(engine, archive)
     if not found:
+        # It has no tag yet: what was left of another measurement of the same image may
+        # just have been removed, and this with it.
+        _feed(engine, archive)
+        found, found_tags = find_image(engine, archive)
+    if not found:
         problem = f"{name}: loading it gave no image {archive.image[:12]}"
         raise EngineError(problem, "Do not run it; ask the team.")
     if found_tags != tags:

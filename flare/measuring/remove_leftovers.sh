@@ -10,7 +10,7 @@
 # loaded: who starts again meanwhile waits for a minute.
 engine=$1 label=$2 tags=$3 images=$4 work=$5 pause=$6 loading=$7
 read -r word && [ "$word" = "done" ] && exit 0
-quiet=0 until=0
+quiet=0 until=0 look=1
 # What an engine has begun to load, it may finish only in a while.
 [ ! -e "$work/loading" ] || until=$(($(date +%s) + loading))
 for _ in $(seq 100); do
@@ -21,10 +21,17 @@ for _ in $(seq 100); do
     # shellcheck disable=SC2086
     [ -z "$volumes" ] || "$engine" volume rm --force $volumes
     for tag in $tags; do "$engine" image rm --force "$tag"; done
-    for image in $images; do
-        [ "$("$engine" image inspect --format '{{len .RepoTags}}' "$image")" = 0 ] &&
-            "$engine" image rm "$image" && until=0
-    done
+    # Once: later, somebody else may have loaded it, and not yet given it a tag. But for one
+    # that comes late, or that a container has held.
+    [ -z "$containers" ] || look=1
+    if [ "$look" -eq 1 ] || [ "$until" -gt 0 ]; then
+        look=0
+        for image in $images; do
+            tagged=$("$engine" image inspect --format '{{len .RepoTags}}' "$image")
+            [ "$tagged" = 0 ] || continue
+            if "$engine" image rm "$image"; then until=0; else look=1; fi
+        done
+    fi
     rm -rf "$work"
     quiet=$((quiet + 1))
     [ -z "$containers$volumes" ] || quiet=0

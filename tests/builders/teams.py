@@ -243,10 +243,10 @@ def measure_teams(
     )
 
 
-def wait_for_container(folder):
+def wait_for_container(folder, process=None):
     """Wait until the program of a team is run that is measured into a folder."""
     listed = ("ps", "--no-trunc", "--format", '{{.Label "flare.measure"}} {{.Command}}')
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         starts = tuple(
             new_key(path)[:KEY_START] for path in folder.rglob("*") if path.is_dir()
@@ -254,6 +254,10 @@ def wait_for_container(folder):
         for line in docker(*listed).splitlines():
             if line.startswith(starts) and "predict.sh" in line:
                 return
+        if process and process.poll() is not None:
+            said = process.stderr.read() if process.stderr else "it was not asked why"
+            text = f"it has ended with {process.returncode}: {said}"
+            raise AssertionError(text)
         time.sleep(0.1)
     text = "the container has not begun"
     raise TimeoutError(text)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,6 +94,35 @@ def test_what_the_engine_has_loaded_only_after_a_kill_is_removed(
 
     with FolderLock(tmp_path / "team"):
         assert scripted_engine.left() == []
+
+
+def test_what_somebody_else_loads_after_an_interruption_is_left_to_him(
+    scripted_engine, tmp_path, monkeypatch
+):
+    """Nothing was being loaded here: an image without a tag is about to get one."""
+    image = "a" * 64
+    monkeypatch.setattr(cleanup, "PAUSE_S", 0.3)
+
+    def cut_off(somebody):
+        somebody.start()
+        raise KeyboardInterrupt
+
+    def load_later():
+        """When the measurement has cleaned up, and the guard looks once more."""
+        wait_until((scripted_engine.state / "calls").exists)
+        wait_until(lambda: len(scripted_engine.calls("volume ls")) > 2)
+        (scripted_engine.state / "images" / image).mkdir()
+
+    somebody = threading.Thread(target=load_later)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        FolderLock(tmp_path) as lock,
+        guarded(scripted_engine.engine, tmp_path, images=(image,), lock=lock),
+    ):
+        cut_off(somebody)
+    somebody.join()
+
+    assert scripted_engine.left() == [f"images/{image}"]
 
 
 def end_guard(folder):

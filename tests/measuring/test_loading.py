@@ -61,6 +61,21 @@ def test_an_image_is_loaded_under_a_tag_of_ours(make_engine, archive):
     assert state["calls"][-1] == ["tag", archive.image, "ours:latest"]
 
 
+def test_an_image_that_is_removed_before_it_has_a_tag_is_loaded_again(
+    make_engine, archive
+):
+    """As by the guard of another measurement of the same image that was ended."""
+    often = "state['loads'] = state.get('loads', 0) + 1"
+    read = "size = len(sys.stdin.buffer.read())"
+    keep = "state['loaded'] = size * (state['loads'] > 1)"
+    lines = loading(image=f"sha256:{archive.image}", load=f"{often}; {read}; {keep}")
+    engine = make_engine(lines)
+
+    assert load_image(engine, archive, "ours:latest") == archive.image
+
+    assert make_engine.state()["loads"] == 2
+
+
 def test_an_image_that_a_newer_engine_calls_by_its_manifest(make_engine, archive):
     engine = make_engine(loading(image=f"sha256:{archive.manifest}"))
 

@@ -83,7 +83,7 @@ def start_hanging(archives, one_case, tmp_path):
 def test_a_kill_alone_is_cleaned_up_after(archives, one_case, tmp_path):
     """Without going on: the guard removes the container that hangs, and the image."""
     process = start_hanging(archives, one_case, tmp_path)
-    wait_for_container(tmp_path)
+    wait_for_container(tmp_path, process)
 
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -97,7 +97,7 @@ def test_a_kill_alone_is_cleaned_up_after(archives, one_case, tmp_path):
 )
 def test_ctrl_c_ends_it_with_one_line(archives, one_case, tmp_path, number, status):
     process = start_hanging(archives, one_case, tmp_path)
-    wait_for_container(tmp_path)
+    wait_for_container(tmp_path, process)
     process.send_signal(number)
 
     _, stderr = process.communicate(timeout=60)
@@ -119,7 +119,7 @@ def test_what_ctrl_c_leaves_is_told_and_scored(archives, two_cases, tmp_path):
     )
     hanging = tmp_path / "results" / "hang"
     wait_until((hanging / "measurement.json").exists, 120)
-    wait_for_container(hanging.parent)
+    wait_for_container(hanging.parent, process)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
 
@@ -144,7 +144,7 @@ def test_a_rerun_that_is_killed_leaves_what_there_was(archives, two_cases, tmp_p
     before = rows_of(tmp_path / "slow")
     again = ("--rerun", case, "--reason", "a fan")
     process = start(team, two_cases, tmp_path, *again, stdout=subprocess.DEVNULL)
-    wait_for_container(tmp_path)  # it will sleep for two seconds
+    wait_for_container(tmp_path, process)  # it will sleep for two seconds
     process.send_signal(signal.SIGKILL)
     process.wait()
 
