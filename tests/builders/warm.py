@@ -191,7 +191,10 @@ class WarmProcess:
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(
+                ProcessLookupError
+            ):  # it has just ended, and is yet to be told
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once, unless it has ended."""
