@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,8 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed
             time.sleep(moments.uniform(0.3, 1.8))
             victims = lane_processes(process.pid)
             if victims:
-                os.kill(moments.choice(victims), signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.kill(moments.choice(victims), signal.SIGKILL)
                 done = rows_so_far(bench.results)
                 noted = {t: runs_noted(bench.engine.state, t) for t in "abc"}
                 kept.append((done, noted))

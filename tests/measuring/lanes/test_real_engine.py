@@ -130,7 +130,8 @@ def test_two_lanes_of_one_computer(folder, two_cases):
             if deadlines and time.monotonic() - begun > deadlines[0]:
                 victims = lane_processes(process.pid)
                 if victims:
-                    os.kill(moments.choice(victims), signal.SIGKILL)
+                    with suppress(ProcessLookupError):  # it has just ended
+                        os.kill(moments.choice(victims), signal.SIGKILL)
                     deadlines.pop(0)
             time.sleep(0.3)
         stdout, stderr = process.communicate()
