@@ -21,8 +21,8 @@ for _ in $(seq 100); do
     # shellcheck disable=SC2086
     [ -z "$volumes" ] || "$engine" volume rm --force $volumes
     for tag in $tags; do "$engine" image rm --force "$tag"; done
-    # Once: later, somebody else may have loaded it, and not yet given it a tag. But for one
-    # that comes late, or that a container has held.
+    # Only at first, as later somebody else may have loaded it, and not yet given it a tag;
+    # and again while one may still come late, or could not be removed.
     [ -z "$containers" ] || look=1
     if [ "$look" -eq 1 ] || [ "$until" -gt 0 ]; then
         look=0

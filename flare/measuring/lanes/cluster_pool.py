@@ -173,7 +173,9 @@ class ClusterPool:
         """Addresses of all workers with the resource."""
         # A client that was cut off gives up all that it has sent. Then it looks for a
         # minute whether the scheduler comes back, and whoever asks it meanwhile waits.
-        while self._client.status == "running":
+        for _ in range(round(WAIT_S / ANSWER_S)):
+            if self._client.status != "running":
+                break
             ask = self._client.scheduler.identity
             try:
                 known = self._client.sync(ask, n_workers=-1, callback_timeout=ANSWER_S)

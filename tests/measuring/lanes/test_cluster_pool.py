@@ -205,6 +205,25 @@ def test_a_scheduler_that_is_slow_is_asked_again():
     assert len(asked) > 1
 
 
+def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
+    """It is connected, and never answers: twelve times, five seconds each."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool, asked = pool_of(client), []
+    pool._looked_at = 0.0
+
+    def hang(n_workers):
+        asked.append(n_workers)
+        assert len(asked) <= 12, "it is asked for ever"
+        raise TimeoutError
+
+    client.scheduler.identity = hang
+
+    with pytest.raises(ClusterError, match="the scheduler does not answer any more"):
+        list(pool.events())
+
+    assert len(asked) == 12
+
+
 def test_something_else_than_an_address_is_refused(tmp_path):
     with (
         pytest.raises(ClusterError) as caught,
