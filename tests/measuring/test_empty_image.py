@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from flare.common.own_tar import unpack_own
 from flare.measuring.empty_image import HOLD, NOTHING, image_tar
 
 pytestmark = pytest.mark.skipif(
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def programs(tmp_path):
     with tarfile.open(fileobj=io.BytesIO(image_tar())) as archive:
-        archive.extractall(tmp_path, filter="tar")
+        unpack_own(archive, tmp_path)
     return tmp_path
 
 

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from flare.cli.main import sentences
+from flare.common.own_tar import unpack_own
 from tests.builders import ROOT
 
 pytestmark = pytest.mark.slow
@@ -169,7 +170,7 @@ def test_the_source_distribution_builds_the_same_wheel(
     wheel, source_distribution, tmp_path
 ):
     with tarfile.open(source_distribution) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack_own(archive, tmp_path)
     (source,) = tmp_path.iterdir()
 
     again = build(source, tmp_path / "dist", "wheel")

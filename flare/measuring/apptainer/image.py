@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from flare.common.errors import EngineError
+from flare.common.own_tar import unpack_own
 from flare.common.text import safe
 from flare.measuring.apptainer import unpack_layers
 from flare.measuring.apptainer.box import Box, opened_box
@@ -178,7 +179,7 @@ def unpacked_image(
     _check_folder(archive, folder.resolve())
     with guarded_folder(folder, lock) as work:
         with tarfile.open(fileobj=io.BytesIO(image_tar())) as ours:
-            ours.extractall(work / "empty", filter="data")
+            unpack_own(ours, work / "empty")
         image = UnpackedImage(
             engine=engine, conditions=conditions, archive=archive, work=work
         )

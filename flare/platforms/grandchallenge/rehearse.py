@@ -17,6 +17,7 @@ from typing import Any
 
 from flare.common.engine import Engine
 from flare.common.errors import EngineError
+from flare.common.own_tar import unpack_own
 from flare.common.text import safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase
@@ -276,7 +277,7 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         return
     try:
         with tarfile.open(ground_truth, "r:gz") as archive:
-            archive.extractall(target, filter="data")
+            unpack_own(archive, target)
     except Exception as error:  # tarfile lets many kinds through, from zlib and others
         problem = f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
         raise UploadError(problem) from error
