@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import nibabel as nib
@@ -183,6 +184,13 @@ def wait_until(condition, seconds=60):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def wait_until_equal(look, expected, seconds=60):
+    """Wait until a function gives something; a failure shows what it gives."""
+    with suppress(AssertionError):
+        wait_until(lambda: look() == expected, seconds)
+    assert look() == expected
 
 
 def run_evaluate(predictions, ground_truth, output, *arguments, env=None, workers=1):

@@ -16,10 +16,16 @@
 #                           out-of-memory (a mark) and error (why it did not start)
 #
 # STATE/calls has each command in a line.
+#
+# A real engine goes on when the program that asks it is killed. This one is that program,
+# so whatever it makes is there whole or not at all: made in new-PID, and then moved; and
+# what it removes is moved to gone-PID first, as a team's process may still write there.
 set -u
 state=${0%/*}/state
 cd "$state" || exit 1
 echo "$*" >> calls
+
+new=new-$$ gone=gone-$$
 
 die() {
     echo "$*" >&2
@@ -67,37 +73,55 @@ inspect_images() { # FORMAT NAME ...
 }
 
 load_image() {
-    loading=loading-$$
-    mkdir "$loading"
-    tar -xf - -C "$loading" || die "unexpected EOF"
-    read -r manifest < "$loading/manifest.json" || [ -n "$manifest" ]
+    mkdir -p "$new/image"
+    tar -xf - -C "$new" || die "unexpected EOF"
+    read -r manifest < "$new/manifest.json" || [ -n "$manifest" ]
     image=${manifest##*\"Config\":\"blobs/sha256/}
     image=${image%%\"*}
     layers=${manifest##*\"Layers\":[}
     layers=${layers%%]*}
-    mkdir -p "images/$image"
     IFS='",'
     for layer in $layers; do
-        [ -z "$layer" ] || tar -xf "$loading/$layer" -C "images/$image"
+        [ -z "$layer" ] || tar -xf "$new/$layer" -C "$new/image"
     done
-    rm -rf "$loading"
+    keep_image
+    rm -rf "$new"
+}
+
+# Makes $new/image the image $image, unless there is one: also beside others that do so.
+keep_image() {
+    [ -d "images/$image" ] || mv -T "$new/image" "images/$image" 2> /dev/null ||
+        [ -d "images/$image" ] || die "cannot keep $image"
+}
+
+tag() { # ID NAME
+    echo "$1" > "$new-tag"
+    mv "$new-tag" "tags/$2"
 }
 
 import_image() { # TAG
-    cat > "import-$$"
-    image=$(sha256sum < "import-$$")
+    mkdir -p "$new/image"
+    cat > "$new/tar"
+    image=$(sha256sum < "$new/tar")
     image=${image%% *}
-    mkdir -p "images/$image"
-    tar -xf "import-$$" -C "images/$image"
-    rm "import-$$"
-    echo "$image" > "tags/$1"
+    tar -xf "$new/tar" -C "$new/image"
+    # In this order: who removes it meanwhile, for another tag, sees that it has this one.
+    tag "$image" "$1"
+    keep_image
+    rm -rf "$new"
+}
+
+remove() { # FOLDER
+    mv "$1" "$gone" 2> /dev/null && rm -rf "$gone"
 }
 
 remove_image() { # NAME
-    find_image "$1"
+    image=${1#sha256:}
+    [ ! -f "tags/$1" ] || read -r image < "tags/$1"
     rm -f "tags/$1"
+    find_image "$image"
     find_tags
-    [ "$count" != 0 ] || rm -rf "images/$image"
+    [ "$count" != 0 ] || remove "images/$image"
 }
 
 # --- Containers: containers/ID/made has what was asked for, a line each ------------
@@ -107,12 +131,14 @@ new_id() {
     read -r number < last-id
     number=$((number + 1))
     while ! mkdir "ids/$number" 2> /dev/null; do number=$((number + 1)); done
-    echo "$number" > "last-id-$$" && mv "last-id-$$" last-id
+    echo "$number" > "$new-id" && mv "$new-id" last-id
     id=0000000000000000000000000000000000000000000000000000000000000000$number
     while [ ${#id} -gt 64 ]; do id=${id#0}; done
 }
 
-create_container() { # FLAG ... IMAGE COMMAND ...
+create_container() { # STATUS FLAG ... IMAGE COMMAND ...
+    status=$1
+    shift
     label='' inputs='' outputs='' model='' error=''
     while :; do
         case $1 in
@@ -138,11 +164,12 @@ create_container() { # FLAG ... IMAGE COMMAND ...
     find_image "$1"
     shift
     new_id
-    mkdir "containers/$id"
-    echo "$label" > "containers/$id/label"
-    echo created > "containers/$id/status"
-    [ -z "$error" ] || echo "$error" > "containers/$id/error"
-    printf '%s\n' "$image" "$inputs" "$outputs" "$model" "$*" > "containers/$id/made"
+    mkdir "$new"
+    echo "$label" > "$new/label"
+    echo "$status" > "$new/status"
+    [ -z "$error" ] || echo "$error" > "$new/error"
+    printf '%s\n' "$image" "$inputs" "$outputs" "$model" "$*" > "$new/made"
+    mv "$new" "containers/$id"
     echo "$id"
 }
 
@@ -192,10 +219,9 @@ kill_container() { # ID
     kill -9 "-$process" 2> /dev/null
 }
 
-# It is moved first: whatever waits for its end may still write there.
 remove_container() { # ID
     kill_container "$1"
-    mv "containers/$1" "gone-$1" 2> /dev/null && rm -rf "gone-$1"
+    remove "containers/$1"
 }
 
 # --- Lists -------------------------------------------------------------------------
@@ -237,22 +263,22 @@ case "$1 ${2-}" in
         for name in "$@"; do (remove_image "$name") || missing=1; done
         exit "$missing"
         ;;
-    "tag "*) echo "$2" > "tags/$3" ;;
+    "tag "*) tag "$2" "$3" ;;
     "import "*) import_image "$3" ;;
     "volume create")
         new_id
-        mkdir -p "volumes/$id/data"
-        echo "$6" > "volumes/$id/label"
+        mkdir -p "$new/data"
+        echo "$6" > "$new/label"
+        mv "$new" "volumes/$id"
         echo "$id"
         ;;
     "volume ls") list volumes "$@" ;;
-    "volume rm") shift 3; for id in "$@"; do rm -rf "volumes/$id"; done ;;
-    "create "*) shift; create_container "$@" ;;
+    "volume rm") shift 3; for id in "$@"; do remove "volumes/$id"; done ;;
+    "create "*) shift; create_container created "$@" ;;
     "start --attach") start_attached "$3" ;;
     "run --detach")
         shift 2
-        create_container "$@"
-        echo running > "containers/$id/status"
+        create_container running "$@"
         ;;
     "kill "*) kill_container "$2" ;;
     "inspect --format") cat "containers/$4/state" ;;

@@ -16,7 +16,7 @@ from flare.measuring.apptainer import run as run_module
 from flare.measuring.container_command import Limits
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
-from tests.builders import ROOT, wait_until
+from tests.builders import ROOT, wait_until, wait_until_equal
 from tests.builders.teams import PREDICT, SCRIPTS
 
 pytestmark = pytest.mark.slow
@@ -238,4 +238,4 @@ def test_nothing_is_left_of_a_measurement_that_is_ended(apptainer_bench, number)
 
     with FolderLock(bench.results / "hang"):  # the guard has it as long as it works
         assert list((bench.results / "hang").glob(".work*")) == []
-    wait_until(lambda: bench.engine.left() == [])
+    wait_until_equal(bench.engine.left, [])

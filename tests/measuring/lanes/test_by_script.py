@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import case_names, wait_until
+from tests.builders import case_names, wait_until, wait_until_equal
 from tests.builders.lanes import (
     ALGORITHM,
     AS_ALGORITHM,
@@ -143,8 +143,7 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed
     told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
     assert [int(number) for number, _, _ in told] == list(range(1, 10))
     assert len({(team, case) for _, team, case in told}) == 9
-    # A real engine is not killed while it makes an image; the one by script may be.
-    wait_until(lambda: not [n for n in bench.engine.left() if n[:6] != "images"])
+    wait_until_equal(bench.engine.left, [])
     assert bench.hidden() == []
 
 
@@ -162,11 +161,7 @@ def test_whoever_ends_the_program_ends_its_lanes(bench, how):
 
     assert lanes
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in lanes))
-    # An engine by script is killed while it makes something, as no real one is.
-    state = bench.engine.state
-    wait_until(
-        lambda: not [n for n in bench.engine.left() if (state / n / "label").exists()]
-    )
+    wait_until_equal(bench.engine.left, [])
     done = rows_so_far(bench.results)
     if how != signal.SIGKILL:
         assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[how]
