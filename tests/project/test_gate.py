@@ -109,7 +109,7 @@ def test_all_of_it_is_run(gate):
     ("fails", "part"),
     [
         ("start-engine", "programs"),
-        ("demo.sh", "prepared"),
+        ("demo.sh", "prepared_newest"),
         ("-m docker", "docker"),
         ("tests/measuring", "oldest"),
         ("tests/reports", "newest"),
