@@ -98,6 +98,17 @@ def test_a_run_that_ends_where_noise_begins_is_found(monkeypatch, first):
     assert_found(labels, (1, 2))
 
 
+@pytest.mark.parametrize("width", [7, 16, 40])
+def test_a_column_that_ends_where_noise_begins_is_found(monkeypatch, width):
+    """Pieces of a row: two are looked at by their runs, the third one as a whole."""
+    monkeypatch.setattr(label_finder, "PIECE_BYTES", width)
+    monkeypatch.setattr(label_finder, "DENSE", 2)
+    labels = np.zeros((1, 5, width), dtype=np.uint8)
+    labels[0, 1:3, -1] = 1  # its second row is as its first
+    labels[0, 3, ::2] = labels[0, 4, 1::2] = 2
+    assert_found(labels, (1, 2))
+
+
 def test_noise_has_labels_that_are_not_wanted():
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
