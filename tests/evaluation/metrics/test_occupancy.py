@@ -109,7 +109,19 @@ def test_a_column_that_ends_where_noise_begins_is_found(monkeypatch, width):
     assert_found(labels, (1, 2))
 
 
-def test_noise_has_labels_that_are_not_wanted():
+@pytest.mark.parametrize("other", [6, 7, 255])
+def test_noise_has_labels_that_are_not_wanted(other):
+    """Also the least that there can be, in a single voxel amid others."""
+    labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
+    labels[labels == 6] = 0
+    labels[2, 2, 4] = other
+    finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3, 2, 4, 5))
+    finder.add(labels.size)
+    finder.finish()
+    assert finder.unwanted == {other}
+
+
+def test_noise_has_more_than_one_of_them():
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
     finder.add(labels.size)
