@@ -34,6 +34,14 @@ def assert_found(labels, wanted):
         )
 
 
+def unwanted(labels, wanted):
+    """The other labels that are found."""
+    finder = LabelFinder(labels.reshape(-1), labels.shape, wanted)
+    finder.add(labels.size)
+    finder.finish()
+    return finder.unwanted
+
+
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (3, 5, 7), (4, 6, 8), (2, 3, 1), (9, 1, 3)]
 )
@@ -115,18 +123,12 @@ def test_noise_has_labels_that_are_not_wanted(other):
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     labels[labels == 6] = 0
     labels[2, 2, 4] = other
-    finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3, 2, 4, 5))
-    finder.add(labels.size)
-    finder.finish()
-    assert finder.unwanted == {other}
+    assert unwanted(labels, range(1, 6)) == {other}
 
 
 def test_noise_has_more_than_one_of_them():
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
-    finder = LabelFinder(labels.reshape(-1), (4, 5, 8), (1, 3))
-    finder.add(labels.size)
-    finder.finish()
-    assert finder.unwanted == {2, 4, 5, 6}
+    assert unwanted(labels, (1, 3)) == {2, 4, 5, 6}
 
 
 @pytest.mark.parametrize("dense", [0, 4, 10**9])
@@ -139,10 +141,7 @@ def test_more_labels_than_a_byte_has_bits_are_found(monkeypatch, dense, shape):
     wanted = tuple(range(1, 14))
 
     assert_found(labels, wanted)
-    finder = LabelFinder(labels.reshape(-1), shape, wanted)
-    finder.add(labels.size)
-    finder.finish()
-    assert finder.unwanted == set(labels[labels > 13].tolist())
+    assert unwanted(labels, wanted) == set(labels[labels > 13].tolist())
 
 
 @pytest.mark.parametrize("width", [1, 3, 16, 40])
