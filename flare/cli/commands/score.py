@@ -10,9 +10,10 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.commands.evaluate import decimals_of
-from flare.cli.console import OutcomeError
+from flare.cli.console import OutcomeError, stopping_with
 from flare.cli.options import PATH, OneOf, Parsed, challenge_option, workers_option
 from flare.cli.progress import ScoringProgress
+from flare.common.errors import StoppedError
 from flare.common.text import aligned, safe
 
 if TYPE_CHECKING:
@@ -47,9 +48,8 @@ _log = logging.getLogger(__name__)
 @workers_option
 @click.option(
     "--cluster",
-    metavar="tcp://HOST:PORT|FILE.yaml",
-    help="Score on the workers of this Dask scheduler, or on jobs of a cluster that"
-    " this file describes.",
+    metavar="tls://HOST:PORT",
+    help="Score on the workers of this Dask scheduler.",
 )
 @click.option(
     "--on-bad-case",
@@ -88,15 +88,16 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
         progress.clear()
         _tell_team(found)
 
-    scored = evaluate_many(
-        teams,
-        ground_truth,
-        output,
-        on_progress=progress,
-        on_team=tell_team,
-        on_start=_tell_dashboard,
-        **options,
-    )
+    with stopping_with(_stopped):
+        scored = evaluate_many(
+            teams,
+            ground_truth,
+            output,
+            on_progress=progress,
+            on_team=tell_team,
+            on_start=_tell_dashboard,
+            **options,
+        )
     progress.clear()
     _log.info("\n%s", _summary(scored))
     if before:
@@ -107,6 +108,12 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
         others = f" (and {len(refused) - 1} other teams)" if refused[1:] else ""
         line = f"{safe(refused[0].team)}: refused: {refused[0].refusal}{others}"
         raise OutcomeError(line)
+
+
+def _stopped() -> StoppedError:
+    """What Ctrl-C has not taken away."""
+    remedy = "What was scored is kept; the same command goes on."
+    return StoppedError("Scoring was interrupted", remedy)
 
 
 def _tell_team(found: ScoredTeam) -> None:
