@@ -100,11 +100,14 @@ def connected(address: str) -> Iterator[Any]:
         try:
             client = stack.enter_context(Client(address, timeout=WAIT_S))
             client.wait_for_workers(1, timeout=WAIT_S)
-        except (OSError, TimeoutError, TypeError, ValueError) as error:
+        except TypeError as error:  # so Dask says that it has no certificate
+            problem = f"{safe(address)}: Dask's settings name no certificate here"
+            remedy = "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT"
+            remedy += " and CLIENT__KEY what it is to use."
+            raise ClusterError(problem, remedy) from error
+        except (OSError, TimeoutError, ValueError) as error:
             problem = f"{safe(address)}: no worker answers there"
             remedy = "Start the scheduler and its workers, or leave --cluster out."
-            if address.startswith("tls://"):
-                remedy += " Dask's settings have to name the certificates here, too."
             raise ClusterError(problem, remedy) from error
         if not address.startswith(ENCRYPTED):
             _log.warning(

@@ -37,7 +37,7 @@ from flare.results.metrics_json import (
     prepare_output,
     write_metrics,
 )
-from flare.results.refused_csv import Refusal, write_refused
+from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured
 
@@ -115,6 +115,7 @@ class Run:
         self._options = options
         self._kept = kept
         self._reference_checksum = lru_cache(maxsize=None)(_reference_checksum)
+        self._refused = RefusedRows(output)
         self._open: dict[str, _OpenTeam] = {}
         self._again: list[Batch] = []
         """Cases that waited for an equal file, which has changed meanwhile."""
@@ -135,10 +136,9 @@ class Run:
         self._listeners = listeners
         remove_tree(self._output / UNPACKED)  # of a run that was ended
         batches = self._batches(submissions)
-        first = next(batches, None)
         try:
             # No process is started for nothing: all may have been scored before.
-            if first:
+            if first := next(batches, None):
                 with opened_pool() as pool:
                     self._score(pool, chain((first,), batches), len(submissions))
                     while self._again:
@@ -148,6 +148,7 @@ class Run:
             for team in self._open.values():
                 team.stack.close()
             remove_tree(self._output / UNPACKED)
+            self._refused.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _score(self, pool: Pool, batches: Iterator[Batch], teams: int) -> None:
@@ -329,7 +330,7 @@ class Run:
         name = team.submission.team
         with FolderLock(self._output / name, USE):
             write_metrics(results, self._output / name)
-        write_refused(self._output, (), (name,))
+        self._refused.replace(name, ())
         dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in MEANS)
         return ScoredTeam(
             team=name,
@@ -359,7 +360,7 @@ class Run:
         refusal = Refusal(
             team=submission.team, file=submission.path.name, reason=str(error)
         )
-        write_refused(self._output, (refusal,), (submission.team,))
+        self._refused.replace(submission.team, (refusal,))
         self._tell(
             ScoredTeam(
                 team=submission.team,
