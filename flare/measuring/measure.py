@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Self
 
 from flare.challenge.rules import Challenge
+from flare.common.engine import Engine
 from flare.common.errors import FlareError
 from flare.common.text import listing, nearest
 from flare.measuring.archive.reading import Archive
-from flare.measuring.engines import AnyEngine
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
 from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
@@ -41,7 +41,7 @@ def measure(
     results: Path,
     challenge: Challenge,
     *,
-    engine: AnyEngine,
+    engine: Engine,
     options: Options,
     gpu: NvmlSource | None = None,
     listener: Listener | None = None,
@@ -60,7 +60,7 @@ def measure(
         A folder for each team is made in it.
     challenge : Challenge
         Its rules decide what a wrong output is, and what the maximum of memory is.
-    engine : AnyEngine
+    engine : Engine
         What they run in.
     options : Options
         How they are measured.

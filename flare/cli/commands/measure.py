@@ -20,7 +20,6 @@ from flare.cli.limits import limit_options
 from flare.cli.measuring import Measuring, Request
 from flare.cli.options import (
     PATH,
-    OneOf,
     PageFile,
     Parsed,
     challenge_option,
@@ -32,7 +31,6 @@ from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.engines import ENGINES
 from flare.measuring.errors import LoadError
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
 from flare.measuring.refused import write_refused
@@ -43,6 +41,16 @@ if TYPE_CHECKING:
     from flare.cli.live_page import LivePage
 
 _log = logging.getLogger(__name__)
+
+
+def engine_name(text: str) -> None:
+    """What ``--engine`` chose in earlier versions; only one is left."""
+    if text != "docker":
+        message = (
+            f"{text!r}: images are run with Docker, or with Podman through its Docker"
+            " socket (DOCKER_HOST); leave --engine out"
+        )
+        raise ValueError(message)
 
 
 @click.command("measure", cls=Command)
@@ -84,10 +92,9 @@ _log = logging.getLogger(__name__)
 @contract_options
 @click.option(
     "--engine",
-    type=OneOf(list(ENGINES)),
-    default="docker",
-    help="Run images with Docker, or with Apptainer where there is no Docker (default:"
-    " docker).",
+    type=Parsed(engine_name),
+    expose_value=False,
+    hidden=True,
 )
 @click.option(
     "--lanes",
@@ -135,8 +142,8 @@ _log = logging.getLogger(__name__)
     "--unlike-host",
     default="",
     metavar="REASON",
-    help="Accept a computer or a GPU that is unlike that of a team's earlier cases, or"
-    " that has changed meanwhile, for this reason.",
+    help="Accept another computer or GPU than that of a team's earlier cases, for this"
+    " reason.",
 )
 @click.option(
     "--paper",
