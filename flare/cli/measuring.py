@@ -91,7 +91,7 @@ class Measuring(Listener):
         self._request, self._challenge, self._results = request, challenge, results
         self._progress = MeasuringProgress()
         self._page = page or Listener()
-        self.scoring = Failures(page.on_unscored if page else None)
+        self.scoring = Failures(results, page.on_unscored if page else None)
 
     def measure(
         self, archives: Sequence[Archive], cases: Sequence[Case]

@@ -21,7 +21,7 @@ from typing import Self
 from flare.challenge.rules import Challenge
 from flare.common.engine import Engine
 from flare.common.errors import FlareError
-from flare.common.text import listing, nearest
+from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
@@ -151,7 +151,7 @@ class Teams:
         self, setup: Setup, archives: Sequence[Archive], listener: Listener
     ) -> None:
         self.setup, self._archives = setup, archives
-        self.failures = Failures(listener.on_failure)
+        self.failures = Failures(setup.results, listener.on_failure)
         self.plans: list[TeamPlan] = []
         self._open: dict[str, OpenTeam] = {}
         self._held: dict[str, ExitStack] = {}
@@ -183,6 +183,7 @@ class Teams:
         with self.failures.noted(plan.team):
             if plan.team not in self._open:
                 held = self._held[plan.team]
+                _log.info("loading the image of %s", safe(plan.team))
                 self._open[plan.team] = held.enter_context(opened_team(plan))
             return self._open[plan.team].run(case)
         return None

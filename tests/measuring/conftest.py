@@ -3,6 +3,7 @@
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.cli.main import main
 from flare.common import engine as engine_module
 from flare.measuring import cleanup
 from flare.measuring import team as team_module
@@ -142,3 +143,14 @@ def light(monkeypatch):
 def bench(tmp_path, case_data, scripted_engine, light):
     """What teams are measured on, without any real engine."""
     return Bench(tmp_path, case_data, scripted_engine)
+
+
+@pytest.fixture
+def flare(bench, capfd):
+    """Run a command of the program; its status and what it has written."""
+
+    def run(*arguments):
+        status = main([str(word) for word in arguments])
+        return status, *capfd.readouterr()
+
+    return run

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from flare.cli.main import main
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
 from tests.builders import case_names
@@ -15,17 +14,6 @@ from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
-
-
-@pytest.fixture
-def flare(bench, capfd):
-    """Run a command of the program; its status and what it has written."""
-
-    def run(*arguments):
-        status = main([str(word) for word in arguments])
-        return status, *capfd.readouterr()
-
-    return run
 
 
 @pytest.mark.slow
