@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flare.common.errors import OutputError
@@ -32,6 +32,17 @@ def write_whole(file: Path, content: str | bytes) -> None:
             part.unlink()
         problem = f"{safe(file)}: it cannot be written ({why(error)})"
         raise OutputError(problem) from error
+
+
+@contextmanager
+def closed_to_others() -> Iterator[None]:
+    """Let other users read nothing that is written meanwhile; the group as ever."""
+    usual = os.umask(0)
+    os.umask(usual | 0o007)
+    try:
+        yield
+    finally:
+        os.umask(usual)
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -176,7 +176,7 @@ def _name_problems(name: str) -> Findings:
     if not name.endswith(SUFFIX):
         return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
     if problem := name_problem(team):
-        return [(f"no team can be called {safe(team)}: {problem}", REMEDY)]
+        return [(problem, REMEDY)]
     if not _TEAM.fullmatch(team):
         remedy = "Use lower-case letters and digits, with single . _ or - between them."
         return [("a team's name cannot be the name of an image", remedy)]
