@@ -7,8 +7,10 @@ may end in a half: so equal sums are equal, exactly.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from flare.challenge.rules import Better
 from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
@@ -70,11 +72,31 @@ def ranks_of(values: Values, rules: Rules) -> Integers:
     """
     if rules.missing is MissingRule.VALUE:
         values = _with_failed(values, rules)
-    teams = len(values)
-    better, equal = _counts(values)
-    ranks = _doubled_place(better, equal, rules.ties)
+    return _ranks(*_counts(values), np.isnan(values), rules)
+
+
+def ranks_without_each(values: Values, rules: Rules) -> Iterator[Integers]:
+    """The ranks without the first team, then without the second one, and so on."""
+    numbers = np.arange(len(values))
     absent = np.isnan(values)
-    behind: Integers = np.full(values.shape[1:], 2 * teams, dtype=np.int64)
+    if rules.missing is MissingRule.VALUE and absent.any():
+        # What a missing result counts as may be a value of the team that is left out.
+        for number in range(len(values)):
+            yield ranks_of(values[numbers != number], rules)
+        return
+    better, equal = _counts(values)
+    for number, own in enumerate(values):
+        rest = numbers != number
+        fewer = (better - (own < values))[rest], (equal - (own == values))[rest]
+        yield _ranks(*fewer, absent[rest], rules)
+
+
+def _ranks(
+    better: Integers, equal: Integers, absent: npt.NDArray[np.bool_], rules: Rules
+) -> Integers:
+    """The ranks that follow from `_counts`, and from where results are absent."""
+    ranks = _doubled_place(better, equal, rules.ties)
+    behind: Integers = np.full(ranks.shape[1:], 2 * len(ranks), dtype=np.int64)
     if rules.missing is MissingRule.WORST_PLUS_ONE:
         highest = np.where(absent, 0, ranks).max(axis=0)
         count = absent.sum(axis=0)

@@ -21,6 +21,7 @@ from flare.ranking.ranks import (
     rank_sums,
     ranks_by_sums,
     ranks_of,
+    ranks_without_each,
     rounded,
 )
 from flare.ranking.robustness.bootstrap import kendall_tau
@@ -123,12 +124,11 @@ def _all_schemes(
             yield f"without {rule.metric}", teams, team_ranks(rest, changed)
     if len(teams) > 2:
         values = comparable(board.values, rules)
-        for number, team in enumerate(teams):
-            rest = ranks_of(np.delete(values, number, axis=0), rules)
+        for team, found in zip(teams, ranks_without_each(values, rules), strict=True):
             yield (
                 f"without team {printable(team)}",
-                (*teams[:number], *teams[number + 1 :]),
-                ranks_by_sums(rank_sums(rest, rules)),
+                tuple(other for other in teams if other != team),
+                ranks_by_sums(rank_sums(found, rules)),
             )
 
 
