@@ -119,6 +119,31 @@ def read_teams(
     )
 
 
+def has_any(path: Path, metrics: Collection[str]) -> bool:
+    """Whether any team was measured, or has such metrics beside its scores.
+
+    Raises
+    ------
+    RankingError
+        If a metrics.json cannot be read.
+    """
+    folders = _folders_in(path)
+    if any(map(is_measured, folders)):
+        return True
+    files = (folder / METRICS_JSON for folder in folders)
+    return any(
+        metric in metrics
+        for file in files
+        if file.exists()
+        for _, metric in read_scores(file, metrics).values
+    )
+
+
+def _folders_in(path: Path) -> list[Path]:
+    """The folders that may be a team's."""
+    return sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != ".")
+
+
 def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
     """What explains why teams score 0, in the words of the evaluation."""
     return tuple(
@@ -140,7 +165,7 @@ def _sort_folders(
 ) -> _Folders:
     """The folders of all teams, also of those whose archives alone are known."""
     scored, unscored, strays = [], [], []
-    for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
+    for folder in _folders_in(path):
         if (folder / METRICS_JSON).exists():
             scored.append(folder)
         elif folder.name in accepted or is_measured(folder):

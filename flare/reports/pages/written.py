@@ -88,6 +88,7 @@ def _rules(settings: Mapping[str, Any]) -> Rules:
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
+        left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
 
 
