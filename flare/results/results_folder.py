@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import lexists
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
@@ -134,7 +135,7 @@ def has_any(path: Path, metrics: Collection[str]) -> bool:
     return any(
         metric in metrics
         for file in files
-        if file.exists()
+        if lexists(file)
         for _, metric in read_scores(file, metrics).values
     )
 
@@ -166,7 +167,7 @@ def _sort_folders(
     """The folders of all teams, also of those whose archives alone are known."""
     scored, unscored, strays = [], [], []
     for folder in _folders_in(path):
-        if (folder / METRICS_JSON).exists():
+        if lexists(folder / METRICS_JSON):
             scored.append(folder)
         elif folder.name in accepted or is_measured(folder):
             unscored.append(folder)
