@@ -198,11 +198,14 @@ class EngineError(HostError):
 class ProgramError(FlareError):
     """There is a fault in this program.
 
-    The log (stdout) has the traceback. Please report it.
+    The log (stdout) has the traceback; where many teams are scored or measured, it is
+    in `RESULTS/.faults/TEAM.txt`, and the other teams go on. Please report it.
     """
 
     code = "X01"
     remedy = "The organisers have the log."
+    trace = ""
+    """Where it came up, in full; survives the way back from a worker process."""
 
     def __init__(self, fault: str) -> None:
         self.fault = fault

@@ -11,9 +11,9 @@ from typing import Any
 
 from flare.common.schema import build, check
 from flare.common.text import listing, nearest, printable, safe, why
-from flare.ranking.lookalikes import check_names, plain_name
 from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
+from flare.results.lookalikes import check_names, plain_name
 
 _REMEDY = "docs/organisers/ranking.md says what decisions look like."
 

@@ -11,11 +11,11 @@ import pandas as pd
 
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
-from flare.ranking.lookalikes import check_names
 from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
 from flare.results.copies import Copies, find_equal
 from flare.results.csv_rows import check_columns, read_rows
 from flare.results.errors import RankingError
+from flare.results.lookalikes import check_names
 from flare.results.results_folder import AllResults, read_teams
 from flare.results.roll_call import RollCall
 from flare.results.team_folder import EMPTY, TeamResults

@@ -5,9 +5,9 @@ import unicodedata
 
 import pytest
 
-from flare.ranking.lookalikes import _LIKE_LATIN, check_names
 from flare.ranking.reading import read_results
 from flare.results.errors import RankingError
+from flare.results.lookalikes import _LIKE_LATIN, check_names
 
 
 def problem_of(*names, kind="team"):

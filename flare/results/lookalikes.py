@@ -88,8 +88,8 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         If there are such names; those of other scripts are told by their letters.
     """
     for name in names:
-        unseen = sorted({char for char in name if _is_unseen(char)})
-        if unseen:
+        if has_unseen(name):
+            unseen = sorted({char for char in name if _is_unseen(char)})
             found = listing(map(_code_point, unseen))
             problem = f"{kind} {safe(name)} has {found}, which cannot be seen"
             raise RankingError(file, problem)
@@ -101,6 +101,34 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         found = listing(f"{_escape(char)} is {_code_point(char)}" for char in letters)
         problem = f"{kind}s {listing(map(_visible, same))} look alike: {found}"
         raise RankingError(file, problem)
+
+
+def confusable(names: Sequence[str]) -> dict[str, str]:
+    """Names that a person takes for another one, each with that one.
+
+    Of names that look alike, the one without capitals, accents of its own and letters
+    of another script stands; if there is none, none of them does.
+
+    Examples
+    --------
+    >>> confusable(["alpha", "Alpha", "beta"])
+    {'Alpha': 'alpha'}
+    >>> confusable(["Beta", "BETA"])
+    {'Beta': 'BETA', 'BETA': 'Beta'}
+    """
+    found = {}
+    for same in _groups(names, _looks):
+        plain = _looks(same[0])
+        for name in same:
+            if name != plain:
+                others = [other for other in same if other != name]
+                found[name] = plain if plain in others else others[0]
+    return found
+
+
+def has_unseen(name: str) -> bool:
+    """Whether a name has characters that cannot be seen."""
+    return any(map(_is_unseen, name))
 
 
 def plain_name(name: str) -> str:
