@@ -1,7 +1,7 @@
 """Lets the tables of parameters have the types and defaults of the signature.
 
-Else a type in braces is read as its values, of which the first is taken for the default,
-and names that share a description all get what the first of them has.
+Else a type in braces is read as its values, of which the first is taken for the
+default, and names that share a description all get what the first of them has.
 """
 
 from __future__ import annotations

@@ -37,10 +37,11 @@ class OverdueError(SubmissionError):
     the challenge allows for a case, make it faster and submit it anew. If not, the
     computer that measures was busy or out of order: ask the organisers.
 
-    A submission with this message has failed, and does not count against your limit. One
-    that the platform has itself ended ("Cancelled") counts: the organisers can raise the
-    limit by one. The platform takes no image twice ("already exists"): to submit the
-    same one again, change a byte of it, as by building it with another `--label`.
+    A submission with this message has failed, and does not count against your limit.
+    One that the platform has itself ended ("Cancelled") counts: the organisers can
+    raise the limit by one. The platform takes no image twice ("already exists"): to
+    submit the same one again, change a byte of it, as by building it with another
+    `--label`.
     """
 
     code = "F18"
