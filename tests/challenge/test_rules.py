@@ -552,5 +552,5 @@ def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
     assert run.returncode == 1
     assert (
         "ranking[3].metric is 'runtime', which nothing here makes (did you mean"
-        " runtime_s?). Every key"
+        " runtime_s?). The documentation"
     ) in run.stderr
