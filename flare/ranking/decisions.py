@@ -16,7 +16,7 @@ from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
 from flare.results.lookalikes import check_names, plain_name
 
-_REMEDY = "docs/organisers/ranking.md says what decisions look like."
+_REMEDY = "The documentation's page The final ranking shows such a file."
 
 
 def _check_text(key: str, value: str) -> None:

@@ -18,7 +18,7 @@ from flare.results.errors import RankingError
 Integers = npt.NDArray[np.int64]
 
 
-_REMEDY = "docs/reference/challenge-files.md explains [[ranking]] and its metrics."
+_REMEDY = "The documentation's page Challenge files explains [[ranking]]."
 
 
 class Ties(Enum):
