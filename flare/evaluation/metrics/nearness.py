@@ -16,6 +16,9 @@ from flare.evaluation.metrics.windows import Window
 AT_ONCE = 2**13
 """So many places are looked up together: calls of NumPy take a while."""
 
+LOOK_UP = 32
+"""Looking up a place takes as long as marking so many corners, one beside the other."""
+
 
 class Nearness:
     """What is within the tolerance of both surfaces of a window.
@@ -33,25 +36,41 @@ class Nearness:
         self._shifts = _shifts_of(ball, pair.window)
         self._reach_y = max(row.y for row in ball)
         self._widened = [pair.border]
+        self._rows: dict[int, slice] = {}
 
     def find_beyond(self, where: Indices, other: int) -> Indices:
-        """Which of the few corners `where` have no surfel of mask `other` near."""
+        """Which of the corners `where` have no surfel of mask `other` near.
+
+        Surfels of an organ find one after a few rows of the ball. Where as many places
+        as the window has were looked up, and not in vain, it is weighed whether the
+        rest is quicker found by marking all that is near.
+        """
         if not self._pair.is_there[other] or not where.size:
             return where
         self._widen()
-        half = HALVES[other]
+        half, looked_up = HALVES[other], 0
         for level, shifts in self._shifts.items():
             border, start = self._widened[level], 0
             while start < len(shifts) and where.size:
+                if looked_up > self._pair.window.size and self._is_crowd(where, other):
+                    return where.compress(self.mark_near(other)[where] == 0)
                 stop = start + max(1, AT_ONCE // where.size)
                 if stop - start == 1:
                     near = border[where + shifts[start]]
                 else:
                     places = where + shifts[start:stop, np.newaxis]
                     near = np.bitwise_or.reduce(border[places])
+                looked_up += where.size * (stop - start)
                 where = where.compress(near & half == 0)
                 start = stop
         return where
+
+    def _is_crowd(self, where: Indices, other: int) -> bool:
+        """Whether marking all that is near to mask `other` is less than to look up."""
+        rows, window = self._rows_near(other), self._pair.window
+        slices = window.shape[0] - 2 * window.margin
+        marked: int = slices * (rows.stop - rows.start) * window.row
+        return where.size * LOOK_UP > marked
 
     def mark_near(self, other: int) -> Bytes:
         """1 at each corner that has a surfel of mask `other` near.
@@ -60,17 +79,9 @@ class Nearness:
         everything, an organ is near to a few.
         """
         pair, window = self._pair, self._pair.window
-        near, scratch = pair.buffers["near"], pair.buffers["scratch"]
+        near, within = pair.buffers["near"], self._rows_near(other)
         near[:] = 0
-        np.bitwise_and(pair.border, HALVES[other], out=scratch)
-        eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
-        rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
-        if not rows.size:
-            return near
         self._widen()
-        within = slice(
-            max(int(rows[0]) - self._reach_y, 0), int(rows[-1]) + self._reach_y + 1
-        )
         inner = window.inner
         shape = (-1, *window.shape[1:])
         target = near[inner].reshape(shape)[:, within]
@@ -81,6 +92,21 @@ class Nearness:
         near &= HALVES[other]
         np.not_equal(near, 0, out=near.view(np.bool_))
         return near
+
+    def _rows_near(self, other: int) -> slice:
+        """Rows of each slice outside which no surfel of mask `other` is near."""
+        if other not in self._rows:
+            pair, window = self._pair, self._pair.window
+            scratch = pair.buffers["scratch"]
+            np.bitwise_and(pair.border, HALVES[other], out=scratch)
+            eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
+            rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
+            reached = slice(0, 0)
+            if rows.size:
+                start, stop = int(rows[0]) - self._reach_y, int(rows[-1]) + 1
+                reached = slice(max(start, 0), stop + self._reach_y)
+            self._rows[other] = reached
+        return self._rows[other]
 
     def _widen(self) -> None:
         """Widen the borders along x by 0, 1, 2, 4, 8, ... corners to either side."""
