@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
 from flare.evaluation.metrics.surface_pair import (
@@ -32,7 +34,7 @@ class Nearness:
     """
 
     def __init__(self, pair: SurfacePair, ball: Ball) -> None:
-        self._pair = pair
+        self._pair, self._ball = pair, ball
         self._shifts = _shifts_of(ball, pair.window)
         self._reach_y = max(row.y for row in ball)
         self._widened = [pair.border]
@@ -85,13 +87,25 @@ class Nearness:
         inner = window.inner
         shape = (-1, *window.shape[1:])
         target = near[inner].reshape(shape)[:, within]
-        for level, shifts in self._shifts.items():
-            for shift in shifts.tolist():
-                moved = self._widened[level][inner.start + shift : inner.stop + shift]
+        for half_width, rows in groupby(self._ball, key=lambda row: row.half_width):
+            wide = self._wide(half_width)
+            for row in rows:
+                shift = row.z * window.plane + row.y * window.row
+                moved = wide[inner.start + shift : inner.stop + shift]
                 target |= moved.reshape(shape)[:, within]
         near &= HALVES[other]
         np.not_equal(near, 0, out=near.view(np.bool_))
         return near
+
+    def _wide(self, half_width: int) -> Bytes:
+        """The borders, widened along x to either side."""
+        level, rest = _level_of(half_width)
+        widened = self._widened[level]
+        if not rest:
+            return widened
+        wide = self._pair.buffers["scratch"]
+        np.bitwise_or(widened[: -2 * rest], widened[2 * rest :], out=wide[rest:-rest])
+        return wide
 
     def _rows_near(self, other: int) -> slice:
         """Rows of each slice outside which no surfel of mask `other` is near."""
@@ -122,6 +136,12 @@ class Nearness:
             self._widened.append(wider)
 
 
+def _level_of(half_width: int) -> tuple[int, int]:
+    """Which widened border to look up for a row of the ball, and how far from it."""
+    level = half_width.bit_length()
+    return level, half_width - (1 << level >> 1)
+
+
 def _shifts_of(ball: Ball, window: Window) -> dict[int, Indices]:
     """All that has to be looked up to know what the ball around a corner holds.
 
@@ -131,8 +151,7 @@ def _shifts_of(ball: Ball, window: Window) -> dict[int, Indices]:
     """
     shifts: dict[int, list[int]] = {}
     for row in ball:
-        level = row.half_width.bit_length()
-        rest = row.half_width - (1 << level >> 1)
+        level, rest = _level_of(row.half_width)
         middle = row.z * window.plane + row.y * window.row
         shifts.setdefault(level, []).extend(middle + x for x in {-rest, rest})
     return {level: np.array(found, dtype=np.intp) for level, found in shifts.items()}
