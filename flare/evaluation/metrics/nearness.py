@@ -18,8 +18,8 @@ from flare.evaluation.metrics.windows import Window
 AT_ONCE = 2**13
 """So many places are looked up together: calls of NumPy take a while."""
 
-LOOK_UP = 32
-"""Looking up a place takes as long as marking so many corners, one beside the other."""
+LOOK_UP = 64
+"""Looking up a place takes as long as marking so many corners that lie in a row."""
 
 
 class Nearness:
