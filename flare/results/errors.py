@@ -38,7 +38,7 @@ class RankingError(OrganiserError):
     """
 
     code = "G06"
-    remedy = "docs/organisers/ranking.md says what results have to look like."
+    remedy = "The documentation's page The final ranking says what results look like."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -58,7 +58,7 @@ class GroupsFileError(OrganiserError):
     """
 
     code = "G07"
-    remedy = 'docs/organisers/reports.md, "Groups of cases", says what it holds.'
+    remedy = "The documentation's page Reports to look at says what it holds."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file
@@ -76,7 +76,7 @@ class MeasurementError(HostError):
     """
 
     code = "H07"
-    remedy = "docs/organisers/measuring.md tells how teams are measured."
+    remedy = "The documentation's page Measuring tells how teams are measured."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{safe(file)}: {problem}", remedy)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.files import write_whole
+from flare.common.files import read_regular, write_whole
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
 from flare.results.errors import MeasurementError
@@ -67,7 +67,7 @@ class MeasurementLog:
         if not file.exists():
             return
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = json.loads(read_regular(file))
             before = {**DEFAULTS, **content["settings"]}
             self._sessions = list(content["sessions"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -146,7 +146,7 @@ class Measurement:
 def read_settings(file: Path) -> dict[str, Any] | None:
     """The settings by which a team was measured; None if that is not known."""
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+        return dict(json.loads(read_regular(file))["settings"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -161,7 +161,7 @@ def read_measurement(file: Path) -> Measurement:
         *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
         RecursionError,
     ):
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(file))
         for name in COMPARED:
             if name in content["settings"]:
                 settings[name] = str(content["settings"][name])

@@ -13,6 +13,4 @@ class PlatformError(HostError):
     """
 
     code = "H09"
-    remedy = (
-        "docs/organisers/phase-settings.md tells how results are got off the platform."
-    )
+    remedy = "The documentation's page Phase settings tells how to get results."

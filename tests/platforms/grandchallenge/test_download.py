@@ -510,8 +510,8 @@ def test_what_the_platform_refuses_is_one_line(platform, tmp_path, status, text)
     platform.status = status
 
     assert error_of(fetch(platform, tmp_path)) == (
-        f"{platform.url}/api/v1/: {text}. docs/organisers/phase-settings.md tells how"
-        " results are got off the platform. [H09]"
+        f"{platform.url}/api/v1/: {text}. The documentation's page Phase settings tells"
+        " how to get results. [H09]"
     )
     assert not tmp_path.joinpath("alice").exists()
 
