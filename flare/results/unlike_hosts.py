@@ -60,12 +60,12 @@ def _unlike_times(teams: Mapping[str, Calibration]) -> Iterator[str]:
         ]
         if slower:
             found = listing(
-                f"{ratio:.2f} on that of {team}"
+                f"{ratio:.2f} times as long on that of {team}"
                 for ratio, team in sorted(slower, key=lambda pair: -pair[0])
             )
             yield (
-                "Teams were measured on unlike computers: as many times as on that of"
-                f" {safe(fastest)}, {kind} {VERBS[kind]} {found}"
+                f"Teams were measured on unlike computers: {kind} {VERBS[kind]}"
+                f" {found}, compared with that of {safe(fastest)}"
             )
 
 

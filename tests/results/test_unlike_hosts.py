@@ -98,12 +98,12 @@ def test_slower_computers_are_named_with_their_ratios():
     notes = unlike_notes(teams)
 
     assert notes[0] == (
-        "Teams were measured on unlike computers: as many times as on that of c,"
-        " integers take 2.00 on that of d, 1.50 on that of a"
+        "Teams were measured on unlike computers: integers take 2.00 times as long on"
+        " that of d, 1.50 times as long on that of a, compared with that of c"
     )
     assert notes[1] == (
-        "Teams were measured on unlike computers: as many times as on that of a,"
-        " memory takes 1.60 on that of d"
+        "Teams were measured on unlike computers: memory takes 1.60 times as long on"
+        " that of d, compared with that of a"
     )
     assert len(notes) == 2
 
@@ -201,8 +201,8 @@ def test_a_ranking_and_its_report_point_them_out(tmp_path):
     flare.rank(results, metrics=["dsc"]).write(output)
 
     flag = (
-        "Teams were measured on unlike computers: as many times as on that of a,"
-        " integers take 1.50 on that of b"
+        "Teams were measured on unlike computers: integers take 1.50 times as long on"
+        " that of b, compared with that of a"
     )
     assert flag in json.loads((output / "ranking.json").read_text())["flags"]
     page = tmp_path / "ranking.html"
