@@ -70,10 +70,9 @@ class MeasurementError(HostError):
     """A measurement cannot begin, or cannot go on as it was.
 
     Something has changed since the team was measured before, or stands in the way: the
-    message names the file and what to do. What was measured is kept. A computer or GPU
-    that is unlike the one that the team was measured on, or has changed meanwhile, is
-    accepted with `--unlike-host REASON`: docs/organisers/measuring.md, "Is it the same
-    computer?".
+    message names the file and what to do. What was measured is kept. Another computer
+    or GPU than the one that the team was measured on is accepted with `--unlike-host
+    REASON`: docs/organisers/measuring.md, "Is it the same computer?".
     """
 
     code = "H07"
