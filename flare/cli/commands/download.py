@@ -12,8 +12,9 @@ import click
 from flare.cli.command import Command
 from flare.cli.options import PATH, Parsed
 from flare.common.text import safe
-from flare.platforms.grandchallenge.download import download, read_token
+from flare.platforms.grandchallenge.download import download
 from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.tokens import read_token
 
 _log = logging.getLogger(__name__)
 

@@ -42,10 +42,6 @@ PAGE = 100
 
 METRICS_SOCKET = "metrics-json-file"
 
-_TOKEN_REMEDY = (
-    "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
-    " its file's name into FLARE_GC_TOKEN_FILE."
-)
 _STATUS = {
     400: "it knows no such phase",
     401: "it does not accept the token",
@@ -75,28 +71,6 @@ class Evaluation:
 
 OnTeam = Callable[[int, int, str, str], None]
 """Told of each team: its number, how many there are, its folder, what was done."""
-
-
-def read_token(token: str, file: str) -> str:
-    """The token itself, or the one that a file holds.
-
-    Raises
-    ------
-    PlatformError
-        If there is none. No message holds any part of it.
-    """
-    if not token and file:
-        try:
-            token = Path(file).read_text(encoding="ascii")
-        except (OSError, ValueError) as error:
-            reason = why(error) if isinstance(error, OSError) else "it is no text"
-            problem = f"{safe(file)}: the token cannot be read ({reason})"
-            raise PlatformError(problem, _TOKEN_REMEDY) from error
-    token = token.strip()
-    if not re.fullmatch("[!-~]+", token):
-        problem = "The token is no word" if token else "There is no API token"
-        raise PlatformError(problem, _TOKEN_REMEDY)
-    return token
 
 
 def download(

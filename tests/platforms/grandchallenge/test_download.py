@@ -18,9 +18,7 @@ from flare.platforms.grandchallenge.download import (
     Evaluation,
     _folders,
     choose,
-    read_token,
 )
-from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
 from tests.builders.schemas import file_problems
 from tests.conftest import need_package
@@ -599,42 +597,6 @@ def test_without_gcapi_the_extra_is_named(tmp_path):
         "flare download: gcapi is not installed. Install it:"
         " .venv/bin/pip install '.[platform]'. [H09]"
     )
-
-
-def test_a_token_comes_from_the_environment_or_a_file(tmp_path):
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-
-    assert read_token(f" {TOKEN}\n", "") == TOKEN
-    assert read_token("", str(tmp_path / "token")) == TOKEN
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (None, "There is no API token"),
-        (b"", "There is no API token"),
-        (b"two words", "The token is no word"),
-        (b"a\nb", "The token is no word"),
-        (b"\xff", "token: the token cannot be read (it is no text)"),
-    ],
-)
-def test_a_token_that_is_none(tmp_path, monkeypatch, content, problem):
-    monkeypatch.chdir(tmp_path)
-    if content is not None:
-        Path("token").write_bytes(content)
-
-    with pytest.raises(PlatformError) as caught:
-        read_token("", "token" if content is not None else "")
-
-    assert str(caught.value) == (
-        f"{problem}. Make one under Your Profile, Manage API Tokens, and put it into"
-        " FLARE_GC_TOKEN, or its file's name into FLARE_GC_TOKEN_FILE. [H09]"
-    )
-
-
-def test_a_token_file_that_is_not_there(tmp_path):
-    with pytest.raises(PlatformError, match="no such file or directory"):
-        read_token("", str(tmp_path / "none"))
 
 
 def test_the_token_is_sent_to_no_http_address(tmp_path):
