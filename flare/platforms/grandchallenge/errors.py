@@ -16,3 +16,17 @@ class PlatformError(HostError):
     remedy = (
         "docs/organisers/phase-settings.md tells how results are got off the platform."
     )
+
+
+class NotGivenError(PlatformError):
+    """The platform does not give a file that it has told of, and gives others."""
+
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem, "See whether this token's user may fetch it.")
+        self.status = status
+
+
+class TooLargeError(PlatformError):
+    """A file has more bytes than are taken of one."""
+
+    remedy = "Ask the team for a smaller one."
