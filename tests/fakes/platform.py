@@ -357,7 +357,9 @@ class _Handler(BaseHTTPRequestHandler):
             server.log.append((name, "reset"))
             self.connection.close()
             return
-        if isinstance(fault, int):
+        if fault in ODD:
+            status, content = 200, None
+        elif isinstance(fault, int):
             token = self.headers.get("Authorization", "")
             status, content = fault, {"detail": f"A fault of {token}."}
         elif name != "version" and not self.user():

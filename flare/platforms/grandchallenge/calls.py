@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json as json_module
 import logging
 import random
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from flare.common.extras import install_remedy
 from flare.common.text import printable, safe
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
 from flare.platforms.grandchallenge.tokens import without_tokens
 
 _log = logging.getLogger(__name__)
@@ -54,11 +55,18 @@ class PassingError(Exception):
         What has failed.
     tries : int, optional
         So often it is tried at most; without it, for hours.
+    end : PlatformError, optional
+        What it has come to after the last try.
     """
 
-    def __init__(self, reason: str, tries: int | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        tries: int | None = None,
+        end: PlatformError | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.tries = tries
+        self.tries, self.end = tries, end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +204,8 @@ class Calls:
                 if is_over or tried in (passing.tries, self._tries):
                     lasting = "for hours" if is_over else f"{tried} times"
                     problem = f"{safe(self.api)}: {what}: {passing}, {lasting}"
-                    raise PlatformError(problem, "Try again later.") from error
+                    end = PlatformError(problem, "Try again later.")
+                    raise passing.end or end from error
             wait_s = pause_s * (0.5 + self._chance())
             _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
@@ -231,7 +240,8 @@ class Calls:
                     status = response.status_code
                     if not is_own and status in (400, 401, 403):
                         reason = f"{response.url.host} answers with status {status}"
-                        raise PassingError(reason, TRIES)
+                        end = FileRefusedError(reason, status)
+                        raise PassingError(reason, TRIES, end)
                     yield response
                     return
                 url = str(response.next_request.url)
@@ -250,6 +260,11 @@ class Calls:
         if status >= 500 or status == 429:
             reason = f"{response.url.host} answers with status {status}"
             raise PassingError(reason)
+
+    @property
+    def mark(self) -> str:
+        """What tells this token from others, and tells nobody the token."""
+        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
     def redact(self, text: str) -> str:
         """What the platform has said, without the token."""

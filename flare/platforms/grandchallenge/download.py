@@ -21,7 +21,11 @@ from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import NotGivenError, PlatformError
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
+    TooLargeError,
+)
 from flare.platforms.grandchallenge.fetching import fetch
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.lookalikes import confusable, plain_name
@@ -131,9 +135,9 @@ def download(
             if has_predictions and evaluation.predictions_url:
                 try:
                     _take_upload(calls, evaluation, folder)
-                except NotGivenError:
+                except FileRefusedError:
                     refused.append(folder.name)
-                except UploadError as error:
+                except (TooLargeError, UploadError) as error:
                     packed[folder.name] = error
             if is_new:
                 content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
@@ -331,12 +335,12 @@ def _take_upload(calls: Calls, evaluation: Evaluation, folder: Path) -> None:
 
     Raises
     ------
-    NotGivenError
+    FileRefusedError
         If the platform does not give it.
     UploadError
         If it cannot be unpacked.
     """
-    fetch(calls, lambda: evaluation.predictions_url, folder / UPLOAD)
+    fetch(calls, evaluation.predictions_url, folder / UPLOAD)
     _unpack(folder)
 
 

@@ -18,8 +18,8 @@ class PlatformError(HostError):
     )
 
 
-class NotGivenError(PlatformError):
-    """The platform does not give a file that it has told of, and gives others."""
+class FileRefusedError(PlatformError):
+    """Whoever has a file does not give it, with this status."""
 
     def __init__(self, problem: str, status: int) -> None:
         super().__init__(problem, "See whether this token's user may fetch it.")

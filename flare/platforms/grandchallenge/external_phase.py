@@ -143,13 +143,13 @@ class PhaseSource:
         if not submission.place.get("image"):
             problem = "the platform has no archive of the image"
             raise ArchiveError(submission.title, problem, "Upload it again.")
-        fetch(self._calls, lambda: submission.place["image"], file)
+        fetch(self._calls, submission.place["image"], file)
         if submission.place.get("model_pk"):
             if not submission.place["model"]:
                 problem = "the platform has no file of the model"
                 raise ModelError(submission.title, problem, "Upload it again.")
             model = folder / f"{submission.team}{MODEL_SUFFIX}"
-            fetch(self._calls, lambda: submission.place["model"], model)
+            fetch(self._calls, submission.place["model"], model)
         return file
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 from flare.common.files import unwritable, write_whole
 from flare.common.text import safe
 from flare.platforms.grandchallenge.calls import TRIES, Calls, PassingError
-from flare.platforms.grandchallenge.errors import NotGivenError, TooLargeError
+from flare.platforms.grandchallenge.errors import FileRefusedError, TooLargeError
 
 LARGEST_BYTES = 64 * 2**30
 """Of an archive: the disk is ours."""
 
 
-def fetch(calls: Calls, address: Callable[[], str], file: Path) -> None:
+def fetch(calls: Calls, url: str, file: Path) -> None:
     """Fetch a file, unless it is there; it has its name when it is whole.
 
     What has arrived of it is kept, and not fetched again if the platform still has the
@@ -29,16 +28,15 @@ def fetch(calls: Calls, address: Callable[[], str], file: Path) -> None:
     ----------
     calls : Calls
         To the platform.
-    address : callable
-        Gives the file's address. It is asked before each try: one that is signed, or of
-        a file that was replaced, is good for a while only.
+    url : str
+        Its address. One of the platform leads to a newly signed one at each try.
     file : Path
         Where it will lie.
 
     Raises
     ------
-    NotGivenError
-        If the platform, which has told of it, refuses it.
+    FileRefusedError
+        If the host refuses it; a new address may help.
     TooLargeError
         If it is too large.
     PlatformError
@@ -55,7 +53,7 @@ def fetch(calls: Calls, address: Callable[[], str], file: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             if part.exists() and not part.is_file():  # opening a pipe would wait
                 raise FileExistsError(errno.EEXIST, "it is no file")
-            _fetch_rest(calls, address(), part)
+            _fetch_rest(calls, url, part)
             part.replace(file)
         except OSError as error:
             raise unwritable(part, error) from error
@@ -87,7 +85,7 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
         if status not in (200, 206):
             name = safe(part.name[1:-5])
             problem = f"{host}: it does not give {name} (status {status})"
-            raise NotGivenError(problem, status)
+            raise FileRefusedError(problem, status)
         is_rest = status == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:
