@@ -91,8 +91,10 @@ def _extract(source: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
             check_room(archive.infolist(), safe(source), target)
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-            for name, place in _places([entry.filename for entry in entries]):
+            names = [entry.filename for entry in archive.infolist()]
+            # Python 3.11's is_dir fails on an empty name, and the platform's does not.
+            files = [name for name in names if not name.endswith("/")]
+            for name, place in _places(files):
                 # In order before it is used: "a/../b" needs no folder a.
                 path = posixpath.normpath(place) if place else place
                 if path == ".." or path.startswith(("../", "/")):
