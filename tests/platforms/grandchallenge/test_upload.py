@@ -48,6 +48,17 @@ def of(*names, method=zipfile.ZIP_DEFLATED):
     return lambda file: write_zip(file, names, method=method)
 
 
+def of_odd(*names):
+    """The same, of names that `writestr` makes no entry of in Python 3.11."""
+
+    def make(file):
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in names:
+                archive.writestr(zipfile.ZipInfo(name), CONTENT)
+
+    return make
+
+
 def changed(change, *names, method=zipfile.ZIP_DEFLATED):
     """A zip of a, b or these names, of whose bytes some are changed."""
 
@@ -190,8 +201,8 @@ ZIPS = {
     "a line break": (of("s/a\nb", "s/c"), ["a\nb", "c"]),
     "bad UTF-8": (replaced("ää".encode(), b"\xff\xff\xff\xff", "ää", "b"), UNEXPECTED),
     "another code page": (replaced(b"aaaa", b"a\x84\x84a", "aaaa", "b"), ["aääa", "b"]),
-    "an empty name": (of("", "../a"), UNEXPECTED),
-    "an empty name behind one that leads up": (of("../a", ""), INVALID),
+    "an empty name": (of_odd("", "../a"), UNEXPECTED),
+    "an empty name behind one that leads up": (of_odd("../a", ""), INVALID),
     "a null byte": (replaced(b"a0b", b"a\x00b", "a0b", "c"), ["a", "c"]),
     "names that differ": (
         replaced(b"aaaa", b"bbbb", "aaaa", "c", times=1),
