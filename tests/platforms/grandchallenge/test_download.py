@@ -292,6 +292,18 @@ def test_a_folder_of_an_earlier_download_stays_with_its_user(tmp_path):
     assert folders["eve"].startswith("eve-")
 
 
+@pytest.mark.parametrize("twin", ["user-x_y_org-1056e7d3", "x-y-org-1056e7d3"])
+def test_nobody_takes_the_folder_that_is_made_for_another_user(
+    platform, tmp_path, twin
+):
+    """Neither by the rule of an older version nor by the one of this one."""
+    platform.evaluations = [evaluation(1, "x@y.org"), evaluation(2, twin)]
+
+    assert fetch(platform, tmp_path).returncode == 0
+
+    assert sorted(numbers(tmp_path).values()) == [1, 2]
+
+
 def test_two_users_never_share_a_folder(tmp_path, monkeypatch):
     """Eight digits can be equal, if somebody tries long enough."""
     monkeypatch.setattr(download_module, "derived_folder", lambda _: "same-00000000")
