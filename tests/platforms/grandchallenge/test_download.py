@@ -481,7 +481,7 @@ def test_what_is_of_teams_is_closed_to_other_users(platform, tmp_path):
     assert fetch(platform, tmp_path / "results", "--predictions").returncode == 0
 
     made = [tmp_path / "results", *(tmp_path / "results").rglob("*")]
-    assert len(made) == 10
+    assert len(made) == 11
     assert {path.stat().st_mode & 0o007 for path in made} == {0}
 
 
