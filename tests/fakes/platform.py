@@ -30,6 +30,12 @@ NEEDED = {
         "An error_message is required for failed evaluations.",
     ),
 }
+ODD = {
+    "html": b"<!DOCTYPE html><title>Sign in</title>",
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "digits": b'{"status": ' + b"9" * 10_000 + b"}",
+}
+"""What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
@@ -39,7 +45,10 @@ class FakePlatform(ThreadingHTTPServer):
     `faults` has a list for each call (version, claimable, claim, update, status,
     download, file, and model, model file): what goes wrong the next times. A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
-    obeyed, "slow" answers after a while, "short" ends a file in its middle.
+    obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
+    has is said in place of an answer. "other" is an answer about another evaluation. A
+    download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
+    only. A refusal repeats the token.
     """
 
     daemon_threads = True
@@ -249,6 +258,10 @@ class _Handler(BaseHTTPRequestHandler):
         pk, kind = path.split("/")[2:]
         name = "file" if kind == "archive" else "model file"
         fault = self.server.fault(name)
+        if isinstance(fault, int):
+            self.server.log.append((name, fault))
+            self.send_error(fault)
+            return
         if fault == "reset" or self.headers.get("Authorization"):
             self.server.log.append((name, fault or "a token"))
             self.connection.close()
@@ -258,6 +271,8 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == mark:
             start = int(asked.removeprefix("bytes=").partition("-")[0])
+        if fault == "unasked":
+            start = len(data) // 2
         if start >= len(data):
             self.server.log.append((name, 416))
             self.send_error(416)
@@ -342,8 +357,11 @@ class _Handler(BaseHTTPRequestHandler):
             server.log.append((name, "reset"))
             self.connection.close()
             return
-        if isinstance(fault, int):
-            status, content = fault, {"detail": "A fault."}
+        if fault in ODD:
+            status, content = 200, None
+        elif isinstance(fault, int):
+            token = self.headers.get("Authorization", "")
+            status, content = fault, {"detail": f"A fault of {token}."}
         elif name != "version" and not self.user():
             token = self.headers.get("Authorization", "")
             status, content = 401, {"detail": f"Invalid token {token}."}
@@ -357,7 +375,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             server.is_slow.wait(5)
+        if fault == "http":
+            content = content.replace("https", "http")
+        if fault == "circle":
+            content = f"https://localhost:{server.server_port}{self.path}"
+        if fault == "other":
+            content |= {"pk": str(uuid.UUID(int=99))}
         data = b"" if status == 302 else json.dumps(content).encode()
+        data = ODD.get(fault, data)
         self.send_response(status)
         if status == 302:
             self.send_header("Location", content)

@@ -31,7 +31,7 @@ from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.grandchallenge.download import read_token
+from flare.platforms.grandchallenge.tokens import read_token
 from flare.platforms.serving.overdue import HOURS
 from flare.results.lock import FolderLock
 

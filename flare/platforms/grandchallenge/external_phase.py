@@ -113,7 +113,10 @@ class PhaseSource:
             "PATCH", f"evaluations/{submission.key}/claim/", json={}
         )
         if reply.status == 200 and isinstance(reply.content, dict):
-            return Claim(submission=self._submission(reply.content))
+            claimed = self._submission(reply.content)
+            if claimed.key != submission.key:
+                raise self._stranger()
+            return Claim(submission=claimed)
         if reply.status == 400 and _PENDING_ONLY in reply.reason:
             # If an earlier call was heard, though we never heard of it, it is ours.
             may_be_ours = is_again or not reply.is_certain

@@ -96,6 +96,15 @@ def test_a_claim_is_ours(platform, source):
     assert source.claimable() == []
 
 
+def test_a_claim_of_another_submission_is_none(platform, source):
+    platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.faults["claim"] = ["other"]
+
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
+        source.claim(submission, is_again=False)
+
+
 def test_a_service_with_another_token_was_faster(platform, source):
     pk = platform.submit("jane", b"")
     (submission,) = source.claimable()
@@ -360,7 +369,7 @@ def test_a_model_that_may_not_be_fetched_is_no_fault_of_the_team(
     submission = claimed(platform, source, model=b"model")
     platform.faults["model"] = [403]
 
-    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+    with pytest.raises(PlatformError, match=r"not give jane\S* \(status 403"):
         source.download(submission, tmp_path)
 
 
@@ -377,7 +386,7 @@ def test_a_model_at_an_address_without_tls_is_refused(platform, source, tmp_path
     submission = claimed(platform, source, model=b"model")
     submission.place["model"] = "http://localhost/x.tar.gz"
 
-    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+    with pytest.raises(PlatformError, match="is not at an https address"):
         source.download(submission, tmp_path)
 
 
@@ -387,7 +396,7 @@ def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
     submission = claimed(platform, source)
     platform.evaluators.clear()
 
-    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+    with pytest.raises(PlatformError, match=r"not give jane\S* \(status 403"):
         source.download(submission, tmp_path)
 
 
@@ -409,7 +418,7 @@ def test_an_archive_that_is_too_large_is_not_fetched(
     monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
     submission = claimed(platform, source, archive=b"b" * 10)
 
-    with pytest.raises(PlatformError, match="the archive has 0 GiB"):
+    with pytest.raises(PlatformError, match=r"jane\.tar\.gz has 0 GiB"):
         source.download(submission, tmp_path)
 
     assert [*tmp_path.glob("*.gz")] == []
@@ -419,7 +428,7 @@ def test_an_archive_at_an_address_without_tls_is_refused(platform, source, tmp_p
     submission = claimed(platform, source)
     submission.place["image"] = "http://localhost/x.tar.gz"
 
-    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+    with pytest.raises(PlatformError, match="is not at an https address"):
         source.download(submission, tmp_path)
 
 
@@ -506,7 +515,7 @@ def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passi
 
     assert passing.pauses[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
     assert 6 * 3600 < passing.at <= 6 * 3600 + 300
-    assert "the platform answers with status 500, for hours" in str(error.value)
+    assert "localhost answers with status 500, for hours" in str(error.value)
 
 
 def test_pauses_differ_between_services(platform, passing):
@@ -529,9 +538,9 @@ def test_a_token_that_is_refused_is_one_line_without_it(platform, passing, caplo
         source.claimable()
 
     assert str(error.value) == (
-        f"{platform.api}: it does not accept the token. Make one of a user who is among"
-        " the phase's external evaluators, and put its file's name into"
-        " FLARE_GC_TOKEN_FILE. [H09]"
+        f"{platform.api}: it does not accept the token. Make one of an external"
+        " evaluator of the phase (for flare serve) or an admin of the challenge (for"
+        " flare download), and put its file's name into FLARE_GC_TOKEN_FILE. [H09]"
     )
     assert passing.pauses == []
     assert "secret-of-mine" not in caplog.text
@@ -558,7 +567,7 @@ def test_a_client_that_is_too_old_is_said(platform, source):
 def test_a_client_that_is_not_there_is_said(source, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcapi", None)
 
-    with pytest.raises(PlatformError, match="flare serve: gcapi is not installed"):
+    with pytest.raises(PlatformError, match="gcapi is not installed"):
         source.claimable()
 
 
