@@ -98,11 +98,24 @@ def test_a_team_without_kept_predictions_is_named_and_left(results, labels):
     run = command(results, labels)
 
     assert run.returncode == 0
-    assert run.stdout.splitlines()[-1].endswith(
-        "left as it is: no prediction is kept, evaluate it again"
-    )
+    *_, row, command_line = run.stdout.splitlines()
+    assert row.endswith("left as it is: no prediction is kept")
+    assert "baseline. Score what was submitted: flare score TEAMS" in command_line
     assert "stray" not in run.stdout
     assert (results / "baseline" / "metrics.json").read_bytes() == before
+
+
+def test_without_any_kept_prediction_the_other_command_is_the_last_word(
+    results, labels
+):
+    """It was said of each team, thirteen times, and no command was named."""
+    shutil.rmtree(results / "a" / "predictions")
+    (results / "a" / "efficiency.csv").unlink()
+
+    run = command(results, labels)
+
+    assert run.returncode == 1
+    assert run.stderr.count("flare score TEAMS --ground-truth") == 1
 
 
 def evaluated(results, labels, team, **options):
