@@ -17,6 +17,10 @@ class FakeSource:
     def __init__(self, *names, taken=()):
         self.names, self.taken, self.log, self.answers = names, taken, [], {}
 
+    def resume(self, known):
+        """Nothing is to be said."""
+        return ""
+
     def claimable(self):
         """All of them, also those that are claimed, as a slow platform might."""
         return [Submission(key=n, team=n, title=f"{n}.tar.gz") for n in self.names]
@@ -54,6 +58,11 @@ class FakeWork:
         self.log.append((step, what))
         if step in self.errors:
             raise self.errors[step]
+
+    def check_host(self):
+        """Fail if the computer shall."""
+        if "host" in self.errors:
+            raise self.errors["host"]
 
     def check(self, file):
         """Check."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import random
 import time
@@ -69,6 +70,8 @@ class Calls:
         It is given to gcapi's client, and to nobody else.
     sleep, clock, chance : callable
         Wait for some seconds; seconds that only go forward; a number from 0 to 1.
+    tries : int, optional
+        So often a call is tried; for hours if not given.
     """
 
     def __init__(
@@ -79,14 +82,20 @@ class Calls:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        tries: int | None = None,
     ) -> None:
         if not api.startswith("https://"):
             problem = f"{safe(api)}: the token is sent to no http address"
             raise PlatformError(problem, "Give the address with https:// as --api.")
         self.api = f"{api.rstrip('/')}/"
-        self._token = token
+        self._token, self._tries = token, tries
         self._sleep, self._clock, self._chance = sleep, clock, chance
         self._opened: Any = None
+
+    @property
+    def mark(self) -> str:
+        """The beginning of the token's SHA-256, to tell it from others."""
+        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
     def call(
         self,
@@ -135,10 +144,12 @@ class Calls:
         Raises
         ------
         PlatformError
-            If it fails for hours, or will not do better later.
+            If it fails too often, or will not do better later.
         """
         begin, pause_s = self._clock(), FIRST_PAUSE_S
+        number = 0
         while True:
+            number += 1
             try:
                 return attempt()
             except Exception as error:
@@ -151,6 +162,9 @@ class Calls:
                     raise
                 if self._clock() - begin > GIVE_UP_S:
                     problem = f"{safe(self.api)}: {what}: {reason}, for hours"
+                    raise PlatformError(problem) from error
+                if number == self._tries:
+                    problem = f"{safe(self.api)}: {what}: {reason}, {number} times"
                     raise PlatformError(problem) from error
             wait_s = pause_s * (0.5 + self._chance())
             _log.warning("%s: %s; again in %.0f s", what, reason, wait_s)

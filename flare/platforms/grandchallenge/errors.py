@@ -16,3 +16,12 @@ class PlatformError(HostError):
     remedy = (
         "docs/organisers/phase-settings.md tells how results are got off the platform."
     )
+
+
+class FileRefusedError(PlatformError):
+    """The host of a file does not give it, which may pass."""
+
+    def __init__(self, problem: str, remedy: str, status: int, /) -> None:
+        super().__init__(problem, remedy)
+        self.status = status
+        """What it has answered, such as 404."""

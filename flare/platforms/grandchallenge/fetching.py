@@ -12,13 +12,17 @@ from flare.common.errors import OutputError
 from flare.common.files import write_whole
 from flare.common.text import printable, safe, why
 from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
 
 LARGEST_BYTES = 64 * 2**30
 """Of an archive: the disk is ours."""
 
 TRIES = 5
 """At a file whose size is not what the platform has said."""
+
+
+class TooLargeError(Exception):
+    """A file is larger than any may be, or does not end."""
 
 
 class _ShortError(Exception):
@@ -33,8 +37,12 @@ def fetch(calls: Calls, url: str, file: Path) -> None:
 
     Raises
     ------
+    TooLargeError
+        If there is too much of it.
+    FileRefusedError
+        If its host does not give it.
     PlatformError
-        If the platform does not give it.
+        If it does not arrive.
     OutputError
         If it cannot be written.
     """
@@ -83,19 +91,17 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
                 f" {response.status_code})"
             )
             remedy = "The token's user has to be among the external evaluators."
-            raise PlatformError(problem, remedy)
+            raise FileRefusedError(problem, remedy, response.status_code)
         is_rest = response.status_code == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:
-            problem = f"{safe(calls.api)}: the archive has {total >> 30} GiB"
-            raise PlatformError(problem, "Ask the team for a smaller one.")
+            raise TooLargeError
         _keep_mark(part, response)
         with part.open("ab" if is_rest else "wb") as content:
             for block in response.iter_raw():
                 content.write(block)
                 if content.tell() > LARGEST_BYTES:
-                    problem = f"{safe(calls.api)}: the archive does not end"
-                    raise PlatformError(problem, "Ask the team for a smaller one.")
+                    raise TooLargeError
     if total is not None and part.stat().st_size != total:
         if part.stat().st_size > total:
             part.unlink()

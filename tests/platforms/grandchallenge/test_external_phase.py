@@ -13,7 +13,7 @@ from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
 from flare.platforms.grandchallenge.calls import Calls
 from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.external_phase import PhaseSource, team_of
+from flare.platforms.grandchallenge.external_phase import PhaseSource
 from flare.platforms.serving.source import Answer, NotNowError, NotOursError
 from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
 
@@ -572,20 +572,3 @@ def test_something_else_answers(platform, passing):
 
     with pytest.raises(PlatformError, match=r"it cannot be used \(HTTPStatusError"):
         source.claimable()
-
-
-@pytest.mark.parametrize(
-    ("user", "team"),
-    [("jane", "jane"), ("jane_doe-2", "jane_doe-2")],
-)
-def test_a_user_whose_name_is_plain_keeps_it(user, team):
-    assert team_of(user) == team
-
-
-def test_odd_names_of_users_stay_different():
-    users = ["A", "a", "a.b", "a-b", "Ü", "", "..", "x" * 99, "x" * 98]
-
-    teams = [team_of(user) for user in users]
-
-    assert len(set(teams)) == len(users)
-    assert not [team for team in teams if not team.replace("-", "").isalnum()]
