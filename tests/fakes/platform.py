@@ -39,7 +39,8 @@ class FakePlatform(ThreadingHTTPServer):
     `faults` has a list for each call (version, claimable, claim, update, status,
     download, file, and model, model file): what goes wrong the next times. A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
-    obeyed, "slow" answers after a while, "short" ends a file in its middle.
+    obeyed, "slow" answers after a while, "short" ends a file in its middle. "html" is
+    a page that is said in place of an answer; before a "page", the call is not obeyed.
     """
 
     daemon_threads = True
@@ -79,6 +80,7 @@ class FakePlatform(ThreadingHTTPServer):
             "archive": archive,
             "phase": phase,
             "model": model,
+            "file": "x.tar.gz",
             "created": f"2026-09-01T10:{59 - number:02}:00Z",
             "status": QUEUED,
             "claimed_by": None,
@@ -137,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer("version", lambda: (200, versions))
         elif path == "/api/v1/evaluations/claimable_evaluations/":
             self.answer("claimable", self.claimable)
+        elif path.startswith("/api/v1/algorithms/"):
+            self.answer("address", self.address)
         elif path == "/api/v1/evaluations/":
             self.answer("list", self.all)
         elif path.startswith("/api/v1/evaluations/"):
@@ -240,15 +244,30 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "model" if parts[2] == "models" else "archive"
         if not found or self.user() not in self.server.evaluators:
             return 403, {"detail": "No."}
+        if parts[-1] not in (found["file"], "m.tar.gz"):
+            return 404, {"detail": "Not found."}
         # Another host, as the real one: httpx takes no token along to it.
         port = self.server.server_port
         return 302, f"https://127.0.0.1:{port}/signed/{found['pk']}/{kind}?s=1"
+
+    def address(self):
+        """An image, or a model, with the address where it is now."""
+        found, user = self.found(self.path.split("/")[-2]), self.user()
+        if not found or user not in self.server.evaluators:
+            return UNKNOWN
+        whole = self.external(found)
+        is_image = "/images/" in self.path
+        return 200, whole["algorithm_image" if is_image else "algorithm_model"]
 
     def give(self, path):
         """A file, or the rest of one."""
         pk, kind = path.split("/")[2:]
         name = "file" if kind == "archive" else "model file"
         fault = self.server.fault(name)
+        if isinstance(fault, int):
+            self.server.log.append((name, fault))
+            self.send_error(fault)
+            return
         if fault == "reset" or self.headers.get("Authorization"):
             self.server.log.append((name, fault or "a token"))
             self.connection.close()
@@ -322,7 +341,8 @@ class _Handler(BaseHTTPRequestHandler):
     def external(self, found):
         """An evaluation, for a service."""
         host = f"https://localhost:{self.server.server_port}"
-        file = f"{host}/media/docker/images/{found['pk']}/x.tar.gz?Signature=secret"
+        place = f"{found['pk']}/{found['file']}"
+        file = f"{host}/media/docker/images/{place}?Signature=secret"
         image = {"pk": found["pk"], "image": file, "import_status": "Completed"}
         folder = f"{host}/media/models/algorithms/algorithmmodel/{found['pk']}"
         address = f"{folder}/m.tar.gz?Signature=secret"
@@ -344,6 +364,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if isinstance(fault, int):
             status, content = fault, {"detail": "A fault."}
+        elif fault == "page":
+            status, content = 200, None
         elif name != "version" and not self.user():
             token = self.headers.get("Authorization", "")
             status, content = 401, {"detail": f"Invalid token {token}."}
@@ -358,6 +380,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "slow":
             server.is_slow.wait(5)
         data = b"" if status == 302 else json.dumps(content).encode()
+        if fault in ("html", "page"):
+            data = b"<!DOCTYPE html><title>Please log in</title>"
         self.send_response(status)
         if status == 302:
             self.send_header("Location", content)

@@ -23,7 +23,9 @@ class FakeSource:
 
     def claimable(self):
         """All of them, also those that are claimed, as a slow platform might."""
-        return [Submission(key=n, team=n, title=f"{n}.tar.gz") for n in self.names]
+        return [
+            Submission(key=n, team=n, user=n, title=f"{n}.tar.gz") for n in self.names
+        ]
 
     def claim(self, submission, *, is_again):
         """Note it, unless another service has it."""
