@@ -135,11 +135,10 @@ class ServedWork:
             run = _Watched(request, self._challenge, self._results, page)
             run.watch(Forecast(end, self._now))
             failed = run.measure([archive], self._cases)
-        for team, error in failed:
+        for _, error in failed:
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
                 write_refused([refused], self._results)
-            _log.info("%s: not measured to the end: %s", team, error)
             raise error
         left = self.cases - self.done(archive.team)
         if left:
@@ -241,7 +240,8 @@ def worst_of(options: LimitOptions) -> Worst:
         return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
 
 
-def tell(step: str, submission: Submission) -> None:
-    """Tell how far a submission is."""
+def tell(step: str, submission: Submission, why: str) -> None:
+    """Tell how far a submission is, or why it has failed."""
     found = facts(submission=submission.key, team=submission.team, step=step)
-    _log.info("%s: %s", safe(submission.title), step, extra=found)
+    said = f"failed: {why}" if why else step
+    _log.info("%s: %s", safe(submission.title), said, extra=found)

@@ -55,7 +55,7 @@ def arm(point):
     assert point in POINTS
     if point in STEPS:
         assert hasattr(serving, "tell")
-        serving.tell = lambda step, _: kill() if step == point else None
+        serving.tell = lambda step, *_: kill() if step == point else None
     elif point == "claim obeyed":
         after_call("/claim/")
     elif point == "answer obeyed":

@@ -101,7 +101,8 @@ class Service:
     now : callable
         Date and time.
     on_moment : callable, optional
-        Told of each step of a submission, once it is in the journal.
+        Told of each step of a submission, once it is in the journal, and why it has
+        failed when that is written down.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Service:
         *,
         hours: float = HOURS,
         now: Callable[[], datetime] = utc_now,
-        on_moment: Callable[[str, Submission], None] | None = None,
+        on_moment: Callable[[str, Submission, str], None] | None = None,
     ) -> None:
         self._source, self._work, self._folder = source, work, folder
         self._hours, self._now = hours, now
@@ -219,14 +220,15 @@ class Service:
         end = ends_at(entry.claimed, self._hours)
         until = now + pause if end <= now else min(now + pause, end)
         self._paused[key] = _Paused(tried + 1, until, error)
-        if not tried and isinstance(error, HostError):
+        if not (tried or told) and isinstance(error, HostError):
             # The first one may be of that submission alone; two in a row hardly are.
             self._failed += 1
             if self._failed > 1:
                 self._claims_at = now + _pause(self._failed - 1)
         title = safe(entry.submission.title)
         _log.warning("%s: postponed by %s: %s", title, _minutes(until - now), error)
-        self.journal.note(entry, fault=told or self._told(entry, error))
+        if not self.journal.latest(entry).has(Step.SCORED):
+            self.journal.note(entry, fault=told or self._told(entry, error))
 
     def _told(self, entry: Entry, error: FlareError) -> str:
         """What whoever has handed it in is told if an error stays."""
@@ -249,7 +251,8 @@ class Service:
             return new
         if not ready:
             return None
-        entry = min(first or ready, key=self._ready_at)
+        over = [e for e in ready if self._is_over(e)]
+        entry = min(over or first or ready, key=self._ready_at)
         title, step = safe(entry.submission.title), entry.step.value
         _log.info("%s: it was %s; going on", title, step)
         return replace(entry, is_old=True)
@@ -279,9 +282,14 @@ class Service:
 
     def _is_due(self, entry: Entry) -> bool:
         """Whether a submission goes before those that can be claimed."""
-        is_over = self._now() >= ends_at(entry.claimed, self._hours)
         is_paused = entry.submission.key in self._paused
-        return not entry.fault or is_paused or is_over or entry.has(Step.SCORED)
+        has_to = self._is_over(entry) or entry.has(Step.SCORED)
+        return not entry.fault or is_paused or has_to
+
+    def _is_over(self, entry: Entry) -> bool:
+        """Whether a submission has to be answered now, whatever is known of it."""
+        end = ends_at(entry.claimed, self._hours)
+        return not entry.has(Step.SCORED) and self._now() >= end
 
     def _is_open(self, entry: Entry) -> bool:
         """Whether something is left to do of a submission."""
@@ -382,7 +390,8 @@ class Service:
     def _tell(self, entry: Entry) -> None:
         """Tell of the step that a submission has come to."""
         if self._on_moment:
-            self._on_moment(entry.step.value, entry.submission)
+            why = entry.message if entry.step is Step.SCORED else ""
+            self._on_moment(entry.step.value, entry.submission, why)
 
     def _downloads(self, entry: Entry) -> Path:
         """Where its archive is kept."""

@@ -112,14 +112,13 @@ def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
 
 
 @KINDS
-@pytest.mark.timeout(20)
-def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, source, make):
+def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
     """A pipe is not waited for."""
     put(tmp_path, "a.tar.gz")
-    make(tmp_path / "a.model.tar.gz")
-
-    (one,) = source.claimable()
     model = tmp_path / "a.model.tar.gz"
+    make(model)
+    source = DropFolder(tmp_path, lambda: datetime.now(UTC) + timedelta(days=1))
+    (one,) = source.claimable()
 
     archive = read_archive(source.download(one, tmp_path), model=model)
 
@@ -174,11 +173,14 @@ def test_answers_are_not_written_through_a_link(tmp_path, is_early):
 
     (folder / "returned").symlink_to(other)
 
+    def begin():
+        DropFolder(folder, lambda: NOW)
+
+    def answer():
+        source.answer(one, Answer(message="x"), is_again=False)
+
     with pytest.raises(InputError, match="it is a link"):
-        if is_early:
-            DropFolder(folder, lambda: NOW)
-        else:
-            source.answer(one, Answer(message="x"), is_again=False)
+        begin() if is_early else answer()
     assert [*other.iterdir()] == []
 
 

@@ -104,7 +104,7 @@ def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
     failed = dict.fromkeys(CASES[:count], ("wrong output", message))
     folder = team(failed)
     content = json.loads((folder / "metrics.json").read_text())
-    content["failed"] = {c: f"wrong output: {message}" for c in failed}
+    content["failed"] = dict.fromkeys(failed, f"wrong output: {message}")
     write_json(folder / "metrics.json", content)
 
     if count == len(CASES):

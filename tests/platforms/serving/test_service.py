@@ -37,7 +37,7 @@ def serve(tmp_path):
     def run(source, work=None, *, kill_at=None, now=None, **options):
         moments = []
 
-        def moment(step, submission):
+        def moment(step, submission, _why):
             moments.append((submission.key, step))
             if step == kill_at:
                 raise KilledError
