@@ -30,6 +30,13 @@ NEEDED = {
         "An error_message is required for failed evaluations.",
     ),
 }
+ODD = {
+    "html": b"<!DOCTYPE html><title>Sign in</title>",
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "digits": b'{"status": ' + b"9" * 10_000 + b"}",
+    "object": b'{"message": "ok"}',
+}
+"""What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
@@ -39,8 +46,10 @@ class FakePlatform(ThreadingHTTPServer):
     `faults` has a list for each call (version, claimable, claim, update, status,
     download, file, and model, model file): what goes wrong the next times. A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
-    obeyed, "slow" answers after a while, "short" ends a file in its middle. "html" is
-    a page that is said in place of an answer; before a "page", the call is not obeyed.
+    obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
+    has is said in place of an answer. "other" is an answer about another evaluation. A
+    download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
+    only. A refusal repeats the token. The call before an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -277,6 +286,8 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == mark:
             start = int(asked.removeprefix("bytes=").partition("-")[0])
+        if fault == "unasked":
+            start = len(data) // 2
         if start >= len(data):
             self.server.log.append((name, 416))
             self.send_error(416)
@@ -362,10 +373,11 @@ class _Handler(BaseHTTPRequestHandler):
             server.log.append((name, "reset"))
             self.connection.close()
             return
-        if isinstance(fault, int):
-            status, content = fault, {"detail": "A fault."}
-        elif fault == "page":
+        if fault in ODD:
             status, content = 200, None
+        elif isinstance(fault, int):
+            token = self.headers.get("Authorization", "")
+            status, content = fault, {"detail": f"A fault of {token}."}
         elif name != "version" and not self.user():
             token = self.headers.get("Authorization", "")
             status, content = 401, {"detail": f"Invalid token {token}."}
@@ -379,9 +391,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             server.is_slow.wait(5)
+        if fault == "http":
+            content = content.replace("https", "http")
+        if fault == "circle":
+            content = f"https://localhost:{server.server_port}{self.path}"
+        if fault == "other":
+            content |= {"pk": str(uuid.UUID(int=99))}
         data = b"" if status == 302 else json.dumps(content).encode()
-        if fault in ("html", "page"):
-            data = b"<!DOCTYPE html><title>Please log in</title>"
+        data = ODD.get(fault, data)
+        if fault == "obeyed html":
+            data = ODD["html"]
         self.send_response(status)
         if status == 302:
             self.send_header("Location", content)

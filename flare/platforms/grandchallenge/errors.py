@@ -19,9 +19,14 @@ class PlatformError(HostError):
 
 
 class FileRefusedError(PlatformError):
-    """The host of a file does not give it, which may pass."""
+    """Whoever has a file does not give it, with this status."""
 
-    def __init__(self, problem: str, remedy: str, status: int, /) -> None:
-        super().__init__(problem, remedy)
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem, "See whether this token's user may fetch it.")
         self.status = status
-        """What it has answered, such as 404."""
+
+
+class TooLargeError(PlatformError):
+    """A file has more bytes than are taken of one."""
+
+    remedy = "Ask the team for a smaller one."

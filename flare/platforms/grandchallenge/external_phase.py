@@ -18,12 +18,12 @@ from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.grandchallenge.calls import Calls, Reply
-from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
-from flare.platforms.grandchallenge.fetching import (
-    LARGEST_BYTES,
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
     TooLargeError,
-    fetch,
 )
+from flare.platforms.grandchallenge.fetching import LARGEST_BYTES, fetch
 from flare.platforms.serving.source import (
     Answer,
     Claim,
