@@ -499,6 +499,31 @@ def test_a_build_asks_no_registry_if_told_so(engine, tmp_path):
     assert "BASE=python:3.13-slim" in arguments
 
 
+@pytest.mark.parametrize("has_registry", [False, True])
+def test_without_a_registry_the_base_image_of_the_engine_is_named(
+    tmp_path, has_registry
+):
+    """Only where that is why it was not built."""
+    script = tmp_path / "docker"
+    script.write_text(
+        f"""#!/bin/bash
+        case "$*" in
+          info) ;;
+          "image inspect python:3.13-slim") ;;
+          pull*) {str(has_registry).lower()} ;;
+          *) exit 1 ;;
+        esac
+        """
+    )
+    script.chmod(0o755)
+
+    run = call("build.sh", FLARE_ENGINE=str(script))
+
+    assert run.returncode == 1
+    hint = "docker has, add: --base python:3.13-slim --no-pull\n"
+    assert run.stderr.endswith(hint) is not has_registry
+
+
 def test_a_base_that_is_not_pinned_is_told(engine, checkout):
     (checkout / "base-image.txt").write_text("python:3.13-slim\n")
 

@@ -24,7 +24,7 @@ from tests.builders.errors import all_classes
 
 pytestmark = pytest.mark.docs
 
-SPELT = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "flare")
+SPELT = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "flare")
 
 OWN_SCHEMES = ("about", "blob", "data")
 """Of addresses that lead nowhere."""

@@ -69,7 +69,7 @@ def validate_challenge(*, challenge: str) -> None:
         if rules.ranking
         else (
             "\nIts teams cannot be ranked, as it has no [[ranking]]:"
-            " docs/reference/challenge-files.md explains it."
+            " the page Challenge files explains it."
         )
     )
     _log.info("\nThis challenge can be used: --challenge %s%s", challenge, ranked)

@@ -61,5 +61,5 @@ def command(*, external: bool, gpu: str, contract: Contract, challenge: str) -> 
     if rules.board.decimals is None and sys.stdout.isatty():  # no part of a file
         _log.info(
             "\nThese phases are public: build their image with --decimals 4, or set"
-            " [board] decimals; docs/organisers/phase-settings.md tells why."
+            " [board] decimals; the documentation's page Phase settings tells why."
         )

@@ -176,7 +176,6 @@ def command(**given: Any) -> None:
     request = Request(
         archives=own["drop_folder"] or given["output"],
         model=None,
-        engine="docker",
         interleave=False,
         rerun=(),
         reason="",

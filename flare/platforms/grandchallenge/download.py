@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import FlareError
-from flare.common.files import remove_tree, unwritable, write_whole
+from flare.common.files import read_regular, remove_tree, unwritable, write_whole
 from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
@@ -228,9 +228,8 @@ def _owners(output: Path) -> dict[str, str]:
 def _record(folder: Path) -> dict[str, Any]:
     """What an earlier download says of a team's folder; nothing if there was none."""
     with suppress(OSError, ValueError, RecursionError):
-        if (folder / RECORD).is_file():
-            found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
+        found = json.loads(read_regular(folder / RECORD))
+        return found if isinstance(found, dict) else {}
     return {}
 
 

@@ -13,9 +13,7 @@ class PlatformError(HostError):
     """
 
     code = "H09"
-    remedy = (
-        "docs/organisers/phase-settings.md tells how results are got off the platform."
-    )
+    remedy = "The documentation's page Phase settings tells how to get results."
 
 
 class FileRefusedError(PlatformError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from flare.common.files import unwritable, write_whole
+from flare.common.files import read_regular, unwritable, write_whole
 from flare.common.text import safe
 from flare.platforms.grandchallenge.calls import TRIES, Calls, PassingError
 from flare.platforms.grandchallenge.errors import FileRefusedError, TooLargeError
@@ -126,7 +126,7 @@ def _note_of(part: Path) -> Path:
 def _mark(part: Path) -> str:
     """What the platform called the file of which there is a part; empty if nothing."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads(_note_of(part).read_text(encoding="utf-8"))["mark"])
+        return str(json.loads(read_regular(_note_of(part)))["mark"])
     return ""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Better, Challenge, Organ, RankedMetric
+from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.rank import Analysis, analyse
@@ -52,7 +53,7 @@ def read_written(folder: Path) -> WrittenRanking:
     """
     file = folder / RANKING_JSON
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        told = json.loads(read_regular(file))
         settings, drawn = told["settings"], told.get("bootstrap") or {}
         rules = _rules(settings)
         challenge = _challenge(settings, rules)
@@ -88,6 +89,7 @@ def _rules(settings: Mapping[str, Any]) -> Rules:
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
+        left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
 
 

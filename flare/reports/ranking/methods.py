@@ -13,6 +13,7 @@ from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
 from flare.ranking.rules import MissingRule, Rules, Ties
 from flare.reports.ranking.roll_call import interim_text
+from flare.reports.ranking.titles import left_out_text
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
 from flare.results.values import is_score
@@ -65,6 +66,8 @@ def methods_text(analysis: Analysis) -> str:
         f"Teams with equal values on a case got {_TIES[rules.ties]}.",
         _missing_text(analysis),
     ]
+    if rules.left_out:
+        sentences.insert(1, left_out_text(rules.left_out))
     if rules.gate_dsc:
         sentences.append(
             "Metrics of efficiency counted only on cases on which a team reached a DSC"

@@ -17,6 +17,7 @@ from flare.ranking.robustness.schemes import (
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
+from flare.reports.ranking.titles import left_out_text
 
 NAMED_CASES = 3
 """No more cases than this are named; ranking.json has all."""
@@ -26,6 +27,7 @@ def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
     roll = analysis.table.roll
     parts = [interim_text(roll)] if roll.is_interim else []
+    parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
     parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
     flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
     if flags:

@@ -292,6 +292,18 @@ def test_a_folder_of_an_earlier_download_stays_with_its_user(tmp_path):
     assert folders["eve"].startswith("eve-")
 
 
+@pytest.mark.parametrize("twin", ["user-x_y_org-1056e7d3", "x-y-org-1056e7d3"])
+def test_nobody_takes_the_folder_that_is_made_for_another_user(
+    platform, tmp_path, twin
+):
+    """Neither by the rule of an older version nor by the one of this one."""
+    platform.evaluations = [evaluation(1, "x@y.org"), evaluation(2, twin)]
+
+    assert fetch(platform, tmp_path).returncode == 0
+
+    assert sorted(numbers(tmp_path).values()) == [1, 2]
+
+
 def test_two_users_never_share_a_folder(tmp_path, monkeypatch):
     """Eight digits can be equal, if somebody tries long enough."""
     monkeypatch.setattr(download_module, "derived_folder", lambda _: "same-00000000")
@@ -313,20 +325,24 @@ def test_a_folder_that_is_a_link_is_refused(platform, tmp_path):
     assert [*(tmp_path / "elsewhere").iterdir()] == []
 
 
-@pytest.mark.parametrize("name", ["platform.json", ".predictions.zip.part"])
+@pytest.mark.parametrize(
+    "name", ["platform.json", ".predictions.zip.part", ".predictions.zip.part.json"]
+)
 def test_a_pipe_in_a_folder_is_not_waited_for(platform, tmp_path, name):
     platform.files["/media/1.zip"] = zipped(a=b"1")
     url = f"{platform.url}/media/1.zip"
     platform.evaluations = [evaluation(1, "alice", rank=1, file=url)]
     (tmp_path / "alice").mkdir()
+    if name.endswith(".part.json"):
+        (tmp_path / "alice" / ".predictions.zip.part").write_bytes(b"P")
     os.mkfifo(tmp_path / "alice" / name)
 
     run = fetch(platform, tmp_path, "--predictions", timeout=60)
 
-    if name == "platform.json":
-        assert run.returncode == 0
-    else:
+    if name == ".predictions.zip.part":
         assert "it cannot be written (it is no file)" in error_of(run)
+    else:
+        assert run.returncode == 0
 
 
 # --- Downloads --------------------------------------------------------------------
@@ -454,6 +470,19 @@ def test_an_upload_is_fetched_from_no_http_address(platform, tmp_path):
     assert "http://127.0.0.1:1/elsewhere/1.zip: the file is not at an https" in line
     assert "Signature" not in line
     assert names(tmp_path / "alice") == ["platform.json"]
+
+
+def test_what_is_of_teams_is_closed_to_other_users(platform, tmp_path):
+    """Their zip, what was in it, and their scores; the group has what umask leaves."""
+    platform.files["/media/1.zip"] = zipped(**{"s/a": b"A", "t/b": b"B"})
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+
+    assert fetch(platform, tmp_path / "results", "--predictions").returncode == 0
+
+    made = [tmp_path / "results", *(tmp_path / "results").rglob("*")]
+    assert len(made) == 11
+    assert {path.stat().st_mode & 0o007 for path in made} == {0}
 
 
 def test_what_was_uploaded_is_unpacked_as_the_platform_does(platform, tmp_path):
@@ -596,8 +625,8 @@ def test_what_the_platform_refuses_is_one_line(platform, tmp_path, status, text)
     platform.status = status
 
     assert error_of(fetch(platform, tmp_path)) == (
-        f"{platform.url}/api/v1/: {text}. docs/organisers/phase-settings.md tells how"
-        " results are got off the platform. [H09]"
+        f"{platform.url}/api/v1/: {text}. The documentation's page Phase settings tells"
+        " how to get results. [H09]"
     )
     assert not tmp_path.joinpath("alice").exists()
 
