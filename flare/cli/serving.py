@@ -15,13 +15,13 @@ from flare.cli import json_log
 from flare.cli.json_log import facts
 from flare.cli.limits import LimitOptions, open_limits
 from flare.cli.measuring import Measuring, Request
+from flare.common.engine import Engine
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import safe
 from flare.evaluation.several_problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.disk import SPARE_BYTES, room
-from flare.measuring.engines import engine_of
 from flare.measuring.inputs import Case
 from flare.measuring.refused import write_refused
 from flare.measuring.scoring import evaluate_team
@@ -88,7 +88,7 @@ class ServedWork:
         HostError
             If the engine, or the GPU, does not answer, or there is no room.
         """
-        engine_of(self._request.engine).describe()
+        Engine().describe()
         with open_limits(self._request.limits):
             pass
         free = room(self._results).free_bytes
