@@ -123,7 +123,7 @@ def _rescore_team(
     folder: Path, before: tuple[float | None, ...], score: Callable[[], Results]
 ) -> Rescored:
     """Score one team; nobody measures it meanwhile."""
-    failures, scored = Failures(), []
+    failures, scored = Failures(folder.parent), []
     with failures.noted(folder.name), FolderLock(folder):
         scored.append(score())
     return Rescored(

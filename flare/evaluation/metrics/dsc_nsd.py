@@ -15,7 +15,7 @@ from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
 from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.metrics.occupancy import Occupancy
 from flare.evaluation.metrics.surfel_areas import surfel_areas
-from flare.evaluation.metrics.surfels import Tally, tally
+from flare.evaluation.metrics.surfels import Tally, dice_of_counts, tally
 from flare.evaluation.metrics.tolerance_ball import ball_rows
 
 
@@ -68,7 +68,7 @@ def dice(reference: Mask, prediction: Mask) -> float:
     0.5
     """
     _check_masks(reference, prediction)
-    return _dice(
+    return dice_of_counts(
         int(np.count_nonzero(reference)),
         int(np.count_nonzero(prediction)),
         int(np.count_nonzero(reference & prediction)),
@@ -144,6 +144,7 @@ def compare_labels(
     occupied: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None,
     crops: Mapping[int, Callable[[slice], slice]] | None = None,
     memory: ReusedMemory | None = None,
+    smallest_dsc: float = 0.0,
 ) -> dict[int, Agreement]:
     """Compare several labels of two label maps, each as a mask of its own.
 
@@ -162,6 +163,8 @@ def compare_labels(
         the first to the last that hold the label in the reference, if there are any.
     memory : ReusedMemory, optional
         To be used again, when many label maps are compared.
+    smallest_dsc : float
+        Where the DSC is smaller, no surfel is counted, and NSD is 0.
 
     Returns
     -------
@@ -194,15 +197,10 @@ def compare_labels(
             zs = crops[label](slices)
         occupancy = (in_reference[label] | in_prediction[label]).within(zs)
         ball = ball_rows(spacing, tolerance, occupancy.extent)
-        counts = tally(reference[zs], prediction[zs], occupancy, ball, memory)
+        maps = reference[zs], prediction[zs]
+        counts = tally(*maps, occupancy, ball, memory, smallest_dsc)
         agreements[label] = _agreement(counts, spacing)
     return agreements
-
-
-def _dice(reference_voxels: int, prediction_voxels: int, shared_voxels: int) -> float:
-    """Dice coefficient from three voxel counts."""
-    total = reference_voxels + prediction_voxels
-    return 2 * shared_voxels / total if total else 1.0
 
 
 def _check_masks(reference: Mask, prediction: Mask) -> None:
@@ -266,9 +264,12 @@ def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
     within = math.fsum(((surfels - tally.beyond[codes]) * areas).tolist())
     total = math.fsum((surfels * areas).tolist())
     voxels = (tally.reference_voxels, tally.prediction_voxels)
+    nsd = float(voxels == (0, 0))
+    if all(voxels) and codes.size:
+        nsd = within / total
     return Agreement(
         reference_voxels=voxels[0],
         prediction_voxels=voxels[1],
-        dsc=_dice(*voxels, tally.shared_voxels),
-        nsd=within / total if all(voxels) else float(voxels == (0, 0)),
+        dsc=tally.dsc,
+        nsd=nsd,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
 from flare.evaluation.metrics.surface_pair import (
@@ -16,6 +18,9 @@ from flare.evaluation.metrics.windows import Window
 AT_ONCE = 2**13
 """So many places are looked up together: calls of NumPy take a while."""
 
+LOOK_UP = 64
+"""Looking up a place takes as long as marking so many corners that lie in a row."""
+
 
 class Nearness:
     """What is within the tolerance of both surfaces of a window.
@@ -29,29 +34,45 @@ class Nearness:
     """
 
     def __init__(self, pair: SurfacePair, ball: Ball) -> None:
-        self._pair = pair
+        self._pair, self._ball = pair, ball
         self._shifts = _shifts_of(ball, pair.window)
         self._reach_y = max(row.y for row in ball)
         self._widened = [pair.border]
+        self._rows: dict[int, slice] = {}
 
     def find_beyond(self, where: Indices, other: int) -> Indices:
-        """Which of the few corners `where` have no surfel of mask `other` near."""
+        """Which of the corners `where` have no surfel of mask `other` near.
+
+        Surfels of an organ find one after a few rows of the ball. Where as many places
+        as the window has were looked up, and not in vain, it is weighed whether the
+        rest is quicker found by marking all that is near.
+        """
         if not self._pair.is_there[other] or not where.size:
             return where
         self._widen()
-        half = HALVES[other]
+        half, looked_up = HALVES[other], 0
         for level, shifts in self._shifts.items():
             border, start = self._widened[level], 0
             while start < len(shifts) and where.size:
+                if looked_up > self._pair.window.size and self._is_crowd(where, other):
+                    return where.compress(self.mark_near(other)[where] == 0)
                 stop = start + max(1, AT_ONCE // where.size)
                 if stop - start == 1:
                     near = border[where + shifts[start]]
                 else:
                     places = where + shifts[start:stop, np.newaxis]
                     near = np.bitwise_or.reduce(border[places])
+                looked_up += where.size * (stop - start)
                 where = where.compress(near & half == 0)
                 start = stop
         return where
+
+    def _is_crowd(self, where: Indices, other: int) -> bool:
+        """Whether marking all that is near to mask `other` is less than to look up."""
+        rows, window = self._rows_near(other), self._pair.window
+        slices = window.shape[0] - 2 * window.margin
+        marked: int = slices * (rows.stop - rows.start) * window.row
+        return where.size * LOOK_UP > marked
 
     def mark_near(self, other: int) -> Bytes:
         """1 at each corner that has a surfel of mask `other` near.
@@ -60,27 +81,46 @@ class Nearness:
         everything, an organ is near to a few.
         """
         pair, window = self._pair, self._pair.window
-        near, scratch = pair.buffers["near"], pair.buffers["scratch"]
+        near, within = pair.buffers["near"], self._rows_near(other)
         near[:] = 0
-        np.bitwise_and(pair.border, HALVES[other], out=scratch)
-        eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
-        rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
-        if not rows.size:
-            return near
         self._widen()
-        within = slice(
-            max(int(rows[0]) - self._reach_y, 0), int(rows[-1]) + self._reach_y + 1
-        )
         inner = window.inner
         shape = (-1, *window.shape[1:])
         target = near[inner].reshape(shape)[:, within]
-        for level, shifts in self._shifts.items():
-            for shift in shifts.tolist():
-                moved = self._widened[level][inner.start + shift : inner.stop + shift]
+        for half_width, rows in groupby(self._ball, key=lambda row: row.half_width):
+            wide = self._wide(half_width)
+            for row in rows:
+                shift = row.z * window.plane + row.y * window.row
+                moved = wide[inner.start + shift : inner.stop + shift]
                 target |= moved.reshape(shape)[:, within]
         near &= HALVES[other]
         np.not_equal(near, 0, out=near.view(np.bool_))
         return near
+
+    def _wide(self, half_width: int) -> Bytes:
+        """The borders, widened along x to either side."""
+        level, rest = _level_of(half_width)
+        widened = self._widened[level]
+        if not rest:
+            return widened
+        wide = self._pair.buffers["scratch"]
+        np.bitwise_or(widened[: -2 * rest], widened[2 * rest :], out=wide[rest:-rest])
+        return wide
+
+    def _rows_near(self, other: int) -> slice:
+        """Rows of each slice outside which no surfel of mask `other` is near."""
+        if other not in self._rows:
+            pair, window = self._pair, self._pair.window
+            scratch = pair.buffers["scratch"]
+            np.bitwise_and(pair.border, HALVES[other], out=scratch)
+            eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
+            rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
+            reached = slice(0, 0)
+            if rows.size:
+                start, stop = int(rows[0]) - self._reach_y, int(rows[-1]) + 1
+                reached = slice(max(start, 0), stop + self._reach_y)
+            self._rows[other] = reached
+        return self._rows[other]
 
     def _widen(self) -> None:
         """Widen the borders along x by 0, 1, 2, 4, 8, ... corners to either side."""
@@ -96,6 +136,12 @@ class Nearness:
             self._widened.append(wider)
 
 
+def _level_of(half_width: int) -> tuple[int, int]:
+    """Which widened border to look up for a row of the ball, and how far from it."""
+    level = half_width.bit_length()
+    return level, half_width - (1 << level >> 1)
+
+
 def _shifts_of(ball: Ball, window: Window) -> dict[int, Indices]:
     """All that has to be looked up to know what the ball around a corner holds.
 
@@ -105,8 +151,7 @@ def _shifts_of(ball: Ball, window: Window) -> dict[int, Indices]:
     """
     shifts: dict[int, list[int]] = {}
     for row in ball:
-        level = row.half_width.bit_length()
-        rest = row.half_width - (1 << level >> 1)
+        level, rest = _level_of(row.half_width)
         middle = row.z * window.plane + row.y * window.row
         shifts.setdefault(level, []).extend(middle + x for x in {-rest, rest})
     return {level: np.array(found, dtype=np.intp) for level, found in shifts.items()}

@@ -49,11 +49,16 @@ class Tally:
 
     reference_voxels: int
     prediction_voxels: int
-    shared_voxels: int
+    dsc: float
     surfels: _Counts
-    """Both masks' surfels by code; shape (256,)."""
+    """Both masks' surfels by code; shape (256,). All 0 if the DSC is too small."""
     beyond: _Counts
     """Those of them that are farther than the tolerance from the other surface."""
+
+
+def dice_of_counts(first: int, second: int, shared: int) -> float:
+    """Dice coefficient from the numbers of voxels of either mask, and of both."""
+    return 2 * shared / (first + second) if first + second else 1.0
 
 
 def tally(
@@ -62,31 +67,51 @@ def tally(
     occupancy: Occupancy,
     ball: Ball,
     memory: ReusedMemory,
+    smallest_dsc: float,
 ) -> Tally:
-    """Count the voxels and surfels of one label."""
-    voxels = np.zeros(3, dtype=np.int64)
-    surfels = np.zeros(256, dtype=np.int64)
-    beyond = np.zeros(256, dtype=np.int64)
+    """Count the voxels of one label, and its surfels unless its DSC is too small.
+
+    Until it is known, a window waits for as long as the voxels that were counted so far
+    have too small a DSC. Organs that agree have none that waits, or a few at one end.
+    """
+    voxels = (0, 0, 0)
+    surfels, beyond = counts = np.zeros((2, 256), dtype=np.int64)
+    waiting = []
     for window in windows(occupancy, ball):
         buffers = Buffers(memory, window.size)
         masks = masks_of(reference, prediction, occupancy.label, window, buffers)
-        voxels += _count_voxels(masks, window, buffers)
-        pair = surfaces_of(masks, window, buffers)
-        number = np.count_nonzero(pair.border[window.inner])
-        count = _count_many if number * DENSE > window.size else _count_few
-        counts = count(pair, Nearness(pair, ball))
-        surfels += counts[0]
-        beyond += counts[1]
+        more = _count_voxels(masks, window, buffers)
+        voxels = voxels[0] + more[0], voxels[1] + more[1], voxels[2] + more[2]
+        if dice_of_counts(*voxels) < smallest_dsc:
+            waiting.append(window)
+        else:
+            counts += _count_surfels(masks, window, buffers, ball)
+    dsc = dice_of_counts(*voxels)
+    if dsc < smallest_dsc:
+        counts[:], waiting = 0, []
+    for window in waiting:
+        buffers = Buffers(memory, window.size)
+        masks = masks_of(reference, prediction, occupancy.label, window, buffers)
+        counts += _count_surfels(masks, window, buffers, ball)
     # Corners that are surfels of the other mask alone were counted as well.
     surfels[[0, 255]] = beyond[[0, 255]] = 0
-    first_total, second_total, shared = (int(count) for count in voxels)
     return Tally(
-        reference_voxels=first_total,
-        prediction_voxels=second_total,
-        shared_voxels=shared,
+        reference_voxels=voxels[0],
+        prediction_voxels=voxels[1],
+        dsc=dsc,
         surfels=surfels,
         beyond=beyond,
     )
+
+
+def _count_surfels(
+    masks: tuple[Bytes, Bytes], window: Window, buffers: Buffers, ball: Ball
+) -> _Counts:
+    """Count the surfels of a window: shape (2, 256), all of them and those beyond."""
+    pair = surfaces_of(masks, window, buffers)
+    number = np.count_nonzero(pair.border[window.inner])
+    count = _count_many if number * DENSE > window.size else _count_few
+    return np.array(count(pair, Nearness(pair, ball)))
 
 
 def _count_voxels(
@@ -134,10 +159,11 @@ def _count_many(pair: SurfacePair, near: Nearness) -> tuple[_Counts, _Counts]:
         if pair.is_there[other]:
             marks = np.bitwise_and(marks, HALVES[own], out=pair.buffers["scratch"])
         if np.count_nonzero(marks[inner]) * DENSE <= marks.size:
-            for where in find_marked(marks, pair.window):
-                surfels += np.bincount(pair.codes_at(where)[own], minlength=256)
-                found = near.find_beyond(where, other)
-                beyond += np.bincount(pair.codes_at(found)[own], minlength=256)
+            parts = [np.zeros(0, dtype=np.intp), *find_marked(marks, pair.window)]
+            where = np.concatenate(parts)
+            surfels += np.bincount(pair.codes_at(where)[own], minlength=256)
+            found = near.find_beyond(where, other)
+            beyond += np.bincount(pair.codes_at(found)[own], minlength=256)
             continue
         all_own = _count_all(pair, own)
         surfels += all_own

@@ -74,6 +74,7 @@ def score_labels(
         },
         occupied=(reference.occupied, prediction.occupied),
         memory=memory,
+        smallest_dsc=challenge.smallest_dsc_for_nsd,
     )
     return tuple(
         _organ_score(organ, agreements[organ.label], challenge)

@@ -237,6 +237,69 @@ def test_few_and_many_surfels_are_decided_alike(monkeypatch, dense, tolerance):
         assert nsd == pytest.approx(expected, abs=EXACT)
 
 
+@pytest.mark.parametrize("look_up", [0, 10**9])
+@pytest.mark.parametrize("tolerance", [2.5, 4.0])
+def test_surfels_far_from_others_are_looked_up_or_marked_alike(
+    monkeypatch, look_up, tolerance
+):
+    """Noise at one end, beside a plane and one voxel: some are near, most are not."""
+    monkeypatch.setattr(nearness, "LOOK_UP", look_up)
+    marked = []
+    mark_near = nearness.Nearness.mark_near
+    monkeypatch.setattr(
+        nearness.Nearness, "mark_near", lambda *a: marked.append(a) or mark_near(*a)
+    )
+    reference, prediction = random_pair("noise", seed=5, shape=(12, 9, 10))
+    reference[:8] = prediction[2:] = False
+    prediction[6, 4, 5] = True
+    spacing = (1.0, 0.8, 0.35)
+
+    expected = brute_force_nsd(reference, prediction, spacing, tolerance)
+    nsd = flare.normalized_surface_dice(reference, prediction, spacing, tolerance)
+
+    assert nsd == pytest.approx(expected, abs=EXACT)
+    assert 0 < nsd < 1
+    assert bool(marked) == bool(look_up)
+
+
+def test_nsd_is_0_where_the_dsc_is_too_small():
+    """DSC 4 / (40 + 40): 2 of 40 voxels each. Equal to the smallest one, it counts."""
+    labels = np.zeros((2, 4, 5, 40), dtype=np.uint8)
+    labels[0, 1, 2, :] = labels[1, 1, 2, :2] = 1
+    labels[1, 3, 4, 2:] = 1
+
+    low = compare_labels(*labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.0501)[1]
+
+    assert (low.reference_voxels, low.prediction_voxels) == (40, 40)
+    assert (low.dsc, low.nsd) == (0.05, 0.0)
+    same = compare_labels(*labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.05)[1]
+    assert same == compare_labels(*labels, (1, 1, 1), {1: 1.0})[1]
+    assert same.nsd > 0
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("shared", [1, 3, 12])
+def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, shared):
+    """Slices that agree come last, or first: the DSC passes the smallest one there."""
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    reference, prediction = random_pair("noise", seed=8, shape=(40, 9, 10))
+    prediction[-shared:] = reference[-shared:]
+    prediction[:20] = reference[18:25] = False
+    if is_turned:
+        reference, prediction = reference[::-1], prediction[::-1]
+    dsc = brute_force_dsc(reference, prediction)
+    labels = [
+        np.ascontiguousarray(mask).view(np.uint8) for mask in (reference, prediction)
+    ]
+    whole = compare_labels(*labels, (1.0, 0.8, 0.7), {1: 1.0})[1]
+
+    for smallest, nsd in ((dsc, whole.nsd), (math.nextafter(dsc, 1), 0.0)):
+        found = compare_labels(
+            *labels, (1.0, 0.8, 0.7), {1: 1.0}, smallest_dsc=smallest
+        )[1]
+        assert (found.dsc, found.nsd) == (dsc, nsd)
+
+
 @pytest.mark.parametrize("places", [1, 7, 10**9])
 @pytest.mark.parametrize("tolerance", [1.0, 4.0])
 def test_however_many_places_are_looked_up_together(monkeypatch, places, tolerance):

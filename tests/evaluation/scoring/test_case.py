@@ -23,6 +23,7 @@ from flare.evaluation.file_errors import (
 )
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.case import score_case, score_labels
@@ -96,6 +97,14 @@ def test_nsd_counts_only_from_a_dsc_on():
     assert same == (dsc, nsd)
     over = score(reference, prediction, smallest_dsc_for_nsd=0.2001)["liver"]
     assert over == (0.2, 0.0)
+
+
+def test_no_surfel_is_looked_for_where_nsd_is_0_anyway(monkeypatch):
+    """DSC 2 / 10, as above; a prediction that was made to be slow has less."""
+    monkeypatch.setattr(surfels, "surfaces_of", lambda *_: pytest.fail("looked for"))
+    maps = column(*[1] * 9), column(1, *[0] * 8)
+
+    assert score(*maps, smallest_dsc_for_nsd=0.2001)["liver"] == (0.2, 0.0)
 
 
 def test_values_are_rounded_as_numpy_rounds():

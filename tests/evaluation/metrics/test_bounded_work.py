@@ -1,0 +1,74 @@
+"""Whatever a prediction holds, comparing it is about as much work as noise."""
+
+import numpy as np
+import pytest
+
+from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.windows import Buffers
+
+SHAPE = (30, 160, 90)
+
+PLACE = 32
+"""Looking up a place somewhere takes about as long as so many that lie in a row."""
+
+
+class Counted(np.ndarray):
+    """An array that counts what is taken out of it."""
+
+    work = 0
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        Counted.work += np.size(found) * (PLACE if isinstance(key, np.ndarray) else 1)
+        return found
+
+
+class CountedBuffers(Buffers):
+    """The buffers of a window, all of them counted."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name).view(Counted)
+
+
+def blocks(size, share):
+    """Blocks of so many voxels along each axis, in a share of all places."""
+    chosen = np.random.default_rng(2).random([-(-n // size) for n in SHAPE]) < share
+    for axis in range(3):
+        chosen = chosen.repeat(size, axis)
+    return chosen[: SHAPE[0], : SHAPE[1], : SHAPE[2]]
+
+
+def gyroid(period):
+    """A curved shell."""
+    z, y, x = (axis * 2 * np.pi / period for axis in np.ogrid[:30, :160, :90])
+    height = np.sin(x) * np.cos(y) + np.sin(y) * np.cos(z) + np.sin(z) * np.cos(x)
+    return abs(height) < 0.1
+
+
+def work(prediction, tolerance, monkeypatch):
+    """What is looked at, to compare a small organ at 0.5 mm with a prediction."""
+    organ = np.zeros(SHAPE, dtype=np.uint8)
+    organ[10:20, 70:82, 40:52] = 1
+    labels = np.ascontiguousarray(prediction).view(np.uint8)
+    Counted.work = 0
+    monkeypatch.setattr(surfels, "Buffers", CountedBuffers)
+    compare_labels(organ, labels, (0.5, 0.5, 0.5), {1: tolerance})
+    return Counted.work
+
+
+@pytest.mark.parametrize("tolerance", [3.0, 5.0])
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        pytest.param(gyroid(20), id="curved shell"),
+        pytest.param(gyroid(40), id="wider shell"),
+        pytest.param(blocks(3, 0.07), id="blocks"),
+        pytest.param(blocks(5, 0.2), id="larger blocks"),
+        pytest.param(blocks(1, 0.015), id="specks"),
+    ],
+)
+def test_no_prediction_is_twice_the_work_of_noise(prediction, tolerance, monkeypatch):
+    noise = work(blocks(1, 1 / 14), tolerance, monkeypatch)
+
+    assert work(prediction, tolerance, monkeypatch) < 2 * noise
