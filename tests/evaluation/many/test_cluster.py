@@ -180,6 +180,30 @@ def test_an_address_where_nobody_answers_is_named(data, tmp_path, monkeypatch):
     )
 
 
+def test_tls_without_a_certificate_is_named(data, tmp_path):
+    """Nobody was asked: it is no worker that is missing."""
+    teams, labels, _ = data
+
+    with pytest.raises(ClusterError) as caught:
+        flare.evaluate_many(
+            teams, labels, tmp_path / "results", cluster="tls://127.0.0.1:9"
+        )
+
+    assert "certificate" in caught.value.problem
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_tls_is_warned_of_once(data, tmp_path, caplog):
+    teams, labels, _ = data
+
+    with dask_processes(tmp_path, workers=1) as (address, _, _, _):
+        flare.evaluate_many(teams, labels, tmp_path / "results", cluster=address)
+
+    warnings = [r.message for r in caplog.records if r.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "is not encrypted" in warnings[0]
+
+
 OURS = (__version__, source_commit())
 
 

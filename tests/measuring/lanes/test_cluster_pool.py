@@ -232,6 +232,6 @@ def test_something_else_than_an_address_is_refused(tmp_path):
         pass
 
     assert str(caught.value) == (
-        "--cluster slurm.yaml: it is no address of a Dask scheduler. Give it as"
-        " tcp://HOST:PORT. [H10]"
+        "--cluster slurm.yaml: it is no address of a Dask scheduler. Start one,"
+        " and give its address as tls://HOST:PORT. [H10]"
     )
