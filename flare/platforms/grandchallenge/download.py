@@ -245,7 +245,10 @@ def _told(api: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise unwritable(error.filename or "", error) from error
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (
+        *(KeyError, TypeError, AttributeError, ValueError),
+        *(OverflowError, RecursionError),
+    ) as error:
         problem = f"{safe(api)}: it does not answer as grand-challenge.org does"
         raise PlatformError(problem, "Is --api right?") from error
 

@@ -664,6 +664,26 @@ def test_answers_of_another_form(platform, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rank": float("inf")},
+        {"created": "yesterday"},
+        {"submission": None},
+        {"outputs": [{"socket": 1}]},
+    ],
+)
+def test_an_evaluation_that_is_none_is_no_fault_of_the_program(
+    platform, tmp_path, change
+):
+    platform.evaluations = [evaluation(1, "alice") | change]
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert "[X01]" not in line
+    assert "[H09]" in line
+
+
 def test_a_phase_without_results(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path))
 
