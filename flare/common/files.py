@@ -32,8 +32,15 @@ def write_whole(file: Path, content: str | bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             part.unlink()
-        problem = f"{safe(file)}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+        raise unwritable(file, error) from error
+
+
+def unwritable(file: Path | str, error: OSError) -> OutputError:
+    """What to tell of a file that cannot be written; a full disk needs no mount."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "Make room on its disk; the same command goes on." if is_full else ""
+    problem = f"{safe(file)}: it cannot be written ({why(error)})"
+    return OutputError(problem, remedy)
 
 
 @contextmanager

@@ -181,6 +181,6 @@ def rescored_table(teams: tuple[Rescored, ...]) -> str:
         if found.error:
             what = "not scored"
         if found.is_left:
-            what = "left as it is: no prediction is kept, evaluate it again"
+            what = "left as it is: no prediction is kept"
         rows.append([safe(found.team), *cells, what])
     return "\n".join(aligned(rows))

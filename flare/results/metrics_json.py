@@ -7,6 +7,7 @@ is said besides scores, and the settings of a platform's phase have paths of the
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -204,7 +205,7 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
-    twice = sorted({case for case in cases if cases.count(case) > 1})
+    twice = [case for case, number in Counter(cases).items() if number > 1]
     if twice:
         raise RankingError(str(file), f"{listing(twice)}: there twice")
     check_known_cases(file, failed, cases)

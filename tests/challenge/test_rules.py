@@ -538,6 +538,20 @@ def test_validate_says_that_teams_cannot_be_ranked():
     )
 
 
+def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
+    """As rank does; a score of no organ, and a slip of the pen, are refused."""
+    text = (ROOT / "flare" / "challenge" / "editions" / "flare21.toml").read_text()
+    file = tmp_path / "mine.toml"
+    for metric, code in (("hd95", 0), ("dsc_heart", 1), ("run_time_s", 1)):
+        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
+        file.write_text(text + rule)
+
+        run = run_flare("challenge", "validate", file)
+
+        assert run.returncode == code
+        assert f"othing here makes {metric}:" in run.stdout or code
+
+
 def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
     """Those of single organs, and of processor time, can be ranked."""
     text = (ROOT / "flare" / "challenge" / "editions" / "flare21.toml").read_text()

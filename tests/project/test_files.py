@@ -42,8 +42,11 @@ class Pin(NamedTuple):
 def read_requirements(file):
     """The pins of a file of requirements, by their packages' names."""
     text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
-    pins = {}
+    pins, others = {}, {}
     for line in filter(None, (line.split("#")[0].strip() for line in text.split("\n"))):
+        if line.startswith("-r "):
+            others = read_requirements(line[3:])
+            continue
         text, *hashes = line.split(" --hash=")
         requirement = Requirement(text)
         (specifier,) = requirement.specifier
@@ -61,7 +64,7 @@ def read_requirements(file):
         pins[name] = Pin(
             specifier.version, pythons, tuple(word.strip() for word in hashes)
         )
-    return pins
+    return others | pins
 
 
 def call(script, *arguments, **environment):
@@ -83,19 +86,24 @@ def test_requirements_are_exact_versions_of_all_dependencies():
     assert names <= set(read_requirements("requirements.txt"))
 
 
-def test_requirements_are_locked_as_they_are_written():
+LOCKS = pytest.mark.parametrize("lock", ["requirements", "requirements-service"])
+
+
+@LOCKS
+def test_requirements_are_locked_as_they_are_written(lock):
     """If not: run scripts/lock.sh; what it adds belongs in requirements.in, too."""
-    written, locked = map(read_requirements, ("requirements.in", "requirements.txt"))
+    written, locked = map(read_requirements, (f"{lock}.in", f"{lock}.txt"))
 
     assert {name: pin[:2] for name, pin in locked.items()} == {
         name: pin[:2] for name, pin in written.items()
     }
 
 
-def test_every_requirement_has_hashes_and_no_index():
-    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+@LOCKS
+def test_every_requirement_has_hashes_and_no_index(lock):
+    text = (ROOT / f"{lock}.txt").read_text(encoding="utf-8")
 
-    for name, pin in read_requirements("requirements.txt").items():
+    for name, pin in read_requirements(f"{lock}.txt").items():
         assert pin.hashes, name
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", word) for word in pin.hashes)
     assert not re.search(r"://|--(?!hash=|no-deps|require-hashes)\w", text)

@@ -80,7 +80,7 @@ def other_schemes(
     before = team_ranks(board, rules)
     found = []
     for name, teams, ranks in _all_schemes(board, rules, tests):
-        known = _closed_up(board.teams, before, teams)
+        known = closed_up(board.teams, before, teams)
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
@@ -92,7 +92,7 @@ def other_schemes(
     return tuple(found)
 
 
-def _closed_up(
+def closed_up(
     teams: Sequence[str], ranks: Sequence[int], left: Sequence[str]
 ) -> dict[str, int]:
     """Ranks of the teams that are left, the gaps of the others closed up."""

@@ -19,6 +19,11 @@ from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
 from flare.reports.ranking.titles import left_out_text
 
+SHARED_FIRST = (
+    "Teams share first place in some draws: the shares add up to more than 100 %."
+)
+"""Stands with the shares of first places, where that is so."""
+
 NAMED_CASES = 3
 """No more cases than this are named; ranking.json has all."""
 
@@ -89,6 +94,8 @@ def intervals_table(result: Bootstrap) -> str:
     ]
     lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
     lines += [f"  {line}" for line in aligned(rows)]
+    if result.has_shared_first:
+        lines.append(SHARED_FIRST)
     if result.taus:
         low, median, high = result.taus
         lines.append(

@@ -15,6 +15,7 @@ from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import AlgorithmRules
 from flare.evaluation.errors import JobsFileError
 from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.submission.jobs import read_sockets
 from flare.results.metrics_content import metrics_json
 from tests.builders import (
     ROOT,
@@ -841,3 +842,10 @@ def test_an_image_with_a_name_of_kilobytes_is_no_case(tmp_path, ground_truth, jo
     folder = write_jobs(tmp_path / "input", jobs)
 
     assert "1 of 3 images that the algorithm" in refusal(folder, ground_truth)
+
+
+def test_what_the_platform_has_put_there_is_not_read_from_a_pipe(tmp_path):
+    """Nobody writes into it, and it would be waited for."""
+    os.mkfifo(tmp_path / "inputs.json")
+
+    assert read_sockets(tmp_path / "inputs.json") == set()

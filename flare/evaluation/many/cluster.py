@@ -1,10 +1,11 @@
-"""Sees that a Dask scheduler answers, and that its workers are as they should be."""
+"""Scores on the workers of a Dask scheduler that runs already."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,109 @@ from flare.common.text import listing, safe
 from flare.common.version import __version__, source_commit
 from flare.evaluation.many.errors import ClusterError
 
+_log = logging.getLogger(__name__)
+
 WAIT_S = 60
 """So long a scheduler and its first worker are waited for."""
 
 SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
 """What the address of a scheduler begins with."""
+
+ENCRYPTED = ("tls://", "wss://")
+"""Those of them that nobody else can use or read, if Dask is set up for it."""
+
+
+class ClusterPool:
+    """The workers of a scheduler, as an executor that outlives their deaths."""
+
+    def __init__(self, client: Any) -> None:
+        from distributed import KilledWorker
+
+        self._client = client
+        self.workers = max(len(client.nthreads()), 1)
+        self.killed: tuple[type[Exception], ...] = (KilledWorker,)
+
+    @contextmanager
+    def started(self, workers: int) -> Iterator[Executor]:
+        """Dask's executor; whoever leaves early takes back what it has asked for."""
+        executor: Executor = self._client.get_executor(pure=False)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
+
+
+@contextmanager
+def cluster_pool(
+    address: str,
+    folders: Mapping[str, Path],
+    on_start: Callable[[str], None] | None = None,
+) -> Iterator[ClusterPool]:
+    """Connect to a scheduler whose workers are as they should be.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    folders : mapping of str to Path
+        What all workers have to see, by what it is for messages.
+    on_start : callable, optional
+        Told of the address of Dask's dashboard.
+
+    Raises
+    ------
+    ClusterError
+        If Dask is not installed, no worker answers, one is not as it should be, or
+        the scheduler is lost.
+    """
+    with connected(address) as client:
+        check_workers(client, folders)
+        if on_start:
+            on_start(client.dashboard_link)
+        yield ClusterPool(client)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of a running scheduler that has a worker.
+
+    With ``tls://``, Dask's own settings say where certificates are.
+
+    Raises
+    ------
+    ClusterError
+        If it is no address, Dask is not installed, or no worker answers; also within
+        the block, if the scheduler is lost.
+    """
+    if not address.startswith(SCHEMES):
+        problem = f"--cluster {safe(address)}: it is no address of a Dask scheduler"
+        remedy = "Start one, and give its address as tls://HOST:PORT."
+        raise ClusterError(problem, remedy)
+    check_dask("--cluster needs", "Or leave --cluster out.")
+    from distributed import Client
+
+    with ExitStack() as stack:
+        stack.enter_context(quiet())
+        try:
+            client = stack.enter_context(Client(address, timeout=WAIT_S))
+            client.wait_for_workers(1, timeout=WAIT_S)
+        except TypeError as error:  # so Dask says that it has no certificate
+            problem = f"{safe(address)}: Dask's settings name no certificate here"
+            remedy = "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT"
+            remedy += " and CLIENT__KEY what it is to use."
+            raise ClusterError(problem, remedy) from error
+        except (OSError, TimeoutError, ValueError) as error:
+            problem = f"{safe(address)}: no worker answers there"
+            remedy = "Start the scheduler and its workers, or leave --cluster out."
+            raise ClusterError(problem, remedy) from error
+        if not address.startswith(ENCRYPTED):
+            _log.warning(
+                "%s is not encrypted: whoever reaches this port, or sees what goes"
+                " through it, can run programs as you. Use tls:// (machines.md).",
+                safe(address),
+            )
+        stack.enter_context(explained(address))
+        yield client
 
 
 def check_dask(need: str, otherwise: str) -> None:
@@ -50,12 +149,11 @@ def explained(scheduler: str) -> Iterator[None]:
     ClusterError
         Then.
     """
-    from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
 
     try:
         yield
-    except (FutureCancelledError, CommClosedError) as error:
+    except (CancelledError, CommClosedError) as error:
         raise scheduler_lost(scheduler) from error
 
 

@@ -1,21 +1,17 @@
-"""Scoring on Dask: equal bytes however many processes there are, and whatever dies."""
+"""Scoring on a Dask scheduler: equal bytes, whatever dies."""
 
 import random
-import signal
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import flare
 from flare.common.version import __version__, source_commit
-from flare.evaluation.many import dask_engine, dask_workers, run
-from flare.evaluation.many.batches import split
+from flare.evaluation.many import cluster, run
 from flare.evaluation.many.errors import ClusterError
-from tests.builders import ROOT, wait_until
+from tests.builders import wait_until
 from tests.builders.many import dask_processes, write_teams
 
 pytestmark = pytest.mark.tools(package="distributed")
@@ -49,37 +45,6 @@ def bytes_of(results):
     return {
         file.parent.name: file.read_bytes() for file in results.glob("*/metrics.json")
     }
-
-
-@pytest.mark.slow
-def test_workers_of_this_computer_give_the_same_bytes(data, single, tmp_path):
-    teams, labels, expected = data
-    told = []
-
-    found = flare.evaluate_many(
-        teams, labels, tmp_path / "results", workers=2, on_start=told.append
-    )
-
-    assert bytes_of(tmp_path / "results") == expected
-    assert [team.scored for team in found.teams] == [len(CASES)] * len(TEAMS)
-    assert told[0].startswith("http://127.0.0.1:")
-
-
-@pytest.mark.slow
-def test_workers_of_this_computer_spend_nothing_on_watching_themselves():
-    """A fifth of their time went to a profile that nobody looks at."""
-
-    def timers(dask_worker):
-        found = dask_worker.periodic_callbacks
-        return {name: found[name].callback_time for name in found}
-
-    with dask_engine.DaskEngine(None, 2, {}).client() as client:
-        answers = client.run(timers).values()
-
-    assert len(answers) in (1, 2)  # the second one may still be starting
-    for found in answers:
-        assert not {name for name in found if name.startswith("profile")}
-        assert found["tick"] == 1000  # ms
 
 
 @pytest.mark.slow
@@ -168,54 +133,11 @@ def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(data, tm
     refusals = {team.team: team.refusal for team in found.teams if team.refusal}
     assert list(refusals) == ["beta"]
     assert refusals["beta"].startswith("case_05.nii.gz: ")
-    assert "processes that scored it were killed" in refusals["beta"]
+    assert "the process that scored it was killed" in refusals["beta"]
     assert "[H03]" in refusals["beta"]
     assert bytes_of(tmp_path / "results") == {
         team: content for team, content in expected.items() if team != "beta"
     }
-
-
-SCORE = """
-import sys
-import flare
-
-if __name__ == "__main__":
-    flare.evaluate_many(*sys.argv[1:4], workers=2)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pause", [0.0, 0.4, 0.8, 1.5])
-def test_a_run_that_is_killed_goes_on_where_it_was(data, tmp_path, pause):
-    """Nothing that was kept is scored again, and no process of it stays behind."""
-    teams, labels, expected = data
-    results, script = tmp_path / "results", tmp_path / "score.py"
-    script.write_text(SCORE)
-    command = [sys.executable, script, teams, labels, results]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    wait_until((results / "scores.sqlite").exists)
-    time.sleep(pause)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = len(bytes_of(results))
-
-    found = flare.evaluate_many(teams, labels, results, workers=1)
-
-    assert bytes_of(results) == expected
-    assert sum(not team.scored for team in found.teams) >= done
-    wait_until(lambda: not _processes(str(script)))
-
-
-def _processes(word):
-    """The processes whose command line has a word."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if word in file.read_text():
-                found.append(file)
-        except OSError:
-            continue
-    return found
 
 
 # --- What is refused --------------------------------------------------------------
@@ -226,18 +148,26 @@ def test_without_dask_it_says_what_to_install(data, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
 
     with pytest.raises(ClusterError) as caught:
-        flare.evaluate_many(teams, labels, tmp_path / "results", workers=2)
+        flare.evaluate_many(
+            teams, labels, tmp_path / "results", cluster="tcp://127.0.0.1:9"
+        )
 
     assert str(caught.value).startswith(
-        "Several processes need Dask, which is not installed. Install it: "
+        "--cluster needs Dask, which is not installed. Install it: "
     )
-    assert str(caught.value).endswith("Or score with --workers 1. [H10]")
-    assert not (tmp_path / "results").exists()
+    assert str(caught.value).endswith("Or leave --cluster out. [H10]")
+
+
+def test_a_file_of_jobs_is_no_address(data, tmp_path):
+    teams, labels, _ = data
+
+    with pytest.raises(ClusterError, match="no address of a Dask scheduler"):
+        flare.evaluate_many(teams, labels, tmp_path / "r", cluster="slurm.yaml")
 
 
 def test_an_address_where_nobody_answers_is_named(data, tmp_path, monkeypatch):
     teams, labels, _ = data
-    monkeypatch.setattr(dask_engine, "WAIT_S", 0.3)
+    monkeypatch.setattr(cluster, "WAIT_S", 0.3)
 
     with pytest.raises(ClusterError) as caught:
         flare.evaluate_many(
@@ -280,7 +210,7 @@ def test_a_worker_that_cannot_score_is_named(tmp_path, answer, message):
             return {"tcp://10.0.0.7:40001": answer}
 
     with pytest.raises(ClusterError) as caught:
-        dask_workers.check_workers(Client(), {"teams": tmp_path})
+        cluster.check_workers(Client(), {"teams": tmp_path})
 
     assert str(caught.value) == message
 
@@ -293,68 +223,11 @@ def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
                 "tcp://10.0.0.8:1": (OURS, []),
             }
 
-    dask_workers.check_workers(Client(), {"teams": tmp_path})
+    cluster.check_workers(Client(), {"teams": tmp_path})
 
 
 def test_a_worker_says_what_it_does_not_see(tmp_path):
-    version, missing = dask_workers._look({"teams": str(tmp_path), "labels": "/none"})
+    version, missing = cluster._look({"teams": str(tmp_path), "labels": "/none"})
 
     assert version == OURS
     assert missing == ["/none (labels)"]
-
-
-# --- Batches ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("voxels", "sizes"),
-    [
-        ([150_000_000] * 5, [2, 2, 1]),
-        ([500_000_000, 1, 1], [1, 2]),
-        ([1] * 130, [64, 64, 2]),
-        ([], []),
-    ],
-)
-def test_batches_are_of_about_the_same_work(voxels, sizes):
-    pairs = [object() for _ in voxels]
-
-    batches = list(split(pairs, voxels))
-
-    assert [len(batch) for batch in batches] == sizes
-    assert [pair for batch in batches for pair in batch] == pairs
-
-
-def test_no_more_batches_are_asked_for_than_are_needed_next(monkeypatch):
-    """However many teams there are: what is on its way is all that is in memory."""
-    asked = []
-
-    class Future:
-        def result(self):
-            return ()
-
-    class Done(list):
-        add = list.append
-
-        def __iter__(self):
-            while self:
-                yield self.pop(0)
-
-    class Client:
-        def nthreads(self):
-            return {"a": 1, "b": 1}
-
-        def submit(self, *_, **__):
-            return Future()
-
-    monkeypatch.setattr("distributed.as_completed", Done)
-
-    def batches():
-        for number in range(100):
-            asked.append(number)
-            yield number
-
-    finished = dask_engine._finish(Client(), batches(), 3)
-    next(finished)
-
-    assert len(asked) == 2 * dask_engine.BATCHES_PER_WORKER + 1
-    assert len(list(finished)) == 99
