@@ -93,6 +93,7 @@ def engine_name(text: str) -> None:
     type=Parsed(engine_name),
     expose_value=False,
     hidden=True,
+    help="Of earlier versions: docker, and nothing else.",
 )
 @click.option(
     "--lanes",
