@@ -75,6 +75,20 @@ if [[ $challenge == *.toml ]]; then
   challenge=$(basename "$file" .toml)
 fi
 
+# Where no registry gives the base image, says how to use the one that the engine has.
+name_own_base() {
+  if [[ ${#pull[@]} == 0 ]] || "$ENGINE" pull "$base" >/dev/null 2>&1; then
+    return
+  fi
+  local own
+  for own in "$base" "${base%@*}"; do
+    if "$ENGINE" image inspect "$own" >/dev/null 2>&1; then
+      echo "build.sh: no registry gives the base image. To take the one that ${ENGINE##*/} has, add: --base $own --no-pull" >&2
+      return
+    fi
+  done
+}
+
 commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 if [[ -n $(git status --porcelain --untracked-files=no 2>/dev/null) ]]; then
   commit=$commit-changed
@@ -84,6 +98,7 @@ if ! "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   --build-arg "CHALLENGE=$challenge" --build-arg "DECIMALS=$decimals" \
   --build-arg "COMMIT=$commit" "$context"; then
   echo "build.sh: $IMAGE was not built, and what was built before is unchanged. The reason is above, in the last step's output." >&2
+  name_own_base
   exit 1
 fi
 

@@ -41,7 +41,7 @@ fi
 cd "$here"
 source scripts/venv.sh
 
-install_into_venv requirements.txt >&2
+install_into_venv requirements.txt report >&2
 python=$(cd "$(dirname "$PYTHON")" && pwd)/python
 cd "$called_from"
 # -P: nothing in the caller's folder stands in for a module.

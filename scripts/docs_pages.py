@@ -178,14 +178,14 @@ def _first_line(file: Path) -> str:
     return comments[0].partition(". ")[0].rstrip(".") + "."
 
 
-def _at_the_top(name: str) -> str:
+def _at_the_top(name: str, up: str = "../") -> str:
     """A file of the top level, whose links are those of the site."""
     try:
         text = (ROOT / name).read_text(encoding="utf-8")
     except OSError as error:
         message = f"{name}: cannot be read ({error.strerror})"
         raise PluginError(message) from error
-    return re.sub(r"\]\(docs/", "](../", text)
+    return re.sub(r"\]\(docs/", f"]({up}", text)
 
 
 def _title(name: str) -> str:
@@ -197,6 +197,7 @@ def _title(name: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/files.md": files_page,
     "reference/commands.md": commands,
+    "security.md": lambda: _at_the_top("SECURITY.md", ""),
     "developers/contributing.md": lambda: _at_the_top("CONTRIBUTING.md"),
     "developers/changelog.md": lambda: _at_the_top("CHANGELOG.md"),
 }

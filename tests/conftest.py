@@ -23,7 +23,7 @@ from tests.builders.teams import BASE, PYTHON_BASE, make_base, make_python_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
-MARKERS = ("apptainer", "browser", "docker", "shared", "tools", "docs")
+MARKERS = ("browser", "docker", "shared", "tools", "docs")
 NUMBERS = collections.Counter()
 ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -68,8 +68,6 @@ def pytest_runtest_setup(item):
             need_tool(item, name)
         if "package" in marker.kwargs:
             need_package(item, marker.kwargs["package"])
-    if item.get_closest_marker("apptainer"):
-        need_tool(item, "apptainer", "apptainer")
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")

@@ -14,7 +14,7 @@ class ChallengeError(OrganiserError):
     """
 
     code = "G01"
-    remedy = "Every key is explained in docs/reference/challenge-files.md."
+    remedy = "The documentation's page Challenge files explains every key."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file

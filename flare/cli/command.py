@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -11,7 +12,12 @@ from typing import Any, NoReturn
 import click
 
 from flare.cli.console import run_command
+from flare.common.files import closed_to_others
 from flare.common.text import alike
+
+CLOSED = ("download", "measure", "rescore", "score", "serve")
+"""Commands that write what is of teams, which other users of the computer cannot read.
+Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
@@ -86,7 +92,8 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         """Do the work; what it raises becomes a line and an exit status."""
-        return run_command(partial(super().invoke, ctx))
+        with closed_to_others() if self.name in CLOSED else nullcontext():
+            return run_command(partial(super().invoke, ctx))
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter

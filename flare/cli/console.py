@@ -14,17 +14,15 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
+from flare.common.bulkhead import as_flare_error
 from flare.common.errors import (
     MESSAGE_LIMIT,
     FlareError,
-    ProgramError,
     StoppedError,
     WorkerError,
 )
-from flare.common.places import PACKAGE
 from flare.common.text import wrapped
 
 COLUMNS = 80
@@ -96,9 +94,9 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
 
 
 def _fault(error: Exception) -> str:
-    """What is said of a bug of ours; the log has it all."""
+    """What is said of an error that nobody expected; the log has it all."""
     _log_traceback()
-    return str(ProgramError(f"{type(error).__name__} in {_place(error)}"))
+    return str(as_flare_error(error))
 
 
 @contextmanager
@@ -121,15 +119,6 @@ def _log_traceback() -> None:
     """Write the traceback to the log, if there is one to write to."""
     with suppress(OSError, ValueError):
         traceback.print_exc(file=sys.stdout)
-
-
-def _place(error: Exception) -> str:
-    """The last file of ours that an error passed, or the file that raised it."""
-    files = [
-        Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)
-    ]
-    ours = [file for file in files if PACKAGE in file.parents]
-    return (ours or files)[-1].name
 
 
 def _open_closed_streams() -> None:

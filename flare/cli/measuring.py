@@ -13,11 +13,11 @@ from flare.cli.console import stopping_with
 from flare.cli.lanes import LaneOptions, measure_side_by_side
 from flare.cli.limits import LimitOptions, limits_of, open_limits
 from flare.cli.progress import MeasuringProgress
-from flare.common.errors import FlareError, InputError, StoppedError
+from flare.common.engine import Engine
+from flare.common.errors import FlareError, StoppedError
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import Contract
-from flare.measuring.engines import engine_of
 from flare.measuring.host_load import Caches, choose_caches
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
@@ -47,7 +47,6 @@ class Request:
     ground_truth: Path | None
     limits: LimitOptions
     contract: Contract
-    engine: str
     lanes: int | None
     cluster: str | None
     unlike_lanes: bool
@@ -92,7 +91,7 @@ class Measuring(Listener):
         self._request, self._challenge, self._results = request, challenge, results
         self._progress = MeasuringProgress()
         self._page = page or Listener()
-        self.scoring = Failures(page.on_unscored if page else None)
+        self.scoring = Failures(results, page.on_unscored if page else None)
 
     def measure(
         self, archives: Sequence[Archive], cases: Sequence[Case]
@@ -113,10 +112,6 @@ class Measuring(Listener):
 
         with stopping_with(kept):
             asked = _lanes(self._request)
-            if asked.is_asked_for and self._request.engine == "apptainer":
-                problem = "--engine apptainer: it runs one container at a time"
-                remedy = "Leave out --lanes, --cluster and further GPUs."
-                raise InputError(problem, remedy)
             if asked.is_asked_for:
                 return self._measure_on_lanes(archives, cases, asked)
             return self._measure_in_turn(archives, cases)
@@ -126,7 +121,7 @@ class Measuring(Listener):
     ) -> tuple[tuple[str, FlareError], ...]:
         """Measure one container at a time."""
         request = self._request
-        engine = engine_of(request.engine)
+        engine = Engine()
         for weakness in find_weaknesses(engine.describe()):
             _log.info("Before you run images of others: %s", weakness)
         with open_limits(request.limits) as (limits, gpu):

@@ -180,6 +180,14 @@ challenge_option = click.option(
     help="Apply the rules of this challenge (default: $FLARE_CHALLENGE, else flare21).",
 )
 
+csv_option = click.option(
+    "--csv",
+    type=PATH,
+    metavar="FILE",
+    help="Also write the scores as a table with the columns team, case, metric and"
+    " value, which flare rank reads.",
+)
+
 workers_option = click.option(
     "--workers",
     type=Parsed(positive),

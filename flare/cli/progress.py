@@ -28,6 +28,9 @@ LEAST_BAR = 8
 LEAST_TEXT = 12
 """So many columns team, case and status need before the time left is told."""
 
+TELL_S = 60
+"""Where nothing can be drawn, the progress of scoring is told so often."""
+
 _GAP = "..."
 
 
@@ -141,28 +144,33 @@ class MeasuringProgress:
 
 
 class ScoringProgress:
-    """Draws how far the scoring of all teams is, and how long the rest may take.
+    """Tells how far the scoring of all teams is, and how long the rest may take.
 
-    On a terminal alone: elsewhere each team has a line of its own.
+    On a terminal, a bar is drawn; elsewhere there is a line in each `TELL_S`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
+        self._told_at = self._start
         self._is_drawn = False
 
     def __call__(self, found: Progress) -> None:
-        """Draw a line over the last one: the time left is by the rate so far."""
+        """Tell how far it is; the time left is by the rate so far."""
+        now = self._clock()
+        done = found.kept + found.scored
+        total = done + found.left
+        text = f" {done}/{total} cases, {found.teams}/{found.all_teams} teams"
+        if found.scored and found.left:
+            left_s = (now - self._start) / found.scored * found.left
+            text += f", about {left_s / 60:.0f} min left"
         if not sys.stdout.isatty():
+            if now >= self._told_at + TELL_S:
+                self._told_at = now
+                _log.info("%s", text.strip())
             return
-        passed_s = max(self._clock() - self._start, 1e-3)
-        rate = found.scored / passed_s
-        line = (
-            f"{found.teams}/{found.all_teams} teams, {found.scored} cases scored"
-            f" ({rate:.1f}/s)"
-        )
-        if rate:
-            line += f", about {found.left / rate / 60:.0f} min left"
-        sys.stdout.write(f"\r\x1b[K{_shortened(line, terminal_columns() - 1)}")
+        room = terminal_columns() - 1
+        line = f"{_bar(done, total, room - len(text))}{text}".strip()
+        sys.stdout.write(f"\r\x1b[K{_shortened(line, room)}")
         sys.stdout.flush()
         self._is_drawn = True
 

@@ -28,7 +28,8 @@ _OPTIONS = (
         "--metrics",
         type=Parsed(names),
         metavar="dsc,nsd,...",
-        help="Rank by these metrics of the challenge (default: all).",
+        help="Rank by these metrics of the challenge (default: all; where no team was"
+        " measured, all but running time and memory).",
     ),
     click.option(
         "--ties",

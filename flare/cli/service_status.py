@@ -39,7 +39,7 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
         entry.step.value,
         entry.times[entry.step.value][:16].replace("T", " "),
         "" if entry.step.is_end else f"{end:%Y-%m-%d %H:%M}",
-        f"{entry.status} {entry.message}".strip(),
+        f"{entry.status} {entry.message}".strip() or (entry.fault and "postponed"),
     )
 
 
@@ -63,6 +63,8 @@ def waiting_text(source: Source, folder: Path) -> str:
         for submission in source.claimable()
         if submission.key not in known
     ]
+    said = source.resume([entry.submission for entry in entries])
+    lines += [said] if said else []
     counted = sum(entry.step is Step.RETURNED for entry in entries)
     lines.append(f"Everything is ready; {counted} submissions are answered already")
     return "\n".join(lines)

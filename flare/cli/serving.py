@@ -15,11 +15,13 @@ from flare.cli import json_log
 from flare.cli.json_log import facts
 from flare.cli.limits import LimitOptions, open_limits
 from flare.cli.measuring import Measuring, Request
-from flare.common.errors import SubmissionError
+from flare.common.engine import Engine
+from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import safe
 from flare.evaluation.several_problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
+from flare.measuring.disk import SPARE_BYTES, room
 from flare.measuring.inputs import Case
 from flare.measuring.refused import write_refused
 from flare.measuring.scoring import evaluate_team
@@ -78,6 +80,24 @@ class ServedWork:
         """How many there are."""
         return len(self._cases)
 
+    def check_host(self) -> None:
+        """See that this computer can measure.
+
+        Raises
+        ------
+        HostError
+            If the engine, or the GPU, does not answer, or there is no room.
+        """
+        Engine().describe()
+        with open_limits(self._request.limits):
+            pass
+        free = room(self._results).free_bytes
+        if free < SPARE_BYTES:
+            problem = f"{safe(self._results)}: {free >> 20} MiB are free there"
+            raise OutputError(
+                problem, f"Make room: {SPARE_BYTES >> 20} MiB are needed."
+            )
+
     def check(self, file: Path) -> None:
         """Read an archive, without loading it.
 
@@ -115,11 +135,10 @@ class ServedWork:
             run = _Watched(request, self._challenge, self._results, page)
             run.watch(Forecast(end, self._now))
             failed = run.measure([archive], self._cases)
-        for team, error in failed:
+        for _, error in failed:
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
                 write_refused([refused], self._results)
-            _log.info("%s: not measured to the end: %s", team, error)
             raise error
         left = self.cases - self.done(archive.team)
         if left:
@@ -221,7 +240,8 @@ def worst_of(options: LimitOptions) -> Worst:
         return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
 
 
-def tell(step: str, submission: Submission) -> None:
-    """Tell how far a submission is."""
+def tell(step: str, submission: Submission, why: str) -> None:
+    """Tell how far a submission is, or why it has failed."""
     found = facts(submission=submission.key, team=submission.team, step=step)
-    _log.info("%s: %s", safe(submission.title), step, extra=found)
+    said = f"failed: {why}" if why else step
+    _log.info("%s: %s", safe(submission.title), said, extra=found)

@@ -131,20 +131,23 @@ class HostError(FlareError):
 class InputError(HostError):
     """Files that should be there cannot be read.
 
-    A folder given with `--input` or `--ground-truth` is not there, or it or a file in
-    it may not be read by this user: `chmod -R a+rX FOLDER`. In a container, look at
-    what is mounted at `/input`.
+    A folder of predictions or references is not there, or it or a file in it may not
+    be read by this user: `chmod -R a+rX FOLDER`. In a container, look at what is
+    mounted at `/input`.
     """
 
     code = "H01"
     remedy = (
-        "Check --input and --ground-truth, or what is mounted there, and that this"
-        " user may read it (chmod -R a+rX)."
+        "Check the path, or what is mounted there, and that this user may read it"
+        " (chmod -R a+rX)."
     )
 
 
 class OutputError(HostError):
     """The result cannot be written.
+
+    The folder is somebody else's, its disk is full, or a file has the name that it
+    should have. Make it writable, or name another one (`--output`).
 
     With `docker run`, the output folder belongs to you, and the image's user is
     somebody else: add `--user "$(id -u):$(id -g)"`. Make the folder first; Docker makes
@@ -161,12 +164,12 @@ class OutputError(HostError):
 class WorkerError(HostError):
     """There was too little memory, or a worker process was killed.
 
-    A worker was killed, or ran out of memory. Give the container more, or use
-    `--workers 1`.
+    A worker was killed, or ran out of memory. Give the container more, or use a single
+    worker (`--workers 1`, in Python `workers=1`).
     """
 
     code = "H03"
-    remedy = "Give the evaluation more memory, or set --workers 1."
+    remedy = "Give the evaluation more memory, or use one worker (--workers 1)."
 
 
 class StoppedError(HostError):
@@ -198,11 +201,14 @@ class EngineError(HostError):
 class ProgramError(FlareError):
     """There is a fault in this program.
 
-    The log (stdout) has the traceback. Please report it.
+    The log (stdout) has the traceback; where many teams are scored or measured, it is
+    in `RESULTS/.faults/TEAM.txt`, and the other teams go on. Please report it.
     """
 
     code = "X01"
     remedy = "The organisers have the log."
+    trace = ""
+    """Where it came up, in full; survives the way back from a worker process."""
 
     def __init__(self, fault: str) -> None:
         self.fault = fault

@@ -1,11 +1,13 @@
-"""Writes files, each whole or not at all, and removes folders."""
+"""Writes files, each whole or not at all, opens them, and removes folders."""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flare.common.errors import OutputError
@@ -30,8 +32,57 @@ def write_whole(file: Path, content: str | bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             part.unlink()
-        problem = f"{safe(file)}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+        raise unwritable(file, error) from error
+
+
+def unwritable(file: Path | str, error: OSError) -> OutputError:
+    """What to tell of a file that cannot be written; a full disk needs no mount."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "Make room on its disk; the same command goes on." if is_full else ""
+    problem = f"{safe(file)}: it cannot be written ({why(error)})"
+    return OutputError(problem, remedy)
+
+
+@contextmanager
+def closed_to_others() -> Iterator[None]:
+    """Let other users read nothing that is written meanwhile; the group as ever."""
+    usual = os.umask(0)
+    os.umask(usual | 0o007)
+    try:
+        yield
+    finally:
+        os.umask(usual)
+
+
+def open_regular(file: Path) -> io.BufferedReader:
+    """Open a file to be read that may turn out to be a pipe or a device.
+
+    A pipe would be waited for, and a device may have no end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is not a regular file.
+    """
+    content = os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
+        content.close()
+        raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+    return content
+
+
+def read_regular(file: Path) -> str:
+    """The text of a file in UTF-8, opened as `open_regular` does.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or is not a regular file.
+    UnicodeDecodeError
+        If it is not UTF-8.
+    """
+    with open_regular(file) as content:
+        return content.read().decode()
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

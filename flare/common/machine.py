@@ -44,7 +44,7 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
     """Memory of this computer, as far as the limits of container and process allow."""
-    if resource is None:  # Windows, where only ``flare check`` is meant to run
+    if resource is None:  # Windows, which is not supported
         return UNKNOWN_MEMORY_BYTES
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")

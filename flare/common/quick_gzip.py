@@ -27,6 +27,14 @@ MOST_GROWTH = 2**16
 """Compressed data are this much longer than their content at most, and by its 64th."""
 
 
+_DAMAGED: tuple[type[Exception], ...] = (
+    *(EOFError, OSError, OverflowError),
+    zlib_ng.error,  # type: ignore[assignment]
+)
+"""What the reader raises; OverflowError for a header that does not fit in its buffer,
+as one of a long name does, which is no damage."""
+
+
 class _Reader(Protocol):
     """What inflates into the memory of its caller."""
 
@@ -67,7 +75,7 @@ class SizedGzipStream(GzipStream):
                 if not count:
                     break
                 filled += count
-        except (EOFError, OSError, zlib_ng.error) as error:  # type: ignore[misc]
+        except _DAMAGED as error:
             self._tell(error)
         return filled
 
@@ -100,7 +108,7 @@ class SizedGzipStream(GzipStream):
                 if not count:
                     return None
                 rest = rest[count:]
-        except (EOFError, OSError, zlib_ng.error):  # type: ignore[misc]
+        except _DAMAGED:
             return None
         return reader
 

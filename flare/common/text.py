@@ -65,6 +65,17 @@ def alike(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
     return found[0] if found else ""
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1, "team"), count(2, "team")
+    ('1 team', '2 teams')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def safe(name: str | Path) -> str:
     r"""Return a name that cannot break, forge or overflow the line it is printed on.
 

@@ -9,6 +9,10 @@ __version__ = "0.2.0"
 """Of this program: three numbers, as in the changelog."""
 
 
+_TRIES = 3
+"""So often git is asked again if something kills it."""
+
+
 def source_commit() -> str:
     """Commit of the program's source, or "unknown".
 
@@ -27,14 +31,17 @@ def _commit_of_checkout() -> str:
 
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
-    try:
-        run = subprocess.run(
-            [*command, "--exclude=*", "--dirty=-changed"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return run.stdout.strip()
+    for _ in range(_TRIES):
+        try:
+            run = subprocess.run(
+                [*command, "--exclude=*", "--dirty=-changed"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except OSError:
+            return "unknown"
+        if run.returncode >= 0:
+            return run.stdout.strip() if run.returncode == 0 else "unknown"
+    return "unknown"

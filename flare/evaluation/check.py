@@ -17,6 +17,7 @@ from flare.evaluation.ct_images import VOXEL_BYTES
 from flare.evaluation.ct_values import CaseValues, remarks
 from flare.evaluation.errors import EmptyError, MissingCasesError, UnexpectedCasesError
 from flare.evaluation.evaluate import OnCase
+from flare.evaluation.file_errors import FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
@@ -206,7 +207,9 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
     try:
         files = find_references(images)
         for file in files:
-            read_grid(file.path, file.name)
+            if min(read_grid(file.path, file.name).spacing) <= 0:
+                text = "its header has a voxel size of 0"
+                raise FileFormatError(file.name, text)
     except (GroundTruthError, FileError) as error:
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
         problem = f"{safe(images)}: {found}"

@@ -130,10 +130,14 @@ class OrganFilesError(UnexpectedCasesError):
     """There is a file for each organ of a case instead of one label map."""
 
     def __init__(
-        self, files: Sequence[str], example: str, labels: Sequence[tuple[str, int]]
+        self,
+        files: Sequence[str],
+        example: str,
+        labels: Sequence[tuple[str, int]],
+        cases: Sequence[str] = (),
     ) -> None:
         super().__init__(files, example)
-        self.labels = tuple(labels)
+        self.labels, self.cases = tuple(labels), tuple(cases)
         self.finding = f"{listing(files)}: each is one organ of a case"
         known = listing((f"{number} {name}" for name, number in labels), last=" and ")
         self.remedy = (

@@ -13,6 +13,7 @@ from flare.evaluation.errors import (
     DuplicateCasesError,
     MisnamedCasesError,
     NothingToScoreError,
+    OrganFilesError,
     UnexpectedCasesError,
 )
 from flare.evaluation.scoring.unknown_labels import ignored_labels_text
@@ -49,6 +50,12 @@ def reasons_by_case(
             for file, expected in problem.renames:
                 case = case_name(Path(expected)) or expected
                 reasons[case] = safe(file), "no case has this name"
+        elif isinstance(problem, OrganFilesError):
+            of_case: dict[str, list[str]] = {}
+            for file, case in zip(problem.files, problem.cases, strict=True):
+                of_case.setdefault(case, []).append(file)
+            for case, own in of_case.items():
+                reasons[case] = listing(own), "each file holds one organ alone"
     return reasons
 
 

@@ -12,8 +12,8 @@ class GroundTruthError(OrganiserError):
     For organisers; participants are not at fault. The message says which it is. Mend
     it, and run `flare check-references LABELS` until it finds nothing:
 
-    - Missing (there is no such folder, or no label map in it): name the folder that has
-      the labels. Each is a .nii.gz file, named like its case.
+    - Missing (there is no label map in their folder, or the image has no such folder):
+      name the folder that has the labels. Each is a .nii.gz file, named like its case.
     - Damaged: look with `gzip -t`, and write the file anew, or copy it again.
     - Two files for one case, in two folders or formats: remove one.
     - Labels that the challenge does not know: was `--challenge FILE` forgotten? Else
@@ -53,7 +53,7 @@ class PhaseSettingsError(OrganiserError):
     """
 
     code = "G04"
-    remedy = "Every field is explained in docs/organisers/phase-settings.md."
+    remedy = "The documentation's page Phase settings explains every field."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file

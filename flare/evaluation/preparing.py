@@ -95,9 +95,6 @@ def find_files(
         if predictions.suffix.lower() == ".zip":
             problem += " (unzip it first: only the platform does so itself)"
         raise InputError(problem)
-    if not ground_truth.is_dir():
-        problem = "there is no such folder"
-        raise GroundTruthError(problem)
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:

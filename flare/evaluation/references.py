@@ -11,7 +11,6 @@ import numpy as np
 
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.folder import (
     find_references,
@@ -43,10 +42,9 @@ def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
     ------
     GroundTruthError
         If one is missing, damaged, there twice, or breaks the challenge's rules.
+    InputError
+        If the folder is not there.
     """
-    if not ground_truth.is_dir():
-        problem = "there is no such folder"
-        raise GroundTruthError(problem)
     references = find_references(ground_truth, challenge.npz.references)
     grids = []
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}

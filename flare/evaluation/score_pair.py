@@ -108,6 +108,14 @@ def score_pair(
     HostError
         If a file cannot be read.
 
+    Notes
+    -----
+    NSD takes the spacing as it is read. An NRRD file of an oblique image holds no
+    spacing, only vectors, whose lengths may differ from it in the last digit:
+    0.8000000000000003 mm for 0.8 mm. SimpleITK reads the same. Where two surfaces are
+    exactly the tolerance apart, that digit decides: NSD of a small lesion can then
+    differ by 0.1 from that of the image in memory. NIfTI files hold the spacing.
+
     Examples
     --------
     >>> import nibabel, numpy

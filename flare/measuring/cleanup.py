@@ -22,6 +22,9 @@ from flare.results.lock import FolderLock
 LABEL = "flare.measure"
 """Of all that a measurement makes in the engine; its value says which measurement."""
 
+TEAM_TAG = "flare-measure-team-"
+"""How the tags of teams' images begin, while they are measured."""
+
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
 
@@ -119,7 +122,7 @@ def guarded(
     place = Guarded(
         key=key,
         empty_tag=f"flare-measure-empty-{key}:latest",
-        team_tag=f"flare-measure-team-{key}:latest",
+        team_tag=f"{TEAM_TAG}{key}:latest",
         work=team_folder.resolve() / f".work-{key}",
     )
     made = Made(

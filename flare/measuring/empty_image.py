@@ -1,8 +1,8 @@
-"""Makes an image of our own, with three tiny programs and an empty folder.
+"""Makes an image of our own, with two tiny programs and an empty folder.
 
 A container of the first program tells what the engine itself costs. One of the second
-keeps a volume mounted while another container writes to it. One of the third tells how
-fast the computer is. So nothing of a team is run for any of them.
+keeps a volume mounted while another container writes to it. So nothing of a team is run
+for either of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import io
 import tarfile
 
 from flare.common.engine import Engine
-from flare.measuring.calibration_program import calibration_program
 from flare.measuring.tiny_programs import program_that_ends, program_that_waits
 
 NOTHING = ("/nothing",)
@@ -19,9 +18,6 @@ NOTHING = ("/nothing",)
 
 HOLD = ("/hold",)
 """Waits until it is killed."""
-
-CALIBRATE = ("/calibrate",)
-"""Does a fixed amount of work, see `flare.measuring.calibration_program`."""
 
 OUTPUTS = "/outputs"
 """A folder of the image, for a volume."""
@@ -45,7 +41,6 @@ def image_tar() -> bytes:
     programs = (
         (NOTHING, program_that_ends()),
         (HOLD, program_that_waits()),
-        (CALIBRATE, calibration_program()),
     )
     with tarfile.open(fileobj=content, mode="w") as archive:
         for (path,), program in programs:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import BinaryIO, cast
 
@@ -13,6 +16,7 @@ from flare.common.errors import EngineError, FlareError
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.repack import write_image
+from flare.measuring.cleanup import TEAM_TAG
 from flare.measuring.disk import DiskWatch
 from flare.measuring.errors import LoadError
 
@@ -24,6 +28,27 @@ LOAD_BYTES_PER_S = 20 * 2**20
 
 LOOK_S = 0.2
 """So often the disk is looked at meanwhile."""
+
+TRIES = 3
+"""So often an image is loaded if the engine fails at it, and the archive is not why."""
+
+ALONE = "See that nobody else changes images meanwhile, and go on."
+"""What to do if it is."""
+
+_CONTENT = re.compile(
+    r"register layer|processing tar|apply(ing )?layer|tar header|diff ?id|xattr|unpack",
+    re.IGNORECASE,
+)
+"""What engines say where they cannot use what an image holds."""
+
+_HOST = re.compile(
+    r"no space|quota|input/output|memory|open files|read-only|connect|time ?out"
+    r"|deadline|kill|cancel",
+    re.IGNORECASE,
+)
+"""What they say where the computer is why."""
+
+_log = logging.getLogger(__name__)
 
 
 def find_image(engine: Engine, archive: Archive) -> tuple[str, frozenset[str]]:
@@ -44,8 +69,9 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
     """Load the image of an archive under a tag of ours, and return its ID.
 
     The engine never sees the file of the team: what it loads is written by
-    `flare.measuring.archive.repack.write_image`, and names no tag. It has just made an
-    image of ours, so whatever stands in the way is the archive's fault.
+    `flare.measuring.archive.repack.write_image`, and names no tag. Only what the engine
+    says of its content is the archive's fault. Anything else is the host's, as where
+    others use the engine at the same time, and is tried again.
 
     Parameters
     ----------
@@ -59,19 +85,19 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
     Raises
     ------
     LoadError
-        If the engine cannot load it, takes too long or too much of the disk, gives
-        another image than was checked, or has moved a tag.
+        If the engine cannot use what the archive holds.
     ArchiveError
         If the file has changed since it was read.
     EngineError
-        If the engine does not answer any more.
+        If the engine does not answer any more, or fails each time otherwise.
     """
-    try:
-        return _load(engine, archive, tag)
-    except EngineError as error:
-        engine.describe()
-        problem = f"the engine cannot load it ({error.finding})"
-        raise LoadError(archive.path.name, problem) from error
+    for _ in range(TRIES - 1):
+        try:
+            return _load(engine, archive, tag)
+        except EngineError as error:
+            engine.describe()
+            _log.info("Loading %s again: %s", safe(archive.path.name), error.finding)
+    return _load(engine, archive, tag)
 
 
 def _load(engine: Engine, archive: Archive, tag: str) -> str:
@@ -83,17 +109,19 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     if not found:
         # It has no tag yet: what was left of another measurement of the same image may
         # just have been removed, and this with it.
-        _feed(engine, archive)
-        found, found_tags = find_image(engine, archive)
-    if not found:
-        problem = f"{name}: loading it gave no image {archive.image[:12]}"
-        raise EngineError(problem, "Do not run it; ask the team.")
-    if found_tags != tags:
-        problem = f"{name}: loading it has given a tag to its image"
-        raise EngineError(problem, "Do not run it; see docker image ls.")
+        problem = f"{name}: the engine has no image {archive.image[:12]} of it"
+        raise EngineError(problem, ALONE)
+    if _of_others(found_tags) != _of_others(tags):
+        problem = f"{name}: tags of its image have changed while it was loaded"
+        raise EngineError(problem, ALONE)
     if not before or tags:  # an image without any tag would go with ours
         engine.call("tag", found, tag)
     return found
+
+
+def _of_others(tags: Iterable[str]) -> set[str]:
+    """Tags without those of measurements, of which several may use the engine."""
+    return {tag for tag in tags if TEAM_TAG not in tag}
 
 
 def _feed(engine: Engine, archive: Archive) -> None:
@@ -119,9 +147,28 @@ def _feed(engine: Engine, archive: Archive) -> None:
         raise problems[0]
     if problem:
         text = f"{safe(archive.path.name)}: {problem}"
-        raise EngineError(text, "Do not run it; ask the team.")
+        raise EngineError(text, ALONE)
     if process.returncode:
-        raise engine.failure(said, "image")
+        error = engine.failure(said, "image")
+        if is_of_content(said.decode("utf-8", "replace")):
+            problem = f"the engine cannot load it ({error.finding})"
+            raise LoadError(archive.path.name, problem)
+        raise error
+
+
+def is_of_content(said: str) -> bool:
+    """Whether an engine that cannot load an image names what the image holds.
+
+    Examples
+    --------
+    >>> is_of_content("failed to register layer: lsetxattr /x: invalid argument")
+    True
+    >>> is_of_content("failed to register layer: write /x: no space left on device")
+    False
+    >>> is_of_content("No such image: sha256:1")
+    False
+    """
+    return bool(_CONTENT.search(said)) and not _HOST.search(said)
 
 
 def wait_loaded(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Self
 
 from flare.challenge.rules import Challenge
+from flare.common.engine import Engine
 from flare.common.errors import FlareError
-from flare.common.text import listing, nearest
+from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.engines import AnyEngine
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
 from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
@@ -41,7 +41,7 @@ def measure(
     results: Path,
     challenge: Challenge,
     *,
-    engine: AnyEngine,
+    engine: Engine,
     options: Options,
     gpu: NvmlSource | None = None,
     listener: Listener | None = None,
@@ -60,7 +60,7 @@ def measure(
         A folder for each team is made in it.
     challenge : Challenge
         Its rules decide what a wrong output is, and what the maximum of memory is.
-    engine : AnyEngine
+    engine : Engine
         What they run in.
     options : Options
         How they are measured.
@@ -151,7 +151,7 @@ class Teams:
         self, setup: Setup, archives: Sequence[Archive], listener: Listener
     ) -> None:
         self.setup, self._archives = setup, archives
-        self.failures = Failures(listener.on_failure)
+        self.failures = Failures(setup.results, listener.on_failure)
         self.plans: list[TeamPlan] = []
         self._open: dict[str, OpenTeam] = {}
         self._held: dict[str, ExitStack] = {}
@@ -183,6 +183,7 @@ class Teams:
         with self.failures.noted(plan.team):
             if plan.team not in self._open:
                 held = self._held[plan.team]
+                _log.info("loading the image of %s", safe(plan.team))
                 self._open[plan.team] = held.enter_context(opened_team(plan))
             return self._open[plan.team].run(case)
         return None

@@ -11,18 +11,18 @@ from typing import Any
 
 from flare.challenge.rule_digest import measuring_rules
 from flare.challenge.rules import Challenge
+from flare.common.engine import Engine
 from flare.common.files import remove_tree
 from flare.common.host import describe_host
 from flare.measuring.archive.reading import Archive
+from flare.measuring.cleanup import clean_up
 from flare.measuring.conditions import Conditions
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import FLARE, Contract
-from flare.measuring.engines import AnyEngine, remove_leftovers, settings_of
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.lanes.lane import Lane
 from flare.measuring.sampling.nvml import NvmlSource
-from flare.measuring.unlike import check_steady
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -77,7 +77,7 @@ class Setup:
     images_sha256: str
     """Over the names and contents of all their images."""
     challenge: Challenge
-    engine: AnyEngine
+    engine: Engine
     described: Mapping[str, Any]
     """What `flare.common.engine.Engine.describe` has returned."""
     options: Options
@@ -155,7 +155,7 @@ def planned_team(
         # Before anything of the team is read, so that nobody else changes it.
         lock = locks.enter_context(FolderLock(folder, wait_s=setup.lock_wait_s))
         if is_engine_here:
-            remove_leftovers(setup.engine, folder)
+            clean_up(setup.engine, folder)
         entry = _entry(setup, archive)
         ledger = setup.results / LEDGER_CSV
         with FolderLock(setup.results):
@@ -164,14 +164,12 @@ def planned_team(
                 lock = locks.enter_context(FolderLock(folder))
             # Earlier versions took the challenge's file byte by byte.
             former = {"challenge_sha256": setup.challenge.checksum}
-            reason = setup.options.unlike_host
             log = MeasurementLog(
                 folder / MEASUREMENT_JSON,
                 _settings(setup, archive),
                 former,
-                OF_HOST if reason else (),
+                OF_HOST if setup.options.unlike_host else (),
             )
-            check_steady(log, reason)
             register(ledger, entry)
         done = read_records(folder / EFFICIENCY_CSV)
         yield TeamPlan(
@@ -233,7 +231,6 @@ def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
         **(setup.lane.settings() if setup.lane else {}),
         **options.contract.settings(),
         **({"model_sha256": archive.model.sha256} if archive.model else {}),
-        **settings_of(setup.engine),
     }
 
 

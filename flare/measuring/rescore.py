@@ -123,7 +123,7 @@ def _rescore_team(
     folder: Path, before: tuple[float | None, ...], score: Callable[[], Results]
 ) -> Rescored:
     """Score one team; nobody measures it meanwhile."""
-    failures, scored = Failures(), []
+    failures, scored = Failures(folder.parent), []
     with failures.noted(folder.name), FolderLock(folder):
         scored.append(score())
     return Rescored(
@@ -181,6 +181,6 @@ def rescored_table(teams: tuple[Rescored, ...]) -> str:
         if found.error:
             what = "not scored"
         if found.is_left:
-            what = "left as it is: no prediction is kept, evaluate it again"
+            what = "left as it is: no prediction is kept"
         rows.append([safe(found.team), *cells, what])
     return "\n".join(aligned(rows))

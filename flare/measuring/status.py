@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flare.challenge.case_names import SUFFIXES, case_name
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.errors import FlareError, SubmissionError
+from flare.common.errors import SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import EmptyError
@@ -104,7 +104,7 @@ def _problem(folder: Path, inputs: Path, rules: Challenge) -> str:
         report = check_submission(
             folder, rules, images=inputs, workers=1, are_jobs_read=False
         )
-    except (FlareError, OSError, ValueError, RecursionError) as error:
+    except (SubmissionError, OSError, ValueError, RecursionError) as error:
         return str(error)  # it was provoked by what is there: nothing else was read
     return "" if _is_empty_only(report.problems) else " ".join(report.lines)
 

@@ -45,7 +45,11 @@ def team_table(folder: Path, team: str, results: Results | None = None) -> str:
     found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     texts = {case: r.message or r.doubts for case, r in sorted(records.items())}
     shared = {text: cases for text, cases in _by_text(texts).items() if len(cases) > 1}
-    named = {case for cases in shared.values() for case in cases}
+    marks = {
+        case: f"[{number}]"
+        for number, cases in enumerate(shared.values(), start=1)
+        for case in cases
+    }
     rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
     rows += [
         [
@@ -55,13 +59,13 @@ def team_table(folder: Path, team: str, results: Results | None = None) -> str:
             "-"
             if record.max_gpu_memory_mb is None
             else f"{record.max_gpu_memory_mb:.0f}",
-            "" if record.case in named else texts[record.case],
+            marks.get(record.case, texts[record.case]),
         ]
         for _, record in sorted(records.items())
     ]
     notes = [
-        f"{len(cases)} of {len(records)} cases: {text}"
-        for text, cases in shared.items()
+        f"[{number}] {len(cases)} of {len(records)} cases: {text}"
+        for number, (text, cases) in enumerate(shared.items(), start=1)
     ]
     said = [low.reason for low in results.low_scores] if results else []
     zeros = unsaid_zeros(results) if results else ()

@@ -10,19 +10,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from flare.common.bulkhead import obey_stop
 from flare.common.errors import EngineError
 from flare.common.host import describe_host
-from flare.measuring.calibration import calibrate
 from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
 from flare.measuring.container import ContainerRun
-from flare.measuring.engines import RunnableImage, runnable_image
 from flare.measuring.host_load import Caches
 from flare.measuring.inputs import Case
 from flare.measuring.plan import TeamPlan
 from flare.measuring.record import record_of
-from flare.measuring.team_failures import obey_stop
+from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.measuring.trial import run_case, run_empty
-from flare.measuring.unlike import check_host, check_steady
 from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -39,8 +37,6 @@ EMPTY_RUNS = 3
 def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     """Load a team's image, and see what the engine itself costs.
 
-    The computer is calibrated before the team's cases, and again behind them.
-
     Parameters
     ----------
     plan : TeamPlan
@@ -54,11 +50,10 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     Raises
     ------
     FlareError
-        If the image cannot be loaded, or not even an empty container be run; if the
-        computer is unlike that of earlier cases, or has changed in the end.
+        If the image cannot be loaded, or not even an empty container be run.
     """
     setup, options = plan.setup, plan.setup.options
-    with runnable_image(
+    with loaded_image(
         plan.archive,
         plan.folder,
         engine=setup.engine,
@@ -66,20 +61,10 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
         lock=plan.lock,
     ) as image:
         empty = run_empty(image, EMPTY_RUNS)
-        before = calibrate(image)
-        unlike = check_host(plan.log, before, options.unlike_host)
-        made_with = _made_with(plan, image, empty)
-        calibrated = {"before": before.to_json(), "after": None}
-        plan.log.add({**made_with, "calibration": calibrated, "unlike": unlike})
+        plan.log.add(_made_with(plan, image, empty))
         if options.has_warm_up and options.caches is Caches.WARM:
             run_case(image, plan.todo[0], setup.challenge)
-        team = OpenTeam(plan, image)
-        yield team
-        if team.is_done:  # and nobody waits for the end
-            after = calibrate(image).to_json()
-            session = plan.log.sessions[-1]
-            plan.log.amend(session, calibration={**calibrated, "after": after})
-            check_steady(plan.log, options.unlike_host)
+        yield OpenTeam(plan, image)
 
 
 class OpenTeam:
@@ -89,15 +74,13 @@ class OpenTeam:
     ----------
     plan : TeamPlan
         What is done of it.
-    image : RunnableImage
+    image : LoadedImage
         Its image.
     """
 
-    def __init__(self, plan: TeamPlan, image: RunnableImage) -> None:
+    def __init__(self, plan: TeamPlan, image: LoadedImage) -> None:
         self._plan, self._image = plan, image
         self._records = dict(plan.done)
-        self.is_done = False
-        """Whether the last case was run."""
 
     def run(self, case: Case) -> CaseRecord:
         """Run a case, all its repeats, and write its row and its files.
@@ -108,7 +91,6 @@ class OpenTeam:
             If they cannot be written.
         """
         record, runs, files = self._measure(case)
-        self.is_done = case is self._plan.todo[-1]
         if case.name in self._records:
             if record.status is RunStatus.ENGINE_ERROR:
                 return record  # what there is stays
@@ -182,10 +164,10 @@ class OpenTeam:
 
 
 def _made_with(
-    plan: TeamPlan, image: RunnableImage, empty_s: Sequence[float]
+    plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""
-    setup, options = plan.setup, plan.setup.options
+    setup, options, unlike = plan.setup, plan.setup.options, plan.log.unlike
     return {
         "team": plan.team,
         "archive": plan.archive.path.name,
@@ -199,6 +181,7 @@ def _made_with(
             "largest": round(max(empty_s), 4),
             "runs": len(empty_s),
         },
+        "unlike": {"reason": options.unlike_host, "found": unlike} if unlike else None,
         "host": describe_host(),
         "gpu": asdict(setup.gpu.device) if setup.gpu else None,
         **({"lane": setup.lane.record()} if setup.lane else {}),

@@ -83,12 +83,14 @@ class LoadedImage:
         words: Sequence[str],
         inputs: Path,
         volume: Volume,
-        conditions: Conditions | None = None,
     ) -> ContainerRun:
-        """Run a program of our own image, under the same conditions or others."""
+        """Run a program of our own image, under the same conditions.
+
+        See `flare.measuring.empty_image` for the programs.
+        """
         return run_container(
             *(self.engine, self.empty, inputs, volume.name),
-            conditions=conditions or self.conditions,
+            conditions=self.conditions,
             key=self.key,
             command=words,
         )
@@ -125,8 +127,21 @@ def loaded_image(
 
     Parameters
     ----------
-    archive, folder, engine, conditions, lock
-        As in `flare.measuring.engines.runnable_image`.
+    archive : Archive
+        Without problems.
+    folder : Path
+        Where folders for the container are made.
+    engine : Engine
+        What it is run by.
+    conditions : Conditions
+        Under which its containers are run.
+    lock : FolderLock
+        Of the folder.
+
+    Yields
+    ------
+    LoadedImage
+        To be run.
 
     Raises
     ------

@@ -23,15 +23,15 @@ _HEADER_BYTES = 0x78
 
 def program_that_ends() -> bytes:
     """A program that ends at once, with exit code 0."""
-    return elf_program(_EXIT_CODE)
+    return _elf_program(_EXIT_CODE)
 
 
 def program_that_waits() -> bytes:
     """A program that waits until it is killed."""
-    return elf_program(_PAUSE_CODE)
+    return _elf_program(_PAUSE_CODE)
 
 
-def elf_program(code: bytes) -> bytes:
+def _elf_program(code: bytes) -> bytes:
     """An ELF file for x86-64 Linux with a single segment, which holds the code."""
     size = _HEADER_BYTES + len(code)
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)  # 64 bits, little-endian

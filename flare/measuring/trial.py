@@ -16,7 +16,6 @@ from flare.measuring.conditions import Conditions
 from flare.measuring.container import ContainerRun
 from flare.measuring.contract_files import lay_out, renamed
 from flare.measuring.empty_image import NOTHING
-from flare.measuring.engines import RunnableImage
 from flare.measuring.inputs import Case
 from flare.measuring.status import (
     label_maps,
@@ -24,7 +23,7 @@ from flare.measuring.status import (
     status_of_output,
     status_of_run,
 )
-from flare.measuring.team_image import loaded_image
+from flare.measuring.team_image import LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
 from flare.results.lock import FolderLock
 
@@ -95,7 +94,7 @@ def try_archive(
         yield run_case(image, case, challenge)
 
 
-def run_case(image: RunnableImage, case: Case, challenge: Challenge) -> Trial:
+def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
     """Run an image once, and judge what came of it.
 
     An image that cannot be started, twice, although an empty container can, is to
@@ -122,7 +121,7 @@ def run_case(image: RunnableImage, case: Case, challenge: Challenge) -> Trial:
     return Trial(run=run, status=RunStatus.FAILED, message=message)
 
 
-def run_empty(image: RunnableImage, times: int = 1) -> list[float]:
+def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """Running times, in seconds, of a container of ours that does nothing.
 
     Raises
@@ -142,7 +141,7 @@ def run_empty(image: RunnableImage, times: int = 1) -> list[float]:
     return [run.runtime_s for run in runs]
 
 
-def _try_case(image: RunnableImage, case: Case, challenge: Challenge) -> Trial:
+def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
     """Run an image, and judge what came of it if it could be started."""
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")

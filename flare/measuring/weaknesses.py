@@ -110,9 +110,6 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
     """Security options that every engine can have, and this one has not."""
-    if engine.get("gaps"):  # it knows itself
-        yield from map(str, engine["gaps"])
-        return
     options = [str(option) for option in engine.get("security") or ()]
     if not any("name=seccomp" in o and "unconfined" not in o for o in options):
         yield "the engine filters no system calls (seccomp is off): turn it on"

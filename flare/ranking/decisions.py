@@ -9,13 +9,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from flare.common.files import read_regular
 from flare.common.schema import build, check
 from flare.common.text import listing, nearest, printable, safe, why
-from flare.ranking.lookalikes import check_names, plain_name
 from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
+from flare.results.lookalikes import check_names, plain_name
 
-_REMEDY = "docs/organisers/ranking.md says what decisions look like."
+_REMEDY = "The documentation's page The final ranking shows such a file."
 
 
 def _check_text(key: str, value: str) -> None:
@@ -117,7 +118,7 @@ def read_decisions(file: Path) -> Decisions:
         If it breaks a rule; the message names the key and the value.
     """
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        values = tomllib.loads(read_regular(file))
         return build(Decisions, _with_dates(values))
     except OSError as error:
         reason = why(error)

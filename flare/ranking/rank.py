@@ -155,6 +155,7 @@ def analyse(
     standings = rank_teams(table, rules, decisions.guests)
     board = board_of(table, rules, standings.competing)
     tests = compare_pairs(board, rules)
+    schemes = other_schemes(board, rules, tests)
     return Analysis(
         challenge=challenge,
         table=table,
@@ -166,7 +167,7 @@ def analyse(
         if samples
         else None,
         tests=tests,
-        schemes=other_schemes(board, rules, tests),
-        recounts=recount(board, rules),
+        schemes=schemes,
+        recounts=recount(board, rules, schemes),
         flags=find_flags(board, table, rules),
     )

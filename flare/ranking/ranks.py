@@ -7,8 +7,10 @@ may end in a half: so equal sums are equal, exactly.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from flare.challenge.rules import Better
 from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
@@ -60,21 +62,68 @@ def doubled_ranks(board: Board, rules: Rules) -> Integers:
     ndarray of int, shape (teams, cases, metrics)
         A team's ranks depend on the other teams, but not on other cases.
     """
-    values = comparable(board.values, rules)
+    return ranks_of(comparable(board.values, rules), rules)
+
+
+def ranks_of(values: Values, rules: Rules) -> Integers:
+    """The same of values that `comparable` has made, which the ranks leave as they are.
+
+    Those of fewer teams, too: how a value compares does not depend on the other teams.
+    """
     if rules.missing is MissingRule.VALUE:
         values = _with_failed(values, rules)
-    ranks = np.empty(values.shape, dtype=np.int64)
-    for team, own in enumerate(values):
-        better = (values < own).sum(axis=0)
-        equal = (values == own).sum(axis=0)
-        ranks[team] = _doubled_place(better, equal, rules.ties)
+    return _ranks(*_counts(values), np.isnan(values), rules)
+
+
+def ranks_without_each(values: Values, rules: Rules) -> Iterator[Integers]:
+    """The ranks without the first team, then without the second one, and so on."""
+    numbers = np.arange(len(values))
     absent = np.isnan(values)
-    behind: Integers = np.full(values.shape[1:], 2 * len(board.teams), dtype=np.int64)
+    if rules.missing is MissingRule.VALUE and absent.any():
+        # What a missing result counts as may be a value of the team that is left out.
+        for number in range(len(values)):
+            yield ranks_of(values[numbers != number], rules)
+        return
+    better, equal = _counts(values)
+    for number, own in enumerate(values):
+        rest = numbers != number
+        fewer = (better - (own < values))[rest], (equal - (own == values))[rest]
+        yield _ranks(*fewer, absent[rest], rules)
+
+
+def _ranks(
+    better: Integers, equal: Integers, absent: npt.NDArray[np.bool_], rules: Rules
+) -> Integers:
+    """The ranks that follow from `_counts`, and from where results are absent."""
+    ranks = _doubled_place(better, equal, rules.ties)
+    behind: Integers = np.full(ranks.shape[1:], 2 * len(ranks), dtype=np.int64)
     if rules.missing is MissingRule.WORST_PLUS_ONE:
         highest = np.where(absent, 0, ranks).max(axis=0)
         count = absent.sum(axis=0)
         behind = highest + _doubled_place(np.zeros_like(count), count, rules.ties)
     return np.where(absent, behind, ranks)
+
+
+def _counts(values: Values) -> tuple[Integers, Integers]:
+    """How many teams have a smaller value, and how many an equal one, itself included.
+
+    The teams are sorted once on each case, by each metric: comparing each of them with
+    all others would take as many times as long as there are teams. What is counted for
+    a NaN means nothing.
+    """
+    teams = len(values)
+    rows = values.reshape(teams, -1).T
+    order = np.argsort(rows, axis=1)
+    ordered = np.take_along_axis(rows, order, axis=1)
+    is_first = np.ones(rows.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(is_first)
+    lengths = np.diff(starts, append=rows.size)
+    better, equal = np.empty((2, *rows.shape), dtype=np.int64)
+    for counts, by_run in ((better, starts % teams), (equal, lengths)):
+        by_place = np.repeat(by_run, lengths).reshape(rows.shape)
+        np.put_along_axis(counts, order, by_place, axis=1)
+    return better.T.reshape(values.shape), equal.T.reshape(values.shape)
 
 
 def _with_failed(values: Values, rules: Rules) -> Values:
@@ -136,7 +185,7 @@ def ranks_by_sums(sums: Integers) -> tuple[int, ...]:
     >>> ranks_by_sums(np.array([7, 5, 7, 9]))
     (2, 1, 2, 4)
     """
-    return tuple(int(1 + (sums < own).sum()) for own in sums)
+    return tuple((np.searchsorted(np.sort(sums), sums) + 1).tolist())
 
 
 def case_sums(ranks: Integers, rules: Rules) -> Integers:

@@ -11,12 +11,13 @@ import pandas as pd
 
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
-from flare.ranking.lookalikes import check_names
 from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
 from flare.results.copies import Copies, find_equal
 from flare.results.csv_rows import check_columns, read_rows
+from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
-from flare.results.results_folder import AllResults, read_teams
+from flare.results.lookalikes import check_names
+from flare.results.results_folder import AllResults, has_any, read_teams
 from flare.results.roll_call import RollCall
 from flare.results.team_folder import EMPTY, TeamResults
 from flare.results.values import check_value, is_score, number
@@ -70,6 +71,26 @@ def read_results(
     return _from_folders(source, folders, metrics)
 
 
+def unmeasured(source: Path | pd.DataFrame, challenge: Challenge) -> tuple[str, ...]:
+    """The metrics of a challenge that no folder has, because no team was measured.
+
+    A table is taken as it is: there, a metric that nobody has is an error. So it is
+    where some team was measured, and where nothing would be left to rank by.
+
+    Raises
+    ------
+    RankingError
+        If a metrics.json cannot be read.
+    """
+    if isinstance(source, pd.DataFrame) or not source.is_dir():
+        return ()
+    known = [rule.metric for rule in challenge.ranking]
+    found = tuple(metric for metric in known if metric in VALUES)
+    if not found or len(found) == len(known) or has_any(source, found):
+        return ()
+    return found
+
+
 def _from_folders(
     path: Path, folders: AllResults, metrics: Sequence[str]
 ) -> ResultTable:
@@ -114,7 +135,7 @@ def _from_table(
         if metric not in metrics:
             if metric in unranked:
                 continue
-            known = listing([*metrics, *unranked])
+            known = listing(dict.fromkeys([*metrics, *unranked]))
             problem = f"{where}: unknown metric {safe(metric)}, not {known}"
             raise RankingError(str(path), problem)
         if not team or not case:
@@ -149,10 +170,10 @@ def _checked(
     there = {result.metric for result in found if result.value is not None}
     absent = [metric for metric in metrics if metric not in there]
     if absent:
-        problem = (
-            f"no team has a value of {listing(absent)}; leave it out with --metrics"
-        )
-        raise RankingError(str(path), problem)
+        problem = f"no team has a value of {listing(absent)}"
+        rest = [metric for metric in metrics if metric in there]
+        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
+        raise RankingError(str(path), problem, remedy)
     return table_of(found, metrics)
 
 

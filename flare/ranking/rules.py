@@ -18,7 +18,7 @@ from flare.results.errors import RankingError
 Integers = npt.NDArray[np.int64]
 
 
-_REMEDY = "docs/reference/challenge-files.md explains [[ranking]] and its metrics."
+_REMEDY = "The documentation's page Challenge files explains [[ranking]]."
 
 
 class Ties(Enum):
@@ -63,6 +63,8 @@ class Rules:
     digits: int | None = None
     """Significant digits to which values are rounded, instead of the metrics' own
     decimals."""
+    left_out: tuple[str, ...] = ()
+    """Metrics of the challenge by which nobody is ranked, as no team was measured."""
 
     @property
     def weights(self) -> Integers:
@@ -76,6 +78,7 @@ def rules_of(
     challenge: Challenge,
     *,
     metrics: Sequence[str] | None = None,
+    left_out: Sequence[str] = (),
     ties: Ties = Ties.MIN,
     missing: MissingRule | None = None,
     gate_dsc: float | None = None,
@@ -88,6 +91,8 @@ def rules_of(
         Whose metrics are ranked.
     metrics : sequence of str, optional
         Those that are; all if not given.
+    left_out : sequence of str
+        Of these, those that nobody has, as `flare.ranking.reading.unmeasured` finds.
     ties : Ties
         The rank of equal values.
     missing : MissingRule, optional
@@ -105,7 +110,7 @@ def rules_of(
     if not known:
         problem = "it has no [[ranking]]: which metrics are ranked is not known"
         raise RankingError(challenge.key, problem, _REMEDY)
-    chosen = list(metrics or known)
+    chosen = list(metrics or (name for name in known if name not in left_out))
     unknown = [metric for metric in chosen if metric not in known]
     if unknown or len(set(chosen)) < len(chosen):
         problem = f"it ranks {listing(known)}; --metrics has {listing(chosen)}"
@@ -121,4 +126,10 @@ def rules_of(
     if gate and "dsc" not in chosen:
         problem = "efficiency depends on the DSC, which --metrics leaves out"
         raise RankingError(challenge.key, problem)
-    return Rules(metrics=rules, ties=ties, missing=missing, gate_dsc=gate)
+    return Rules(
+        metrics=rules,
+        ties=ties,
+        missing=missing,
+        gate_dsc=gate,
+        left_out=tuple(left_out),
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from flare.common.files import open_regular
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
 
@@ -21,7 +23,8 @@ def read_rows(
         If it cannot be read, or a row has another number of cells than the first.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_regular(path) as content:
+            file = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
             table = csv.DictReader(file)
             names = list(table.fieldnames or [])
             check_columns(path, names, columns)

@@ -38,7 +38,7 @@ class RankingError(OrganiserError):
     """
 
     code = "G06"
-    remedy = "docs/organisers/ranking.md says what results have to look like."
+    remedy = "The documentation's page The final ranking says what results look like."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -58,7 +58,7 @@ class GroupsFileError(OrganiserError):
     """
 
     code = "G07"
-    remedy = 'docs/organisers/reports.md, "Groups of cases", says what it holds.'
+    remedy = "The documentation's page Reports to look at says what it holds."
 
     def __init__(self, file: str, problem: str) -> None:
         self.file = file
@@ -70,14 +70,13 @@ class MeasurementError(HostError):
     """A measurement cannot begin, or cannot go on as it was.
 
     Something has changed since the team was measured before, or stands in the way: the
-    message names the file and what to do. What was measured is kept. A computer or GPU
-    that is unlike the one that the team was measured on, or has changed meanwhile, is
-    accepted with `--unlike-host REASON`: docs/organisers/measuring.md, "Is it the same
-    computer?".
+    message names the file and what to do. What was measured is kept. Another computer
+    or GPU than the one that the team was measured on is accepted with `--unlike-host
+    REASON`: docs/organisers/measuring.md, "Is it the same computer?".
     """
 
     code = "H07"
-    remedy = "docs/organisers/measuring.md tells how teams are measured."
+    remedy = "The documentation's page Measuring tells how teams are measured."
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{safe(file)}: {problem}", remedy)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import astuple, dataclass, fields
+from os.path import lexists
 from pathlib import Path
 
-from flare.common.files import csv_text, write_whole
+from flare.common.files import csv_text, read_regular, write_whole
 from flare.common.text import cell_text, safe
 from flare.results.errors import MeasurementError
 
@@ -51,10 +53,9 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
         If it is there, but cannot be read.
     """
     try:
-        if not file.exists():
+        if not lexists(file):
             return ()
-        with file.open(encoding="utf-8", newline="") as content:
-            rows = list(csv.reader(content))
+        rows = list(csv.reader(io.StringIO(read_regular(file), newline="")))
         if not rows or tuple(rows[0]) not in (COLUMNS, OLD_COLUMNS):
             raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
         return tuple(

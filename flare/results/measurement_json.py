@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.files import write_whole
+from flare.common.files import read_regular, write_whole
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
-from flare.results.calibration import (
-    FLAGGED,
-    Calibration,
-    calibrations_of,
-    changes_of,
-)
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
@@ -32,10 +26,11 @@ DEFAULTS = {
     "model_sha256": "none",
     "container_engine": "docker",
 }
-"""Settings that the file has only where they are others."""
+"""Settings that the file has only where they are others; earlier versions could run
+containers by Apptainer, too."""
 
 ACCEPT = "--unlike-host REASON"
-"""Accepts that, and what calibrations tell."""
+"""Accepts that."""
 
 
 class MeasurementLog:
@@ -72,7 +67,7 @@ class MeasurementLog:
         if not file.exists():
             return
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = json.loads(read_regular(file))
             before = {**DEFAULTS, **content["settings"]}
             self._sessions = list(content["sessions"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -99,11 +94,6 @@ class MeasurementLog:
                     remedy += " What is measured can be scored anew: flare rescore."
                 raise MeasurementError(str(file), problem, remedy)
 
-    @property
-    def sessions(self) -> Sequence[Mapping[str, Any]]:
-        """What the file has of earlier measurements and of this one, oldest first."""
-        return [session for session in self._sessions if isinstance(session, dict)]
-
     def add(self, session: Mapping[str, Any]) -> None:
         """Add what a measurement was made with; the file is complete or unchanged.
 
@@ -115,18 +105,6 @@ class MeasurementLog:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})
-        self._write()
-
-    def amend(self, session: Mapping[str, Any], **changed: Any) -> None:
-        """Change a session, one of `sessions`; the file is complete or unchanged.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
-        number = next(n for n, own in enumerate(self._sessions) if own is session)
-        self._sessions[number] = {**session, **changed}
         self._write()
 
     def _write(self) -> None:
@@ -161,16 +139,14 @@ class Measurement:
     """Device and engine of the last session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
-    calibration: Calibration | None = None
-    """How fast the computer was before the first case; None in older files."""
     unlike: tuple[str, ...] = ()
-    """In what computers were unlike, or changed, while the team was measured."""
+    """In what computers were unlike, or changed, and why that was accepted."""
 
 
 def read_settings(file: Path) -> dict[str, Any] | None:
     """The settings by which a team was measured; None if that is not known."""
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+        return dict(json.loads(read_regular(file))["settings"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -185,7 +161,7 @@ def read_measurement(file: Path) -> Measurement:
         *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
         RecursionError,
     ):
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(file))
         for name in COMPARED:
             if name in content["settings"]:
                 settings[name] = str(content["settings"][name])
@@ -198,29 +174,16 @@ def read_measurement(file: Path) -> Measurement:
         settings=settings,
         made_with=made_with,
         noise_s=noise_s,
-        calibration=next(_calibrations(sessions), None),
         unlike=tuple(text for session in sessions for text in _unlike(session)),
     )
 
 
-def _calibrations(sessions: Iterable[Mapping[str, Any]]) -> Iterator[Calibration]:
-    """What was found before the cases of each session that tells something."""
-    for session in sessions:
-        before, _ = calibrations_of(session)
-        if before.times or before.gpu:
-            yield before
-
-
 def _unlike(session: Mapping[str, Any]) -> Iterator[str]:
-    """In what a computer was unlike, or changed, whether that was accepted or not."""
+    """In what a computer was unlike, or changed, as it was accepted."""
     unlike = session.get("unlike")
-    accepted = unlike.get("found") if isinstance(unlike, dict) else None
-    if isinstance(unlike, dict) and isinstance(accepted, list):
-        for text in accepted:
+    if isinstance(unlike, dict) and isinstance(unlike.get("found"), list):
+        for text in unlike["found"]:
             yield f"{text} (accepted: {unlike.get('reason')})"
-    for text in changes_of(session, FLAGGED):
-        if not isinstance(accepted, list) or text not in accepted:
-            yield text
 
 
 def _made_with(session: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ is said besides scores, and the settings of a platform's phase have paths of the
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -15,7 +16,7 @@ from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.errors import OutputError
-from flare.common.files import write_whole
+from flare.common.files import read_regular, write_whole
 from flare.common.text import listing, safe, why
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_content import case_scores_json, metrics_json
@@ -165,7 +166,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         If it cannot be read, or a value is none that a metric can have.
     """
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(file))
     except (OSError, ValueError, RecursionError) as error:
         raise RankingError(str(file), NO_EVALUATION) from error
     return _scores_of(content, file, metrics)
@@ -204,7 +205,7 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
-    twice = sorted({case for case in cases if cases.count(case) > 1})
+    twice = [case for case, number in Counter(cases).items() if number > 1]
     if twice:
         raise RankingError(str(file), f"{listing(twice)}: there twice")
     check_known_cases(file, failed, cases)
@@ -247,7 +248,7 @@ def _score(value: object, metric: str, file: Path, case: str) -> float | None:
 def read_means(file: Path) -> tuple[float | None, ...]:
     """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))["aggregates"]
+        found = json.loads(read_regular(file))["aggregates"]
         return tuple(float(found[f"{name}_mean"]) for name in MEANS)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return (None,) * len(MEANS)
@@ -256,7 +257,7 @@ def read_means(file: Path) -> tuple[float | None, ...]:
 def read_options(file: Path) -> Any:
     """What a metrics.json says of the options of its evaluation; None if nothing."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))["evaluation"]["options"]
+        return json.loads(read_regular(file))["evaluation"]["options"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -275,7 +276,7 @@ def read_object(file: Path) -> dict[str, Any]:
 def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
     """The object that a file holds; NaN and infinities become what `constant` says."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"), parse_constant=constant)
+        content = json.loads(read_regular(file), parse_constant=constant)
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise MetricsFileError(str(file), problem) from error

@@ -15,6 +15,7 @@ from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import RankingError
 from flare.results.metrics_json import Evaluation
+from flare.results.team_folder import PREDICTIONS
 
 OPTIONS = {
     "on_bad_case": "--on-bad-case",
@@ -23,11 +24,6 @@ OPTIONS = {
     "decimals": "--decimals",
 }
 """Options of an evaluation, and their flags."""
-
-_ANEW = (
-    "Score all teams alike: flare rescore those whose predictions are kept, flare"
-    " evaluate the others."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +81,9 @@ def check_origins(
         and values, and the command that mends it.
     """
     notes = check_rules(found, challenge, results)
+    remedy = _anew(found, challenge, results)
     for key in ("references_sha256", "version"):
-        _check_equal(found, key)
+        _check_equal(found, key, remedy)
     _check_options(found, challenge, results)
     first = found[0].evaluation
     has_rules = all(_rules(team) is not None for team in found)
@@ -130,7 +127,24 @@ def _likewise(odd: Sequence[Evaluated]) -> str:
     return f" (likewise {listing(team.team for team in odd[1:])})" if odd[1:] else ""
 
 
-def _check_equal(found: Sequence[Evaluated], key: str) -> None:
+def _anew(found: Sequence[Evaluated], challenge: Challenge | str, results: Path) -> str:
+    """The commands that score teams anew: kept predictions, or what was submitted."""
+    key = _name(challenge)
+    end = "--ground-truth LABELS" + (f" --challenge {safe(key)}" if key else "")
+    folder = shell_word(results)
+    kept = f"flare rescore {folder} {end}"
+    submitted = f"flare score TEAMS {end} --output {folder}"
+    are_kept = {
+        team.is_measured or (team.file.parent / PREDICTIONS).is_dir() for team in found
+    }
+    if are_kept == {True}:
+        return f"Score the kept predictions anew: {kept}."
+    if are_kept == {False}:
+        return f"Score what the teams have submitted anew: {submitted}."
+    return f"Score the kept predictions anew: {kept}; teams without any: {submitted}."
+
+
+def _check_equal(found: Sequence[Evaluated], key: str, remedy: str) -> None:
     """Refuse teams that have another value than most."""
     texts = [_text(getattr(team.evaluation, key)) for team in found]
     usual = _usual(found, texts)
@@ -141,7 +155,7 @@ def _check_equal(found: Sequence[Evaluated], key: str) -> None:
             for text in (_text(getattr(odd[0].evaluation, key)), usual)
         )
         problem = f"its {key} is {own}, that of others {others}{_likewise(odd)}"
-        raise RankingError(str(odd[0].file), problem, _ANEW)
+        raise RankingError(str(odd[0].file), problem, remedy)
 
 
 def _check_options(
@@ -150,7 +164,7 @@ def _check_options(
     """Refuse teams that were evaluated with other options than most."""
     options = [team.evaluation.options or {} for team in found]
     if not all(isinstance(own, dict) and set(own) <= set(OPTIONS) for own in options):
-        _check_equal(found, "options")
+        _check_equal(found, "options", _anew(found, challenge, results))
         return
     texts = [_text(own) for own in options]
     usual = json.loads(_usual(found, texts))
@@ -202,13 +216,7 @@ def check_rules(
     key = challenge if isinstance(challenge, str) else challenge.key
     known = [team for team in found if _rules(team) is not None]
     older = [team for team in found if _rules(team) is None]
-    command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
-    if key:
-        command += f" --challenge {safe(_name(challenge))}"
-    remedy = (
-        f"Score the kept predictions anew: {command}; teams without any: flare"
-        " evaluate."
-    )
+    remedy = _anew(found, challenge, results)
     expected: Mapping[str, Any] | None = None
     if isinstance(challenge, Challenge):
         expected = scoring_rules(challenge)
@@ -229,7 +237,7 @@ def check_rules(
         was = "were" if len(same) > 1 else "was"
         problem = f"{who} {was} scored by other rules: {differences}"
         raise RankingError(str(results), problem, remedy)
-    _check_equal(older or found[:1], "challenge_sha256")
+    _check_equal(older or found[:1], "challenge_sha256", remedy)
     if not older:
         return ()
     files = {_text(team.evaluation.challenge_sha256) for team in known}
@@ -247,6 +255,6 @@ def check_rules(
         raise RankingError(str(results), problem, remedy)
     return (
         f"By which rules {names} were scored, an earlier version does not tell, and the"
-        f" challenge file was another one ({safe(own[:12])}): score them anew (flare"
-        " rescore) before you publish",
+        f" challenge file was another one ({safe(own[:12])}): score them anew before"
+        " you publish",
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,9 @@ from flare.results.csv_rows import read_rows
 
 REFUSED_CSV = "refused.csv"
 """In RESULTS."""
+
+PAUSE_S = 1.0
+"""Written so often at most, however many are refused: each time, all rows are."""
 
 COLUMNS = ("team", "archive", "archive_sha256", "problem")
 
@@ -26,6 +31,46 @@ class Refusal:
     reason: str
     archive_sha256: str = ""
     """Of the file, if it is known."""
+
+
+class RefusedRows:
+    """The rows of refused.csv, for a process that has many to change.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all teams; nobody else changes its refused.csv meanwhile.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._file = results / REFUSED_CSV
+        self._rows: defaultdict[str, list[list[str]]] = defaultdict(list)
+        for row in _own_rows(self._file):
+            self._rows[row[0]].append(row)
+        self._is_written, self._written_at = True, time.monotonic()
+
+    def replace(self, team: str, refusals: Iterable[Refusal]) -> None:
+        """Let these be all refusals of a team; written at most once in `PAUSE_S`."""
+        rows = [[f.team, f.file, f.archive_sha256, f.reason] for f in refusals]
+        if rows != self._rows.pop(team, []):
+            self._is_written = False
+        if rows:
+            self._rows[team] = rows
+        if time.monotonic() > self._written_at + PAUSE_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write the file, whole, if anything has changed.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        if not self._is_written:
+            rows = sorted(row for rows in self._rows.values() for row in rows)
+            write_whole(self._file, csv_text(COLUMNS, rows))
+        self._is_written, self._written_at = True, time.monotonic()
 
 
 def write_refused(
@@ -47,11 +92,10 @@ def write_refused(
     OutputError
         If it cannot be written.
     """
-    file = results / REFUSED_CSV
-    rows = [row for row in _own_rows(file) if row[0] not in teams]
-    rows += [[f.team, f.file, f.archive_sha256, f.reason] for f in refusals]
-    if rows or file.exists():
-        write_whole(file, csv_text(COLUMNS, sorted(rows)))
+    rows, refusals = RefusedRows(results), list(refusals)
+    for team in {*teams, *(refusal.team for refusal in refusals)}:
+        rows.replace(team, [found for found in refusals if found.team == team])
+    rows.write()
 
 
 def _own_rows(file: Path) -> list[list[str]]:

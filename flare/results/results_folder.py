@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import lexists
 from pathlib import Path
 
 from flare.challenge.rules import Challenge
@@ -119,6 +120,31 @@ def read_teams(
     )
 
 
+def has_any(path: Path, metrics: Collection[str]) -> bool:
+    """Whether any team was measured, or has such metrics beside its scores.
+
+    Raises
+    ------
+    RankingError
+        If a metrics.json cannot be read.
+    """
+    folders = _folders_in(path)
+    if any(map(is_measured, folders)):
+        return True
+    files = (folder / METRICS_JSON for folder in folders)
+    return any(
+        metric in metrics
+        for file in files
+        if lexists(file)
+        for _, metric in read_scores(file, metrics).values
+    )
+
+
+def _folders_in(path: Path) -> list[Path]:
+    """The folders that may be a team's."""
+    return sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != ".")
+
+
 def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
     """What explains why teams score 0, in the words of the evaluation."""
     return tuple(
@@ -140,8 +166,8 @@ def _sort_folders(
 ) -> _Folders:
     """The folders of all teams, also of those whose archives alone are known."""
     scored, unscored, strays = [], [], []
-    for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
-        if (folder / METRICS_JSON).exists():
+    for folder in _folders_in(path):
+        if lexists(folder / METRICS_JSON):
             scored.append(folder)
         elif folder.name in accepted or is_measured(folder):
             unscored.append(folder)

@@ -93,10 +93,12 @@ def read_archives(
         entries = read_ledger(results / LEDGER_CSV)
     except MeasurementError as error:
         raise RankingError(str(results / LEDGER_CSV), "it cannot be read") from error
+    # The earliest entry comes last, and stays.
+    first = {entries[n].team: n for n in reversed(range(len(entries)))}
     replaced = [
         Replacement(team=entry.team, date=entry.date, reason=entry.reason)
         for number, entry in enumerate(entries)
-        if entry.team in {before.team for before in entries[:number]}
+        if number > first[entry.team]
     ]
     last = {entry.team: entry.archive_sha256 for entry in entries}
     not_loaded = {found.archive_sha256 for found in refused}

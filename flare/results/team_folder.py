@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import lexists
 from pathlib import Path
 
 from flare.common.text import safe
@@ -73,12 +74,12 @@ class _Measured:
 
 def is_measured(folder: Path) -> bool:
     """Whether the image of a team was run, at least in part."""
-    return any((folder / name).exists() for name in (EFFICIENCY_CSV, MEASUREMENT_JSON))
+    return any(lexists(folder / name) for name in (EFFICIENCY_CSV, MEASUREMENT_JSON))
 
 
 def is_team(folder: Path) -> bool:
     """Whether a folder is that of one team, not of all."""
-    return (folder / METRICS_JSON).exists() or is_measured(folder)
+    return lexists(folder / METRICS_JSON) or is_measured(folder)
 
 
 def finished_cases(folder: Path) -> set[str]:
@@ -90,7 +91,7 @@ def finished_cases(folder: Path) -> set[str]:
         If efficiency.csv cannot be read.
     """
     file = folder / EFFICIENCY_CSV
-    rows = read_cases(file) if file.exists() else ()
+    rows = read_cases(file) if lexists(file) else ()
     return {row.case for row in rows if not row.is_unfinished}
 
 
@@ -164,7 +165,7 @@ def _read_efficiency(
     cases: Sequence[str],
 ) -> _Measured:
     """What was measured of a team; nothing if nothing was."""
-    if not file.exists():
+    if not lexists(file):
         return _Measured()
     values: dict[CaseMetric, float | None] = {}
     spreads: dict[CaseMetric, float] = {}

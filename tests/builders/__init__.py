@@ -163,6 +163,18 @@ def write_gzip(path, content):
     return path
 
 
+def gzip_with(content, *, extra=b"", name=b"", comment=b""):
+    """A gzip file with fields in its header, as RFC 1952 has them."""
+    flags = (4 if extra else 0) + (8 if name else 0) + (16 if comment else 0)
+    header = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+    if extra:
+        header += len(extra).to_bytes(2, "little") + extra
+    header += b"".join(text + b"\0" for text in (name, comment) if text)
+    trailer = [zlib.crc32(content), len(content)]
+    packed = zlib.compress(content, wbits=-15)
+    return header + packed + b"".join(n.to_bytes(4, "little") for n in trailer)
+
+
 def case_names(count):
     """validation_001, validation_002, ..."""
     return [f"validation_{number:03}" for number in range(1, count + 1)]

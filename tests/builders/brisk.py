@@ -1,8 +1,7 @@
-"""Runs the program without what it does to tell how fast a computer is.
+"""Runs the program without what it does to tell what an engine costs.
 
-For each team that is three empty containers, besides a calibration before its cases,
-another one behind them: most of the time that a tiny image takes. Where a test is about
-images of teams, nothing of it matters; test_measure.py, test_calibration.py have the
+For each team that is three empty containers: most of the time that a tiny image takes.
+Where a test is about images of teams, nothing of it matters; test_measure.py has the
 program as it is. Whether our own image can be run is still asked where a team's cannot.
 
 It is started as a file, so that whoever asks for it imports nothing.

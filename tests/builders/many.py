@@ -4,6 +4,7 @@ import json
 import shutil
 import zipfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -51,7 +52,7 @@ def voxels_read():
     score = pool.score_case
 
     def counted(pair, challenge):
-        read.append(pair.prediction.path)
+        read.append(Path(pair.prediction.path))
         return score(pair, challenge)
 
     with pytest.MonkeyPatch.context() as patch:

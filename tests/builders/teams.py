@@ -137,7 +137,7 @@ def example_tags():
         yield
 
 
-def write_team(folder, team, script):
+def write_team(folder, team, script, **settings):
     """Write team.tar.gz as `save_team` does, without asking an engine for it.
 
     That takes a second, and tells nothing of what an image does. No other archive has
@@ -151,6 +151,7 @@ def write_team(folder, team, script):
         tags=[f"{team}:latest"],
         compress=False,
         Labels={"only": uuid.uuid4().hex},
+        **settings,
     )
 
 

@@ -75,7 +75,7 @@ CLUSTER = (
     *SCORING,
     "distributed.cli.dask_scheduler",
     "distributed.cli.dask_worker",
-    "flare.evaluation.many.dask_engine",
+    "flare.evaluation.many.cluster",
     "flare.measuring.lanes.cluster",
     "flare.measuring.lanes.measure_lanes",
     "flare.measuring.lanes.worker",

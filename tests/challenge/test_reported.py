@@ -172,7 +172,43 @@ def test_every_link_leads_to_one_version_of_a_file(name):
                 r"|huggingface\.co/[\w-]+/[\w-]+)",
                 link,
             )
-        assert entry.teams >= len({link.split("/")[3] for link in entry.source})
+        assert entry.teams <= len({link.split("/")[3] for link in entry.source})
+
+
+def test_teams_that_repeat_the_script_of_another_are_one_source():
+    """Both of 2025 have made theirs of TJUQiangChen's of 2024, which knows no PET.
+
+    xjiangmed's eval.py is that file (Git's blob 1f2f2e3d in both), and the README of
+    HuaminWang names it. Each has put in the organs and tolerances of PET by itself.
+    """
+    teams = {
+        (name, key): entry.teams
+        for name in ("flare25-mri", "flare25-pet")
+        for entry in read_challenge(name).reported
+        for key in entry.keys
+    }
+
+    own = {("flare25-pet", f"organs.{key}") for key in ("label", "tolerance_mm")}
+    own |= {("flare25-pet", f"organs.{key}") for key in ("name", "in_mean")}
+    own |= {("flare25-pet", "z_range")}
+    assert {rule for rule, number in teams.items() if number == 2} == own
+    assert set(teams.values()) == {1, 2}
+
+
+def test_what_is_concluded_of_2025_says_so():
+    """No source of flare25-pancancer is of 2025."""
+    assert any(
+        "2025 is concluded" in t for t in read_challenge("flare25-pancancer").not_known
+    )
+
+
+def test_the_scans_without_a_lesion_have_sources_for_their_number_alone():
+    """Both READMEs have 172, and say how many were left empty, not what they score."""
+    (entry,) = [
+        e for e in read_challenge("flare26-pancancer").reported if "172" in e.rule
+    ]
+
+    assert (entry.keys, entry.teams) == (("organs.free_cases",), 2)
 
 
 @pytest.mark.parametrize("name", REPORTED)

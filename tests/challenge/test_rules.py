@@ -317,7 +317,7 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(
 
     assert str(caught.value) == (
         f"{flare.common.text.safe(tmp_path / 'mine.toml')}: {problem}."
-        " Every key is explained in docs/reference/challenge-files.md. [G01]"
+        " The documentation's page Challenge files explains every key. [G01]"
     )
 
 
@@ -498,7 +498,7 @@ def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, action):
     assert (status, stdout) == (1, "")
     assert stderr == (
         f"{safe(file)}: organs[1].label is 0, expected 1 to 255."
-        " Every key is explained in docs/reference/challenge-files.md. [G01]\n"
+        " The documentation's page Challenge files explains every key. [G01]\n"
     )
 
 
@@ -531,11 +531,25 @@ def test_validate_says_that_teams_cannot_be_ranked():
     assert run.returncode == 0
     assert run.stdout.rstrip().endswith(
         "Its teams cannot be ranked, as it has no [[ranking]]:"
-        " docs/reference/challenge-files.md explains it."
+        " the page Challenge files explains it."
     )
     assert (
         "cannot be ranked" not in run_flare("challenge", "validate", "flare21").stdout
     )
+
+
+def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
+    """As rank does; a score of no organ, and a slip of the pen, are refused."""
+    text = (ROOT / "flare" / "challenge" / "editions" / "flare21.toml").read_text()
+    file = tmp_path / "mine.toml"
+    for metric, code in (("hd95", 0), ("dsc_heart", 1), ("run_time_s", 1)):
+        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
+        file.write_text(text + rule)
+
+        run = run_flare("challenge", "validate", file)
+
+        assert run.returncode == code
+        assert f"othing here makes {metric}:" in run.stdout or code
 
 
 def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
@@ -552,5 +566,5 @@ def test_validate_refuses_a_metric_that_nothing_makes(tmp_path):
     assert run.returncode == 1
     assert (
         "ranking[3].metric is 'runtime', which nothing here makes (did you mean"
-        " runtime_s?). Every key"
+        " runtime_s?). The documentation"
     ) in run.stderr

@@ -186,8 +186,21 @@ def test_scoring_tells_how_fast_it_is_and_how_long_it_may_take(monkeypatch):
     scoring(Progress(teams=3, all_teams=12, scored=120, kept=0, left=360))
     scoring.clear()
 
-    line = "3/12 teams, 120 cases scored (2.0/s), about 3 min left"
+    bar = "[#######.......................]"  # a quarter of 30
+    line = f"{bar} 120/480 cases, 3/12 teams, about 3 min left"
     assert terminal.getvalue() == f"\r\x1b[K{line}\r\x1b[K"
+
+
+def test_where_nothing_can_be_drawn_scoring_is_told_once_a_minute(monkeypatch, caplog):
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    times = iter((0.0, 30.0, 60.0, 90.0, 120.0))
+    scoring = progress.ScoringProgress(clock=lambda: next(times))
+
+    with caplog.at_level("INFO"):
+        for scored in (10, 20, 30, 40):
+            scoring(Progress(teams=0, all_teams=2, scored=scored, kept=5, left=0))
+
+    assert caplog.messages == ["25/25 cases, 0/2 teams", "45/45 cases, 0/2 teams"]
 
 
 def test_scoring_draws_nothing_where_no_terminal_is(monkeypatch):

@@ -1,13 +1,21 @@
 """``flare score``, as it is typed."""
 
+import csv
+import json
+import os
 import resource
+import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
 
-from tests.builders import organ_boxes, run_flare, write_nifti
-from tests.builders.many import write_teams
+from flare.common.text import safe
+from tests.builders import ROOT, organ_boxes, run_flare, write_nifti
+from tests.builders.many import write_teams, zipped
 
 ONE = ("--workers", "1")
 
@@ -32,8 +40,8 @@ def test_all_teams_and_how_much_there_was_to_do(words):
     assert [" ".join(line.split()) for line in lines[3:]] == [
         "teams 2",
         "refused 0",
-        "cases 6",
-        "scored now 6",
+        "cases scored now 6",
+        "known before 0",
     ]
 
 
@@ -66,8 +74,148 @@ def test_a_team_that_is_refused_is_the_last_word(words, tmp_path):
 
     assert run.returncode == 1
     reason = "Missing 1 of 3 cases: case_2.nii.gz. Submit all 3 files in one zip. [F05]"
-    assert run.stderr == f"beta: refused: {reason}\n"
-    assert f"beta: refused: {reason}" in run.stdout.splitlines()
+    assert run.stderr == (
+        "1 of 2 teams refused: beta. Why is in"
+        f" {safe(tmp_path / 'results' / 'refused.csv')}\n"
+    )
+    assert run.stdout.splitlines().count(f"beta: refused: {reason}") == 1
+
+
+def test_scored_cases_are_no_more_than_there_are(words, tmp_path):
+    """A damaged case refuses its team, whose other cases were scored all the same."""
+    file = tmp_path / "teams" / "beta" / "case_2.nii.gz"
+    file.write_bytes(file.read_bytes()[:-4])
+
+    lines = run_flare(*words, *ONE).stdout.splitlines()
+
+    assert [" ".join(line.split()) for line in lines[-4:]] == [
+        *("teams 2", "refused 1", "cases scored now 6", "known before 0"),
+    ]
+
+
+def test_ranks_are_not_compared_with_those_of_a_run_that_was_ended(words, tmp_path):
+    run_flare(*words, *ONE)
+    shutil.rmtree(tmp_path / "results" / "alpha")
+
+    assert "rank" not in run_flare(*words, *ONE).stdout.lower()
+
+
+def test_the_table_of_scores_is_ranked_like_the_folders(words, tmp_path):
+    (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
+    table, results = tmp_path / "scores.csv", tmp_path / "results"
+    more = (*ONE, "--on-bad-case", "worst", "--csv", table)
+    assert run_flare(*words, *more).returncode == 0
+
+    ranks = []
+    for source in (results, table):
+        output = tmp_path / f"ranking-{source.name}"
+        run = run_flare("rank", source, "--metrics", "dsc,nsd", "--output", output)
+        assert run.returncode == 0, run.stderr
+        ranks.append((output / "case_ranks.csv").read_text())
+
+    assert ranks[0] == ranks[1]
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = json.loads((results / "alpha" / "metrics.json").read_text())["case"]
+    value = {tuple(row.values())[:3]: row["value"] for row in rows}
+    assert value["alpha", "case_1", "dsc"] == repr(scores["dsc"]["0"])
+    assert value["beta", "case_2", "dsc"] == ""
+
+
+def test_one_evaluation_writes_the_same_rows(words, tmp_path):
+    alone, together = tmp_path / "alone.csv", tmp_path / "together.csv"
+    run_flare(*words, *ONE, "--csv", together)
+    run = run_flare(
+        *("evaluate", "--input", tmp_path / "teams" / "alpha"),
+        *("--ground-truth", tmp_path / "labels"),
+        *("--output", tmp_path / "evaluated" / "alpha", "--csv", alone),
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    rows = together.read_text().splitlines()
+    kept = [row for row in rows if not row.startswith("beta,")]
+    assert alone.read_text().splitlines() == kept
+
+
+@pytest.mark.parametrize("kind", ["folders", "zips"])
+def test_evaluate_says_which_command_is_for_all_teams(words, tmp_path, kind):
+    if kind == "zips":
+        for team in ("alpha", "beta"):
+            zipped(tmp_path / "teams" / team)
+
+    run = run_flare(
+        *("evaluate", "--input", tmp_path / "teams"),
+        *("--ground-truth", tmp_path / "labels", "--output", tmp_path / "out"),
+    )
+
+    assert run.returncode == 1
+    assert "flare score" in run.stderr
+    assert run.stderr.endswith("[H01]\n")
+
+
+SLOW = """
+import sys, time
+sys.path.insert(0, {root!r})
+from flare.evaluation.scoring import pool
+from flare.cli.main import main
+
+def slow(pair, challenge, score=pool.score_case):
+    print("begun", flush=True)
+    time.sleep(0.3)
+    return score(pair, challenge)
+
+pool.score_case = slow
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("command", ["score", "evaluate"])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_it_reads_one_line(words, tmp_path, how, command, workers):
+    """Ctrl-C reaches all processes of the terminal, the workers, too."""
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW.format(root=str(ROOT)))
+    if command == "evaluate":
+        words[:2] = ["evaluate", "--input", tmp_path / "teams" / "alpha"]
+    typed = [sys.executable, script, *words, "--workers", workers]
+    process = subprocess.Popen(
+        list(map(str, typed)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while "begun" not in process.stdout.readline():
+        assert process.poll() is None
+    (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
+    stdout, stderr = process.communicate(timeout=30)
+
+    assert process.returncode == 128 + how
+    assert "Traceback" not in stdout
+    assert stderr.count("\n") == 1
+    assert stderr.endswith("[H04]\n")
+    if command == "score":
+        assert "What was scored is kept; the same command goes on." in stderr
+        assert run_flare(*words, "--workers", "1").returncode == 0
+
+
+@pytest.mark.slow
+def test_nothing_is_left_and_nothing_said_when_it_is_killed(words, tmp_path):
+    """Not even by Python's resource tracker, which had the last line of stderr."""
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW.format(root=str(ROOT)))
+    typed = [sys.executable, script, *words, "--workers", "2"]
+    process = subprocess.Popen(
+        list(map(str, typed)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while "begun" not in process.stdout.readline():
+        assert process.poll() is None
+    process.kill()
+    _, stderr = process.communicate(timeout=30)  # until all have closed it
+
+    assert stderr == ""
 
 
 def test_why_cases_score_nothing_is_told(words, tmp_path):
@@ -123,10 +271,22 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_goes_on(
         assert (results / file).read_bytes() == (expected / file).read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.tools(package="distributed")
-def test_several_workers_and_their_dashboard(words):
-    run = run_flare(*words, "--workers", "2")
+PLAIN = """
+import sys
+sys.path.insert(0, {root!r})
+sys.modules["dask"] = sys.modules["distributed"] = None
+from flare.cli.main import main
+sys.exit(main())
+"""
+
+
+def test_several_workers_need_nothing_that_an_extra_brings(words, tmp_path):
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN.format(root=str(ROOT)))
+    typed = [sys.executable, script, *words, "--workers", "2"]
+
+    run = subprocess.run(
+        list(map(str, typed)), capture_output=True, text=True, check=False
+    )
 
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("Dask's dashboard: http://127.0.0.1:")

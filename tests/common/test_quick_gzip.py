@@ -12,6 +12,7 @@ from zlib_ng import zlib_ng
 
 from flare.common.quick_gzip import SizedGzipStream
 from flare.common.streams import MEMBERS, DamagedStreamError, GzipStream
+from tests.builders import gzip_with
 
 SIZE = 2_150_000
 CONTENT = random.Random(3).randbytes(150_000) + bytes(2_000_000)
@@ -153,3 +154,45 @@ def test_a_bit_that_is_flipped_anywhere_is_found_or_harmless():
                     accepted.append((place, bit))
 
     assert found[GzipStream] == found[SizedGzipStream]
+
+
+def _fields():
+    """Sizes of the fields of a header, around those at which something changes."""
+    edges = (1, 255, 2**15, 65_000, 65_523, 65_524, 65_525, 65_535)
+    yield from ({"extra": size} for size in edges)
+    for kind in ("name", "comment"):
+        sizes = (*edges, 65_536, 65_537, 66_000, 131_072, 200_000)
+        yield from ({kind: size} for size in sizes)
+    chance = random.Random(29)
+    for _ in range(30):
+        names = chance.sample(["extra", "name", "comment"], chance.randint(1, 3))
+        most = {"extra": 65_535}
+        yield {name: chance.randint(1, most.get(name, 150_000)) for name in names}
+
+
+@pytest.mark.parametrize("fields", list(_fields()), ids=str)
+def test_a_header_with_fields_of_any_size_is_read(fields):
+    """Python's own reader says what is right; zlib-ng's stops at 64 KiB."""
+    content = CONTENT[100_000:200_000]
+    texts = {field: b"x" * size for field, size in fields.items()}
+    packed = gzip_with(content, **texts)
+    assert gzip.decompress(packed) == content
+    stream = SizedGzipStream(io.BytesIO(packed))
+
+    found = stream.read(348)
+    stream.expect(len(content) - 348)
+    found += stream.read(len(content))
+
+    assert found == content
+
+
+@pytest.mark.parametrize("size", [100, 70_000])
+def test_damage_behind_a_long_header_is_found(size):
+    packed = bytearray(gzip_with(CONTENT, name=b"x" * size))
+    packed[-5] ^= 1  # of the checksum
+    stream = SizedGzipStream(io.BytesIO(packed))
+    stream.read(348)
+    stream.expect(len(CONTENT) - 348)
+
+    with pytest.raises(DamagedStreamError, match=DAMAGED):
+        stream.read(len(CONTENT))

@@ -371,3 +371,17 @@ def test_names_in_messages_have_forward_slashes(predictions):
     (line,) = check_submission(predictions, FLARE21).lines
 
     assert line.startswith("a/b/x.nii.gz: it is not a NIfTI")
+
+
+def test_a_ct_without_a_voxel_size_is_named_and_no_reference_blamed(
+    predictions, images
+):
+    """W11."""
+    file = images / "validation_001_0000.nii.gz"
+    write_nifti(file, organ_boxes().astype("<i2"), dtype="<i2", spacing=(2.5, 0.8, 0))
+
+    with pytest.raises(InputError) as caught:
+        check_submission(predictions, FLARE21, images=images)
+
+    assert "validation_001_0000.nii.gz: " in caught.value.finding
+    assert "voxel size of 0" in caught.value.finding

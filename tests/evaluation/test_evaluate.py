@@ -1041,10 +1041,22 @@ def test_a_folder_that_is_none(predictions, ground_truth, tmp_path, name, proble
 
     with pytest.raises(InputError, match=f"{name}: {problem}"):
         flare.evaluate(tmp_path / name, ground_truth)
-    with pytest.raises(
-        GroundTruthError, match="Reference labels: there is no such folder"
-    ):
+    with pytest.raises(InputError, match=f"{name}: there is no such folder"):
         flare.evaluate(predictions, tmp_path / name)
+
+
+def test_an_image_without_its_references_is_no_fault_of_the_submission(
+    predictions, tmp_path, monkeypatch
+):
+    """A participant reads it: the place in the image tells nothing."""
+    gone = tmp_path / "ground-truth"
+    folder = sys.modules["flare.evaluation.submission.folder"]
+    monkeypatch.setattr(folder, "BUNDLED_GROUND_TRUTH", gone)
+
+    with pytest.raises(GroundTruthError) as caught:
+        flare.evaluate(predictions, gone)
+
+    assert caught.value.problem == "there is no such folder"
 
 
 def test_a_file_that_cannot_be_read_is_not_called_damaged(
@@ -1103,7 +1115,7 @@ def test_a_mistake_in_a_challenge_file(predictions, ground_truth, output, tmp_pa
     run = run_evaluate(predictions, ground_truth, output, "--challenge", file)
 
     assert run.returncode == 1
-    assert b"mine.toml: organs is missing. Every key is explained in" in run.stderr
+    assert b"mine.toml: organs is missing. The documentation's page" in run.stderr
 
 
 FOLDERS = ("--input", "a", "--output", "b")
@@ -1288,7 +1300,7 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
     assert run.returncode == 1
     assert run.stderr.decode() == (
         "validation_001.nii.gz: the process that scored it ran out of memory."
-        " Give the evaluation more memory, or set --workers 1. [H03]\n"
+        " Give the evaluation more memory, or use one worker (--workers 1). [H03]\n"
     )
 
 

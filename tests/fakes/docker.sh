@@ -8,7 +8,6 @@
 #     STATE/info.json       what `docker info` says
 #     STATE/fail/COMMAND    what COMMAND (such as create, or image-load) writes to
 #                           stderr before it fails
-#     STATE/calibration     what /calibrate of our own image writes
 #     STATE/gpus            a mark: it can give a container a GPU
 #     algorithm.sh          at the top of an image is what it starts by itself
 #     predict.sh            of a team's image is really run, as a process of this
@@ -190,9 +189,7 @@ start_attached() { # ID
     container=$state/containers/$1 status=0 error=''
     begin=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)
     echo running > "$container/status"
-    if [ "$command" = /calibrate ]; then
-        cp calibration "$container/log"
-    elif [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
+    if [ "$command" != /nothing ] && [ ! -f "$container/error" ]; then
         program=workspace/predict.sh
         [ -n "$command" ] || program=algorithm.sh
         sed "s,/workspace/inputs,$inputs,g; s,/workspace/outputs,$outputs,g

@@ -22,13 +22,6 @@ INFO = {
 VERSION = {"Components": [{"Name": "runc", "Version": "1.3.4"}]}
 
 
-def calibration(*, integers_ns, memory_ns):
-    """What the program that calibrates writes if each round takes so long."""
-    letters = str.maketrans("0123456789abcdef", "ABCDEFGHIJKLMNOP")
-    lines = [f"{time:016x}\n".translate(letters) for time in (integers_ns, memory_ns)]
-    return "".join(lines) * 20
-
-
 class ScriptedEngine:
     """The program `docker.sh` under the name docker, in a folder of its own.
 
@@ -43,7 +36,6 @@ class ScriptedEngine:
             (self.state / name).mkdir(parents=True)
         shutil.copy(DOCKER, folder / "docker")
         self.tell(**INFO, DockerRootDir=str(self.state))
-        self.calibrate(integers_ns=20_000_000, memory_ns=24_000_000)
         (self.state / "last-id").write_text("0\n")
         (self.state / "version.json").write_text(json.dumps(VERSION))
 
@@ -55,11 +47,6 @@ class ScriptedEngine:
     def tell(self, **info):
         """What it says of itself, in one line as engines do."""
         (self.state / "info.json").write_text(json.dumps(info))
-
-    def calibrate(self, *, integers_ns, memory_ns):
-        """From now on, let each round of the calibration take so long."""
-        text = calibration(integers_ns=integers_ns, memory_ns=memory_ns)
-        (self.state / "calibration").write_text(text)
 
     def fail(self, command, text="Cannot connect to the Docker daemon"):
         """From now on, let a command fail, such as create or image-load."""

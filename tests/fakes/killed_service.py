@@ -55,21 +55,26 @@ def arm(point):
     assert point in POINTS
     if point in STEPS:
         assert hasattr(serving, "tell")
-        serving.tell = lambda step, _: kill() if step == point else None
+        serving.tell = lambda step, *_: kill() if step == point else None
     elif point == "claim obeyed":
         after_call("/claim/")
     elif point == "answer obeyed":
         after_call("/update_external_evaluation/")
     elif point in ("half an archive", "half a model"):
-        real, is_model = fetching._keep_mark, point == "half a model"
+        keep, mark, given = fetching._keep_mark, fetching._mark_of, []
+        is_model = point == "half a model"
 
-        def keep(part, response):
-            real(part, response)
+        def note(response):
+            given.append(response)
+            return mark(response)
+
+        def keep_half(part, found):
+            keep(part, found)
             if is_model == (".model." in part.name):
-                part.write_bytes(next(response.iter_raw(100)))
+                part.write_bytes(next(given[-1].iter_raw(100)))
                 kill()
 
-        fetching._keep_mark = keep
+        fetching._mark_of, fetching._keep_mark = note, keep_half
     elif point == "loading":
         before(team_image, "load_image")
     elif point == "unpacking":

@@ -30,6 +30,13 @@ NEEDED = {
         "An error_message is required for failed evaluations.",
     ),
 }
+ODD = {
+    "html": b"<!DOCTYPE html><title>Sign in</title>",
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "digits": b'{"status": ' + b"9" * 10_000 + b"}",
+    "object": b'{"message": "ok"}',
+}
+"""What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
@@ -39,7 +46,10 @@ class FakePlatform(ThreadingHTTPServer):
     `faults` has a list for each call (version, claimable, claim, update, status,
     download, file, and model, model file): what goes wrong the next times. A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
-    obeyed, "slow" answers after a while, "short" ends a file in its middle.
+    obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
+    has is said in place of an answer. "other" is an answer about another evaluation. A
+    download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
+    only. A refusal repeats the token. The call before an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -79,6 +89,7 @@ class FakePlatform(ThreadingHTTPServer):
             "archive": archive,
             "phase": phase,
             "model": model,
+            "file": "x.tar.gz",
             "created": f"2026-09-01T10:{59 - number:02}:00Z",
             "status": QUEUED,
             "claimed_by": None,
@@ -137,6 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer("version", lambda: (200, versions))
         elif path == "/api/v1/evaluations/claimable_evaluations/":
             self.answer("claimable", self.claimable)
+        elif path.startswith("/api/v1/algorithms/"):
+            self.answer("address", self.address)
         elif path == "/api/v1/evaluations/":
             self.answer("list", self.all)
         elif path.startswith("/api/v1/evaluations/"):
@@ -240,15 +253,30 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "model" if parts[2] == "models" else "archive"
         if not found or self.user() not in self.server.evaluators:
             return 403, {"detail": "No."}
+        if parts[-1] not in (found["file"], "m.tar.gz"):
+            return 404, {"detail": "Not found."}
         # Another host, as the real one: httpx takes no token along to it.
         port = self.server.server_port
         return 302, f"https://127.0.0.1:{port}/signed/{found['pk']}/{kind}?s=1"
+
+    def address(self):
+        """An image, or a model, with the address where it is now."""
+        found, user = self.found(self.path.split("/")[-2]), self.user()
+        if not found or user not in self.server.evaluators:
+            return UNKNOWN
+        whole = self.external(found)
+        is_image = "/images/" in self.path
+        return 200, whole["algorithm_image" if is_image else "algorithm_model"]
 
     def give(self, path):
         """A file, or the rest of one."""
         pk, kind = path.split("/")[2:]
         name = "file" if kind == "archive" else "model file"
         fault = self.server.fault(name)
+        if isinstance(fault, int):
+            self.server.log.append((name, fault))
+            self.send_error(fault)
+            return
         if fault == "reset" or self.headers.get("Authorization"):
             self.server.log.append((name, fault or "a token"))
             self.connection.close()
@@ -258,6 +286,8 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == mark:
             start = int(asked.removeprefix("bytes=").partition("-")[0])
+        if fault == "unasked":
+            start = len(data) // 2
         if start >= len(data):
             self.server.log.append((name, 416))
             self.send_error(416)
@@ -322,7 +352,8 @@ class _Handler(BaseHTTPRequestHandler):
     def external(self, found):
         """An evaluation, for a service."""
         host = f"https://localhost:{self.server.server_port}"
-        file = f"{host}/media/docker/images/{found['pk']}/x.tar.gz?Signature=secret"
+        place = f"{found['pk']}/{found['file']}"
+        file = f"{host}/media/docker/images/{place}?Signature=secret"
         image = {"pk": found["pk"], "image": file, "import_status": "Completed"}
         folder = f"{host}/media/models/algorithms/algorithmmodel/{found['pk']}"
         address = f"{folder}/m.tar.gz?Signature=secret"
@@ -342,8 +373,11 @@ class _Handler(BaseHTTPRequestHandler):
             server.log.append((name, "reset"))
             self.connection.close()
             return
-        if isinstance(fault, int):
-            status, content = fault, {"detail": "A fault."}
+        if fault in ODD:
+            status, content = 200, None
+        elif isinstance(fault, int):
+            token = self.headers.get("Authorization", "")
+            status, content = fault, {"detail": f"A fault of {token}."}
         elif name != "version" and not self.user():
             token = self.headers.get("Authorization", "")
             status, content = 401, {"detail": f"Invalid token {token}."}
@@ -357,7 +391,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             server.is_slow.wait(5)
+        if fault == "http":
+            content = content.replace("https", "http")
+        if fault == "circle":
+            content = f"https://localhost:{server.server_port}{self.path}"
+        if fault == "other":
+            content |= {"pk": str(uuid.UUID(int=99))}
         data = b"" if status == 302 else json.dumps(content).encode()
+        data = ODD.get(fault, data)
+        if fault == "obeyed html":
+            data = ODD["html"]
         self.send_response(status)
         if status == 302:
             self.send_header("Location", content)

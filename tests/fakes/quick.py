@@ -1,31 +1,22 @@
 """Takes away what the program does to be sure of an engine, which one by script is.
 
 What tests of images, of processes and of submissions look at is not concerned; others
-have the program as it is (test_measure.py, test_calibration.py, test_cleanup.py).
+have the program as it is (test_measure.py, test_cleanup.py).
 """
 
 from flare.measuring import cleanup, team
 from flare.measuring.lanes import process
-from flare.results.calibration import Calibration
 
 LANE = f"from tests.fakes.quick import lighten; lighten(); {process.PROGRAM}"
 """What a process runs that measures a team on a lane."""
 
 
-def no_calibration(_):
-    """What the record has where a computer cannot be calibrated."""
-    return Calibration(problem="left out by a test")
-
-
 def lighten():
-    """Do without what tells how fast a computer is, on lanes as well.
+    """Run one empty container for each team instead of three, on lanes as well.
 
-    For each team that is three empty containers, where one is enough to see that the
-    engine works, besides a calibration before its cases, another one behind them: most
-    of the time that a tiny image takes.
+    One is enough to see that the engine works.
     """
     team.EMPTY_RUNS = 1
-    team.calibrate = no_calibration
     process.PROGRAM = LANE
 
 

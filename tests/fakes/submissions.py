@@ -17,9 +17,15 @@ class FakeSource:
     def __init__(self, *names, taken=()):
         self.names, self.taken, self.log, self.answers = names, taken, [], {}
 
+    def resume(self, known):
+        """Nothing is to be said."""
+        return ""
+
     def claimable(self):
         """All of them, also those that are claimed, as a slow platform might."""
-        return [Submission(key=n, team=n, title=f"{n}.tar.gz") for n in self.names]
+        return [
+            Submission(key=n, team=n, user=n, title=f"{n}.tar.gz") for n in self.names
+        ]
 
     def claim(self, submission, *, is_again):
         """Note it, unless another service has it."""
@@ -54,6 +60,11 @@ class FakeWork:
         self.log.append((step, what))
         if step in self.errors:
             raise self.errors[step]
+
+    def check_host(self):
+        """Fail if the computer shall."""
+        if "host" in self.errors:
+            raise self.errors["host"]
 
     def check(self, file):
         """Check."""

@@ -1,14 +1,12 @@
 """What tests with a scripted engine have in common: teams' archives, and a bench."""
 
-import os
-
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.cli.main import main
 from flare.common import engine as engine_module
 from flare.measuring import cleanup
 from flare.measuring import team as team_module
-from flare.measuring.apptainer.box import Box
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits
@@ -19,9 +17,7 @@ from flare.measuring.measure import measure
 from flare.measuring.plan import Options
 from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
-from tests.fakes.apptainer import ScriptedApptainer
 from tests.fakes.engine import ScriptedEngine
-from tests.fakes.quick import no_calibration
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -126,13 +122,9 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def measured_once(tmp_path_factory, case_data):
-    """A bench on which a team was measured; whoever changes its files copies them.
-
-    Integers take 20 ms a round, memory 25 ms.
-    """
+    """A bench on which a team was measured; whoever changes its files copies them."""
     folder = tmp_path_factory.mktemp("measured-once")
     found = Bench(folder, case_data, ScriptedEngine(folder / "engine"))
-    found.engine.calibrate(integers_ns=20_000_000, memory_ns=25_000_000)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(team_module, "EMPTY_RUNS", 1)
         patch.setattr(engine_module, "_end_with_us", lambda: None)
@@ -141,17 +133,10 @@ def measured_once(tmp_path_factory, case_data):
 
 
 @pytest.fixture
-def calibrating():
-    """Let a bench see how fast its computer is, which takes a third of a tiny image."""
-
-
-@pytest.fixture
-def light(request, monkeypatch):
-    """Leave out most of what tells how fast a computer is, and let guards hurry."""
+def light(monkeypatch):
+    """Run one empty container for each team, and let guards hurry."""
     monkeypatch.setattr(cleanup, "PAUSE_S", 0.1)
     monkeypatch.setattr(team_module, "EMPTY_RUNS", 1)
-    if "calibrating" not in request.fixturenames:
-        monkeypatch.setattr(team_module, "calibrate", no_calibration)
 
 
 @pytest.fixture
@@ -161,16 +146,11 @@ def bench(tmp_path, case_data, scripted_engine, light):
 
 
 @pytest.fixture
-def scripted_apptainer(tmp_path, monkeypatch):
-    """An Apptainer that plays by a script, for a user who is not root."""
-    found = ScriptedApptainer(tmp_path / "engine")
-    monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr(Box, "root", found.root)
-    return found
+def flare(bench, capfd):
+    """Run a command of the program; its status and what it has written."""
 
+    def run(*arguments):
+        status = main([str(word) for word in arguments])
+        return status, *capfd.readouterr()
 
-@pytest.fixture
-def apptainer_bench(tmp_path, case_data, scripted_apptainer, light):
-    """What teams are measured on with Apptainer, but without the real one."""
-    return Bench(tmp_path, case_data, scripted_apptainer)
+    return run

@@ -50,7 +50,7 @@ BORROWED = f"borrowed{os.getpid()}"
 KERNEL = "/proc/self/fd/7"
 
 OUTSIDE = "which lies outside of it"
-NOT_A_TEAM = "a team's name cannot be that of a file of the results"
+NOT_A_TEAM = "a file of the results has this name, or one with its ending"
 HOOKED = "which may reach the host"
 
 PROBLEMS = {

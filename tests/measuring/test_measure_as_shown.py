@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow]
 def test_the_testing_phase_as_readme_shows_it(python_base, tmp_path):
     """Its commands, one after the other, in another folder for the results.
 
-    Nothing has to be cold, the base is a small one, and no computer is calibrated.
+    Nothing has to be cold, and the base is a small one.
     """
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.split("\n## Measuring\n")[1]

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from flare.cli.main import main
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
 from tests.builders import case_names
@@ -15,17 +14,6 @@ from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
-
-
-@pytest.fixture
-def flare(bench, capfd):
-    """Run a command of the program; its status and what it has written."""
-
-    def run(*arguments):
-        status = main([str(word) for word in arguments])
-        return status, *capfd.readouterr()
-
-    return run
 
 
 @pytest.mark.slow
@@ -57,30 +45,15 @@ def test_two_teams_and_a_refused_archive(bench, flare):
     assert bench.engine.left() == []
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("calibrating")
-def test_an_unlike_computer_is_refused_unless_told(bench, flare):
-    """The first time it takes 20 ms a round, then 30 ms."""
-    command = (
+def test_apptainer_is_refused_in_one_line(bench, flare):
+    status, _, stderr = flare(
         *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS),
+        *("--output", bench.results, *LIMITS, "--engine", "apptainer"),
     )
-    again = ("--rerun", "validation_001", "--reason", "it was busy")
-    assert flare(*command)[0] == 0
-    bench.engine.calibrate(integers_ns=30_000_000, memory_ns=24_000_000)
 
-    status, stdout, stderr = flare(*command, *again)
-
-    assert status == 1
-    assert "integers take 1.50 times as long" in stderr
-    assert stderr.count("\n") == 1
-    assert "good: not measured to the end: " in stdout
-
-    status, _, stderr = flare(*command, *again, "--unlike-host", "a fan broke")
-
-    assert (status, stderr) == (0, "")
-    content = json.loads((bench.results / "good" / "measurement.json").read_text())
-    assert content["sessions"][-1]["unlike"]["reason"] == "a fan broke"
+    assert (status, stderr.count("\n")) == (2, 1)
+    assert "Docker" in stderr
+    assert "Podman" in stderr
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from flare.challenge.reading import read_challenge
 from flare.cli.main import main
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.scoring import evaluate_team
-from flare.results.calibration import GpuSpeed
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.ledger_csv import LEDGER_CSV
 from flare.results.measurement_json import MEASUREMENT_JSON
@@ -81,9 +80,6 @@ class FakeGpu:
 
     def state(self):
         return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
-
-    def speed(self):
-        return GpuSpeed(name="G", max_sm_clock_mhz=1980, power_limit_w=700.0)
 
 
 @pytest.mark.slow

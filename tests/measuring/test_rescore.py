@@ -98,11 +98,24 @@ def test_a_team_without_kept_predictions_is_named_and_left(results, labels):
     run = command(results, labels)
 
     assert run.returncode == 0
-    assert run.stdout.splitlines()[-1].endswith(
-        "left as it is: no prediction is kept, evaluate it again"
-    )
+    *_, row, command_line = run.stdout.splitlines()
+    assert row.endswith("left as it is: no prediction is kept")
+    assert "baseline. Score what was submitted: flare score TEAMS" in command_line
     assert "stray" not in run.stdout
     assert (results / "baseline" / "metrics.json").read_bytes() == before
+
+
+def test_without_any_kept_prediction_the_other_command_is_the_last_word(
+    results, labels
+):
+    """It was said of each team, thirteen times, and no command was named."""
+    shutil.rmtree(results / "a" / "predictions")
+    (results / "a" / "efficiency.csv").unlink()
+
+    run = command(results, labels)
+
+    assert run.returncode == 1
+    assert run.stderr.count("flare score TEAMS --ground-truth") == 1
 
 
 def evaluated(results, labels, team, **options):
@@ -277,13 +290,34 @@ def test_equal_messages_are_told_once_and_zeros_with_their_reason(results, label
     assert [line.split() for line in lines[:4]] == [
         ["a:", "2", "wrong", "output"],
         ["case", "status", "seconds", "GPU", "memory", "in", "MB"],
-        ["case_1", "wrong", "output", "-", "-"],
-        ["case_2", "wrong", "output", "-", "-"],
+        ["case_1", "wrong", "output", "-", "-", "[1]"],
+        ["case_2", "wrong", "output", "-", "-", "[1]"],
     ]
     assert lines[4:6] == [
-        f"2 of 2 cases: {message}",
+        f"[1] 2 of 2 cases: {message}",
         f"2 of 2 cases score 0: wrong output: {message}",
     ]
+
+
+def test_each_doubtful_case_has_its_doubt_or_the_number_of_it(tmp_path):
+    """Two doubts are shared by two cases each, one is of a single case."""
+    doubts = ("GPU in use", "few samples", "GPU in use", "hot", "few samples", "")
+    write_records(
+        [
+            CaseRecord(case=f"case_{n}", status=RunStatus.OK, doubts=text, **RUN_OK)
+            for n, text in enumerate(doubts)
+        ],
+        tmp_path / "efficiency.csv",
+    )
+
+    _, _, *rows, first, second, _ = team_table(tmp_path, "a").splitlines()
+
+    ends = ("[1]", "[2]", "[1]", "hot", "[2]", "")
+    assert all(row.endswith(end) for row, end in zip(rows, ends, strict=True))
+    assert (first, second) == (
+        "[1] 2 of 6 cases: GPU in use",
+        "[2] 2 of 6 cases: few samples",
+    )
 
 
 def test_labels_that_are_no_organs_are_told(results, labels):

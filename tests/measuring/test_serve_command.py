@@ -10,6 +10,7 @@ import time
 import pytest
 
 from flare.cli.main import main
+from flare.cli.serving import ServedWork
 from flare.common.text import safe
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
@@ -51,6 +52,12 @@ def answer_of(bench, team):
     """What a team is told."""
     file = bench.folder / "archives" / "returned" / f"{team}.json"
     return json.loads(file.read_text())
+
+
+def age(bench, team, seconds):
+    """Let an archive be as old as that."""
+    file = bench.folder / "archives" / f"{team}.tar.gz"
+    os.utime(file, (time.time() - seconds,) * 2)
 
 
 def steps(bench):
@@ -124,6 +131,47 @@ def test_what_is_answered_is_not_measured_again(bench, serve):
 
     assert (status, stdout) == (0, "")
     assert not file.exists()
+
+
+def test_a_refusal_is_told_once_and_is_no_score(bench, serve):
+    """Once in the log; the step keeps its name for programs."""
+    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    log = bench.folder / "log.jsonl"
+
+    _, stdout, _ = serve("--log", log)
+
+    assert "scored" not in stdout
+    assert stdout.count("[F15]") == 1
+    assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [
+        *("claiming", "claimed", "downloaded", "scored", "returning", "returned")
+    ]
+
+
+@pytest.mark.slow
+def test_an_engine_error_of_one_does_not_stop_the_others(bench, serve, monkeypatch):
+    """With status 1, and the line; the same command goes on with it."""
+    bench.archive("first", PREDICT)
+    bench.archive("second", PREDICT)
+    age(bench, "first", 200)
+    real = ServedWork.measure
+
+    def measure(work, file, end):
+        if file.name == "first.tar.gz":
+            raise OverflowError(file.name)
+        real(work, file, end)
+
+    monkeypatch.setattr(ServedWork, "measure", measure)
+    status, _, stderr = serve()
+
+    assert (status, stderr[-6:]) == (1, "[X01]\n")
+    assert steps(bench) == {"first.tar.gz": "checked", "second.tar.gz": "returned"}
+    assert "OverflowError" in (bench.results / ".faults" / "first.txt").read_text()
+
+    monkeypatch.undo()
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    assert set(steps(bench).values()) == {"returned"}
 
 
 def test_a_new_file_of_a_team_is_a_new_submission(bench, serve):

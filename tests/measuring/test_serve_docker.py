@@ -21,6 +21,7 @@ def serve(tmp_path, two_cases, external_platform, monkeypatch):
     """Serve the phase as a process of its own; what it has written."""
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
     monkeypatch.setenv("FLARE_GC_TOKEN_FILE", str(token))
 
     def run():

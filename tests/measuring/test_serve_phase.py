@@ -217,11 +217,9 @@ def test_a_token_that_is_refused_is_one_line(external_platform, serve):
     status, stdout, stderr = serve()
 
     assert status == 1
-    assert stderr == (
-        f"{external_platform.api}: it does not accept the token. Make one of a user who"
-        " is among the phase's external evaluators, and put its file's name into"
-        " FLARE_GC_TOKEN_FILE. [H09]\n"
-    )
+    assert stderr.startswith(f"{external_platform.api}: it does not accept the token.")
+    assert stderr.count("\n") == 1
+    assert TOKEN not in stderr
     assert TOKEN not in stdout
 
 
@@ -251,6 +249,65 @@ def test_a_dry_run_claims_nothing(external_platform, serve, hand_in):
     assert status == 0
     assert stdout.startswith("jane (00000000): would be claimed\n")
     assert external_platform.calls("claim") == []
+
+
+def test_a_dry_run_without_a_network_ends_soon(external_platform, serve):
+    """After two tries; a service would try for hours."""
+    external_platform.faults["version"] = ["reset"] * 99
+
+    status, _, stderr = serve("--dry-run")
+
+    assert (status, stderr[-6:]) == (1, "[H09]\n")
+    assert external_platform.calls("version") == ["reset"] * 2
+
+
+OTHER = "9aa1b3c4-second-token"
+
+
+def test_each_token_claims_once(bench, external_platform, hand_in, capfd, monkeypatch):
+    """Where the platform lets a user claim only once; the journal names no token."""
+    external_platform.users[OTHER] = "second"
+    external_platform.evaluators.add("second")
+    external_platform.forgets_finished = False
+    users = {"jane": PREDICT, "sam": SCRIPTS["crash"], "kim": PREDICT}
+    for user, script in users.items():
+        hand_in(user, script)
+
+    monkeypatch.setenv("FLARE_GC_TOKEN", f"{TOKEN}\n{OTHER}")
+    status = main(words(bench, external_platform))
+
+    stdout, stderr = capfd.readouterr()
+    assert (status, stderr) == (0, "")
+    answers = external_platform.answers()
+    assert sorted(len(found) for found in answers.values()) == [0, 1, 1]
+    assert {e["claimed_by"] for e in external_platform.evaluations.values()} == {
+        *("evaluator", "second", None)
+    }
+    assert "only once" in stdout
+    journal = (bench.results / ".serve" / "journal.json").read_text()
+    for token in (TOKEN, OTHER):
+        assert token not in stdout + journal
+
+    monkeypatch.setenv("FLARE_GC_TOKEN", f"{TOKEN}\n{OTHER}")
+    main([*words(bench, external_platform), "--dry-run"])
+    assert "0 of 2 tokens have claimed nothing yet\n" in capfd.readouterr().out
+
+
+def test_an_answer_goes_with_the_token_that_has_claimed(
+    bench, external_platform, hand_in, capfd, monkeypatch
+):
+    """Started again with another one, nothing is thrown away, and it is said."""
+    external_platform.users[OTHER] = "second"
+    external_platform.evaluators.add("second")
+    hand_in("jane", PREDICT)
+    assert start(bench, external_platform, "returning").returncode == -9
+
+    for token, expected in ((OTHER, 1), (TOKEN, 0)):
+        monkeypatch.setenv("FLARE_GC_TOKEN", token)
+        assert main(words(bench, external_platform)) == expected
+        said = capfd.readouterr()
+        assert ("It was claimed with another token" in said.err) == bool(expected)
+        assert len(external_platform.answers()["jane"]) == 1 - expected
 
 
 def test_without_a_token_nothing_is_asked(external_platform, bench, capfd, monkeypatch):

@@ -94,22 +94,19 @@ def run(monkeypatch, tmp_path):
     [
         (
             ValueError("odd"),
-            "a: an internal error (ValueError); the log has it. Please report it; the"
-            " other teams went on. [H07]",
+            "Internal error in the evaluation (ValueError in",
         ),
         (
             RecursionError(),
-            "a: an internal error (RecursionError); the log has it. Please report it;"
-            " the other teams went on. [H07]",
+            "Internal error in the evaluation (RecursionError in",
         ),
         (
             UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
-            "a: an internal error (UnicodeEncodeError); the log has it. Please report"
-            " it; the other teams went on. [H07]",
+            "Internal error in the evaluation (UnicodeEncodeError in",
         ),
         (
             OSError(28, "No space left on device", "/x/y"),
-            "/x/y: it cannot be written (no space left on device).",
+            "/x/y: it cannot be used (no space left on device).",
         ),
         (EngineError("docker: gone"), "docker: gone. Start Docker or Podman"),
         (MeasurementError("f", "p", "r."), "f: p. r. [H07]"),

@@ -42,8 +42,11 @@ class Pin(NamedTuple):
 def read_requirements(file):
     """The pins of a file of requirements, by their packages' names."""
     text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
-    pins = {}
+    pins, others = {}, {}
     for line in filter(None, (line.split("#")[0].strip() for line in text.split("\n"))):
+        if line.startswith("-r "):
+            others = read_requirements(line[3:])
+            continue
         text, *hashes = line.split(" --hash=")
         requirement = Requirement(text)
         (specifier,) = requirement.specifier
@@ -61,7 +64,7 @@ def read_requirements(file):
         pins[name] = Pin(
             specifier.version, pythons, tuple(word.strip() for word in hashes)
         )
-    return pins
+    return others | pins
 
 
 def call(script, *arguments, **environment):
@@ -83,19 +86,24 @@ def test_requirements_are_exact_versions_of_all_dependencies():
     assert names <= set(read_requirements("requirements.txt"))
 
 
-def test_requirements_are_locked_as_they_are_written():
+LOCKS = pytest.mark.parametrize("lock", ["requirements", "requirements-service"])
+
+
+@LOCKS
+def test_requirements_are_locked_as_they_are_written(lock):
     """If not: run scripts/lock.sh; what it adds belongs in requirements.in, too."""
-    written, locked = map(read_requirements, ("requirements.in", "requirements.txt"))
+    written, locked = map(read_requirements, (f"{lock}.in", f"{lock}.txt"))
 
     assert {name: pin[:2] for name, pin in locked.items()} == {
         name: pin[:2] for name, pin in written.items()
     }
 
 
-def test_every_requirement_has_hashes_and_no_index():
-    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+@LOCKS
+def test_every_requirement_has_hashes_and_no_index(lock):
+    text = (ROOT / f"{lock}.txt").read_text(encoding="utf-8")
 
-    for name, pin in read_requirements("requirements.txt").items():
+    for name, pin in read_requirements(f"{lock}.txt").items():
         assert pin.hashes, name
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", word) for word in pin.hashes)
     assert not re.search(r"://|--(?!hash=|no-deps|require-hashes)\w", text)
@@ -331,38 +339,31 @@ def test_an_export_needs_a_folder(engine, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("script", "installed"),
+    ("scripts", "extra"),
     [
-        (
-            "demo.sh",
-            [
-                "--no-compile --no-deps --require-hashes -r requirements.txt",
-                "--no-compile -c requirements.in -e .[report]",
-            ],
-        ),
-        ("flare.sh", ["--no-compile --no-deps --require-hashes -r requirements.txt"]),
-        (
-            "test.sh",
-            [
-                "--no-compile --no-deps --require-hashes -r requirements.txt",
-                "--no-compile -c requirements.in -e .[dev]",
-            ],
-        ),
+        (("demo.sh", "flare.sh", "demo.sh"), "report"),
+        (("flare.sh", "flare.sh"), "report"),
+        (("test.sh", "test.sh"), "dev"),
     ],
 )
-def test_scripts_install_files_with_hashes_once(script, installed, tmp_path):
-    """The second call needs no network."""
+def test_scripts_install_files_with_hashes_once(scripts, extra, tmp_path):
+    """The second call needs no network, and says nothing of it."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").write_text(
         f'#!/bin/bash\n[[ $* != *" install "* ]] || echo "$*" >> {tmp_path}/calls\n'
     )
     (tmp_path / "bin" / "python").chmod(0o755)
 
-    for _ in range(2):
-        assert call(script, "list", FLARE_VENV=str(tmp_path)).returncode == 0
+    runs = [call(script, "list", FLARE_VENV=str(tmp_path)) for script in scripts]
 
+    assert [run.returncode for run in runs] == [0] * len(runs)
+    said = "".join(f"{run.stdout}{run.stderr}" for run in runs)
+    assert said.count("Installing what is needed") == 1
     calls = (tmp_path / "calls").read_text().splitlines()
-    assert [line.split(" install ")[1] for line in calls] == installed
+    assert [line.split(" install ")[1] for line in calls] == [
+        "--no-compile --no-deps --require-hashes -r requirements.txt",
+        f"--no-compile -c requirements.in -e .[{extra}]",
+    ]
 
 
 @pytest.mark.slow
@@ -489,6 +490,31 @@ def test_a_build_asks_no_registry_if_told_so(engine, tmp_path):
     arguments = build_arguments(tmp_path)
     assert "--pull" not in arguments
     assert "BASE=python:3.13-slim" in arguments
+
+
+@pytest.mark.parametrize("has_registry", [False, True])
+def test_without_a_registry_the_base_image_of_the_engine_is_named(
+    tmp_path, has_registry
+):
+    """Only where that is why it was not built."""
+    script = tmp_path / "docker"
+    script.write_text(
+        f"""#!/bin/bash
+        case "$*" in
+          info) ;;
+          "image inspect python:3.13-slim") ;;
+          pull*) {str(has_registry).lower()} ;;
+          *) exit 1 ;;
+        esac
+        """
+    )
+    script.chmod(0o755)
+
+    run = call("build.sh", FLARE_ENGINE=str(script))
+
+    assert run.returncode == 1
+    hint = "docker has, add: --base python:3.13-slim --no-pull\n"
+    assert run.stderr.endswith(hint) is not has_registry
 
 
 def test_a_base_that_is_not_pinned_is_told(engine, checkout):

@@ -294,7 +294,7 @@ def test_labels_of_ones_own_are_baked_in(image, tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--challenge", "broken: organs is missing. Every key is explained in"),
+        ("--challenge", "broken: organs is missing. The documentation's page"),
         (
             "--ground-truth",
             "Reference labels: validation_001.nii.gz: it has labels that",

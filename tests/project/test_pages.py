@@ -86,6 +86,23 @@ def test_links_stay_within_the_documentation():
         assert path.is_relative_to(DOCS), f"{page}: {target}"
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("DICOM-SEG", "participants/submission.md"),
+        ("conda", "index.md"),
+        ("Windows", "index.md"),
+        ("resume", "organisers/machines.md"),
+        ("`flare score`", "participants/before-you-submit.md"),
+        ("DASK_DISTRIBUTED__COMM__TLS__", "organisers/machines.md"),
+        ("scores.sqlite", "reference/versions.md"),
+    ],
+)
+def test_what_users_search_for_is_on_a_page(words, page):
+    """The search of the site knows the words of the pages, and no others."""
+    assert words in (DOCS / page).read_text(encoding="utf-8")
+
+
 INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}
 """Variables that nobody sets by hand, or that the first page has."""
 

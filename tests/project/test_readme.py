@@ -23,6 +23,7 @@ TRIED = {
     **dict.fromkeys(("demonstration", "measure"), "../measuring/test_measure.py"),
     **dict.fromkeys(("simulate", "rank"), "../ranking/test_simulation.py"),
     "report": "../cli/test_report.py",
+    "score": "../cli/test_score.py",
 }
 """Commands of README that take longer, and the tests that run them."""
 

@@ -4,7 +4,9 @@ A browser shows what was built, from a server and from a folder, without a netwo
 """
 
 import functools
+import html
 import http.server
+import inspect
 import json
 import os
 import re
@@ -24,7 +26,7 @@ from tests.builders.errors import all_classes
 
 pytestmark = pytest.mark.docs
 
-SPELT = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "flare")
+SPELT = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "flare")
 
 OWN_SCHEMES = ("about", "blob", "data")
 """Of addresses that lead nowhere."""
@@ -59,6 +61,29 @@ def ids(site, page):
 
 
 # --- It is whole ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["evaluate", "evaluate_many", "score_pair"])
+def test_the_defaults_of_a_table_are_those_of_the_function(site, name):
+    """Each has a row of its own; what shares a description has its own default."""
+    text = (site / "python" / "index.html").read_text(encoding="utf-8")
+    table = text.partition(f'id="flare.{name}"')[2].partition("</table>")[0]
+    rows = re.findall(r"<tr\b.*?</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    cells = [re.findall(r"<td>(.*?)</td>", row, re.DOTALL) for row in rows]
+    found = {plain(own[0]): plain(own[-1]) for own in cells}
+
+    expected = {
+        parameter.name: "required"
+        if parameter.default is parameter.empty
+        else repr(parameter.default)
+        for parameter in inspect.signature(getattr(flare, name)).parameters.values()
+    }
+    assert found == expected
+
+
+def plain(cell):
+    """The text of a cell."""
+    return html.unescape(re.sub(r"<[^>]+>", "", cell)).strip()
 
 
 @pytest.fixture

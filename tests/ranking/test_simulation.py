@@ -115,3 +115,9 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
 
     with pytest.raises(OutputError, match="it cannot be written"):
         write_simulation(FLARE21, tmp_path / "file", teams=1, cases=1)
+
+
+def test_one_team_is_told_as_one(tmp_path):
+    run = run_flare("simulate", "--teams", 1, "--cases", 1, "--output", tmp_path)
+
+    assert run.stdout == f"Wrote 1 team with 1 case to {tmp_path}\n"

@@ -86,8 +86,8 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path, text, problem):
         read(tmp_path, text)
 
     assert str(caught.value) == (
-        f"{safe(tmp_path / 'cases.csv')}: {problem}. docs/organisers/reports.md,"
-        ' "Groups of cases", says what it holds. [G07]'
+        f"{safe(tmp_path / 'cases.csv')}: {problem}. The documentation's page"
+        " Reports to look at says what it holds. [G07]"
     )
 
 

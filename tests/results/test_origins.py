@@ -55,9 +55,22 @@ def test_scores_by_other_rules_than_those_given(tmp_path):
 
     assert refusal(tmp_path, with_tolerance(2.5)) == (
         "RESULTS: all teams were scored by other rules: tolerance_mm of liver: 1, now"
-        " 2.5. Score the kept predictions anew: flare rescore RESULTS --ground-truth"
-        " LABELS --challenge flare21; teams without any: flare evaluate. [G06]"
+        " 2.5. Score what the teams have submitted anew: flare score TEAMS"
+        " --ground-truth LABELS --challenge flare21 --output RESULTS. [G06]"
     )
+
+
+@pytest.mark.parametrize("has_kept", [["a"], ["a", "b"]])
+def test_each_team_is_scored_anew_by_the_command_that_can(tmp_path, has_kept):
+    for team in "ab":
+        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
+    for team in has_kept:
+        (tmp_path / team / "predictions").mkdir()
+
+    text = refusal(tmp_path, with_tolerance(2.5))
+
+    assert "flare rescore RESULTS --ground-truth" in text
+    assert ("flare score TEAMS" in text) == (has_kept == ["a"])
 
 
 def test_one_team_that_was_scored_by_other_rules(tmp_path):
@@ -132,8 +145,8 @@ def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
     (tmp_path / "b" / "metrics.json").unlink()
     assert read_results(tmp_path, ["dsc"], challenge=FLARE21).notes == (
         "By which rules a were scored, an earlier version does not tell, and the"
-        " challenge file was another one (111111111111): score them anew (flare"
-        " rescore) before you publish",
+        " challenge file was another one (111111111111): score them anew before you"
+        " publish",
     )
 
 

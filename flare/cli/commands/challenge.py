@@ -12,8 +12,9 @@ from flare.challenge.summary import challenge_summary
 from flare.cli.command import Command, Group
 from flare.cli.console import VERBATIM
 from flare.cli.options import ChallengeName
-from flare.common.text import nearest, safe
+from flare.common.text import alike, listing, nearest, safe
 from flare.results.known_metrics import known_metrics
+from flare.results.values import is_score
 
 _log = logging.getLogger(__name__)
 
@@ -56,20 +57,30 @@ def validate_challenge(*, challenge: str) -> None:
     """Say what a challenge file means."""
     rules = read_challenge(challenge)
     known = known_metrics(rules)
+    others = []
     for number, rule in enumerate(rules.ranking, start=1):
-        if rule.metric not in known:
+        if rule.metric in known:
+            continue
+        if is_score(rule.metric) or alike(rule.metric, known, cutoff=0.75):
             problem = (
                 f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
                 f" here makes{nearest(rule.metric, known)}"
             )
             raise ChallengeError(challenge, problem)
+        others.append(rule.metric)
     _log.info("%s", challenge_summary(rules))
+    if others:
+        _log.info(
+            "\nNothing here makes %s: give flare rank a table that has all ranked"
+            " metrics.",
+            listing(others),
+        )
     ranked = (
         ""
         if rules.ranking
         else (
             "\nIts teams cannot be ranked, as it has no [[ranking]]:"
-            " docs/reference/challenge-files.md explains it."
+            " the page Challenge files explains it."
         )
     )
     _log.info("\nThis challenge can be used: --challenge %s%s", challenge, ranked)

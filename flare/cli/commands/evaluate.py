@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from flare.cli.options import (
     OneOf,
     Parsed,
     challenge_option,
+    csv_option,
     version_option,
     workers_option,
 )
@@ -91,6 +93,7 @@ def decimals_of(text: str) -> int:
     help="Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
     " else the challenge's for the board, else not at all).",
 )
+@csv_option
 def command(
     *,
     predictions: Path,
@@ -102,6 +105,7 @@ def command(
     grid: Literal["strict", "size"] | None,
     unknown_labels: Literal["refuse", "ignore"] | None,
     decimals: int | None,
+    csv: Path | None,
 ) -> None:
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
@@ -112,6 +116,7 @@ def command(
 
         from flare.challenge.reading import read_challenge
         from flare.common.allocator import reuse_freed_memory
+        from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.folder import has_label_maps
         from flare.results.metrics_json import prepare_output, write_metrics
@@ -129,20 +134,54 @@ def command(
         ground_truth,
     )
     rules = read_challenge(challenge)
-    results = evaluate(
-        predictions,
-        ground_truth,
-        challenge=rules,
-        on_bad_case=on_bad_case,
-        grid=grid,
-        unknown_labels=unknown_labels,
-        decimals=rules.board.decimals if decimals is None else decimals,
-        workers=workers,
-        on_case=show_progress,
-        is_measured=on_bad_case == "worst",  # nobody else needs it
-    )
+    try:
+        results = evaluate(
+            predictions,
+            ground_truth,
+            challenge=rules,
+            on_bad_case=on_bad_case,
+            grid=grid,
+            unknown_labels=unknown_labels,
+            decimals=rules.board.decimals if decimals is None else decimals,
+            workers=workers,
+            on_case=show_progress,
+            is_measured=on_bad_case == "worst",  # nobody else needs it
+        )
+    except SubmissionError as error:
+        _refuse_teams(predictions, error)
+        raise
     file = write_metrics(results, output)
+    if csv:
+        from flare.results.scores_csv import write_scores
+
+        write_scores(csv, [output])
     table = results_table(results)
     if not fits(table):
         table = results_table(results, has_std=False)
     _log.info("\n%s\n\nWrote %s", table, file)
+
+
+def _refuse_teams(folder: Path, error: Exception) -> None:
+    """Say which command is for the folder of all teams, if it is what was given.
+
+    Not in the image: there a participant is told, to whom no other command is known.
+
+    Raises
+    ------
+    InputError
+        Then.
+    """
+    from flare.common.errors import InputError
+    from flare.common.text import listing, safe, shell_word
+    from flare.evaluation.errors import DuplicateCasesError, NothingToScoreError
+
+    entries = sorted(path for path in folder.iterdir() if path.name[0] != ".")
+    are_teams = all(p.is_dir() or p.suffix.lower() == ".zip" for p in entries)
+    problems = getattr(error, "problems", (error,))
+    is_theirs = isinstance(problems[0], DuplicateCasesError | NothingToScoreError)
+    if "FLARE_INPUT" not in os.environ and len(entries) > 1 and are_teams and is_theirs:
+        names = listing(path.name for path in entries)
+        problem = f"{safe(folder)}: it holds folders or zip files ({names})"
+        remedy = f"If each is a team's: flare score {shell_word(folder)}"
+        remedy += " --ground-truth LABELS --output RESULTS."
+        raise InputError(problem, remedy) from error

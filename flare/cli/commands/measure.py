@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from flare.cli.limits import limit_options
 from flare.cli.measuring import Measuring, Request
 from flare.cli.options import (
     PATH,
-    OneOf,
     PageFile,
     Parsed,
     challenge_option,
@@ -31,9 +29,7 @@ from flare.cli.run_options import run_options
 from flare.common.errors import FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
-from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.engines import ENGINES
-from flare.measuring.errors import LoadError
+from flare.measuring.archive.reading import Archive, read_archive, team_of
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
 from flare.measuring.refused import write_refused
 from flare.measuring.team_failures import Failures
@@ -43,6 +39,16 @@ if TYPE_CHECKING:
     from flare.cli.live_page import LivePage
 
 _log = logging.getLogger(__name__)
+
+
+def engine_name(text: str) -> None:
+    """What ``--engine`` chose in earlier versions; only one is left."""
+    if text != "docker":
+        message = (
+            f"{text!r}: images are run with Docker, or with Podman through its Docker"
+            " socket (DOCKER_HOST); leave --engine out"
+        )
+        raise ValueError(message)
 
 
 @click.command("measure", cls=Command)
@@ -84,10 +90,9 @@ _log = logging.getLogger(__name__)
 @contract_options
 @click.option(
     "--engine",
-    type=OneOf(list(ENGINES)),
-    default="docker",
-    help="Run images with Docker, or with Apptainer where there is no Docker (default:"
-    " docker).",
+    type=Parsed(engine_name),
+    expose_value=False,
+    hidden=True,
 )
 @click.option(
     "--lanes",
@@ -135,8 +140,8 @@ _log = logging.getLogger(__name__)
     "--unlike-host",
     default="",
     metavar="REASON",
-    help="Accept a computer or a GPU that is unlike that of a team's earlier cases, or"
-    " that has changed meanwhile, for this reason.",
+    help="Accept another computer or GPU than that of a team's earlier cases, for this"
+    " reason.",
 )
 @click.option(
     "--paper",
@@ -181,32 +186,44 @@ def command(**given: Any) -> None:
         raise InputError(
             problem, "Call each TEAMNAME.model.tar.gz, beside its archive."
         )
-    archives = [
-        read_archive(
-            file,
-            contract=request.contract,
-            model=request.model or model_beside(file),
-        )
-        for file in files
-    ]
+    results = request.output
+    if len(files) == 1 and results.name == team_of(files[0]):
+        results = results.parent
+    archives: list[Archive] = []
+    unread = Failures(results, lambda _, error: _log.info("%s", error))
+    for file in files:
+        with unread.noted(team_of(file)):
+            archives.append(_read(file, request))
     for archive in archives:
         for found in archive.problems:
             _log.info("%s", found)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
-    results = request.output
-    if len(files) == 1 and results.name == archives[0].team:
-        results = results.parent
     write_refused(archives, results)
     with _page(request, challenge, results, archives, cases) as page:
         run = Measuring(request, challenge, results, page)
         failed = run.measure([a for a in archives if not a.problems], cases)
         for team, error in failed:
             _log.info("%s: not measured to the end: %s", team, error)
-        write_refused(_not_loaded(archives, failed), results)
+        failed = (*unread.found.items(), *failed)
+        write_refused(archives, results, (*failed, *run.scoring.found.items()))
     line = _failure(archives, failed, run.scoring)
     if line:
         raise OutcomeError(line)
+
+
+def _read(file: Path, request: Request) -> Archive:
+    """Read an archive, and the model beside it."""
+    if file.is_file():
+        _log.info("reading %s (%s)", safe(file.name), size_of(file))
+    model = request.model or model_beside(file)
+    return read_archive(file, contract=request.contract, model=model)
+
+
+def size_of(file: Path) -> str:
+    """The size of a file for a person, such as 4.2 GB."""
+    megabytes = file.stat().st_size / 1e6
+    return f"{megabytes / 1e3:.1f} GB" if megabytes >= 1e3 else f"{megabytes:.1f} MB"
 
 
 def _page(
@@ -230,19 +247,6 @@ def _page(
         is_scored=request.ground_truth is not None,
     )
     return LivePage(request.page, run)
-
-
-def _not_loaded(
-    archives: Sequence[Archive], failed: Sequence[tuple[str, FlareError]]
-) -> list[Archive]:
-    """Archives that only the engine refused, with its reason."""
-    return [
-        replace(archive, problems=(error,))
-        for archive in archives
-        if not archive.problems
-        for team, error in failed
-        if team == archive.team and isinstance(error, LoadError)
-    ]
 
 
 def _failure(

@@ -78,8 +78,8 @@ class _Report(Command):
     type=OneOf(["organiser", "participant"]),
     default="participant",
     help="Show what these people may know: participants get scores of three decimals,"
-    " or ranks, from which nothing can be found out about the references (default:"
-    " participant).",
+    " or ranks (default: participant). Whoever gets scores of several submissions can"
+    " work out volumes of the references even from three decimals.",
 )
 @click.option(
     "--figures",

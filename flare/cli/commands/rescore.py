@@ -11,7 +11,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.console import OutcomeError
 from flare.cli.options import PATH, challenge_option, workers_option
-from flare.common.text import safe
+from flare.common.text import listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
 
 _log = logging.getLogger(__name__)
@@ -47,6 +47,17 @@ def command(
         on_team=_tell,
     )
     _log.info("\n%s", rescored_table(teams))
+    left = [found.team for found in teams if found.is_left]
+    if left:
+        line = (
+            f"{safe(results)}: no predictions are kept of {listing(left)}. Score what"
+            " was submitted: flare score TEAMS"
+            f" --ground-truth {shell_word(ground_truth)}"
+            f" --challenge {shell_word(challenge)} --output {shell_word(results)}."
+        )
+        if len(left) == len(teams):
+            raise OutcomeError(line)
+        _log.info("%s", line)
     errors = [(found.team, found.error) for found in teams if found.error]
     if errors:
         others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""

@@ -10,10 +10,19 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.commands.evaluate import decimals_of
-from flare.cli.console import OutcomeError
-from flare.cli.options import PATH, OneOf, Parsed, challenge_option, workers_option
+from flare.cli.console import OutcomeError, stopping_with
+from flare.cli.options import (
+    PATH,
+    OneOf,
+    Parsed,
+    challenge_option,
+    csv_option,
+    workers_option,
+)
 from flare.cli.progress import ScoringProgress
-from flare.common.text import aligned, safe
+from flare.common.errors import StoppedError
+from flare.common.text import aligned, listing, safe
+from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
     from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
@@ -47,9 +56,8 @@ _log = logging.getLogger(__name__)
 @workers_option
 @click.option(
     "--cluster",
-    metavar="tcp://HOST:PORT|FILE.yaml",
-    help="Score on the workers of this Dask scheduler, or on jobs of a cluster that"
-    " this file describes.",
+    metavar="tls://HOST:PORT",
+    help="Score on the workers of this Dask scheduler.",
 )
 @click.option(
     "--on-bad-case",
@@ -75,7 +83,10 @@ _log = logging.getLogger(__name__)
     metavar="N",
     help="Round the numbers in metrics.json to N decimals (default: not at all).",
 )
-def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) -> None:
+@csv_option
+def command(
+    *, teams: Path, ground_truth: Path, output: Path, csv: Path | None, **options: Any
+) -> None:
     """Score the predictions of all teams."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     from flare.evaluation.many.evaluate_many import evaluate_many
@@ -88,25 +99,37 @@ def command(*, teams: Path, ground_truth: Path, output: Path, **options: Any) ->
         progress.clear()
         _tell_team(found)
 
-    scored = evaluate_many(
-        teams,
-        ground_truth,
-        output,
-        on_progress=progress,
-        on_team=tell_team,
-        on_start=_tell_dashboard,
-        **options,
-    )
+    with stopping_with(_stopped):
+        scored = evaluate_many(
+            teams,
+            ground_truth,
+            output,
+            on_progress=progress,
+            on_team=tell_team,
+            on_start=_tell_dashboard,
+            **options,
+        )
     progress.clear()
     _log.info("\n%s", _summary(scored))
     if before:
         for line in _moves(before, _ranks(output, options["challenge"])):
             _log.info("%s", line)
-    refused = [found for found in scored.teams if found.refusal]
+    if csv:
+        from flare.results.scores_csv import write_scores
+
+        write_scores(csv, [output / t.team for t in scored.teams if not t.refusal])
+    refused = [found.team for found in scored.teams if found.refusal]
     if refused:
-        others = f" (and {len(refused) - 1} other teams)" if refused[1:] else ""
-        line = f"{safe(refused[0].team)}: refused: {refused[0].refusal}{others}"
+        count = f"{len(refused)} of {len(scored.teams)} teams"
+        where = safe(output / REFUSED_CSV)
+        line = f"{count} refused: {listing(refused)}. Why is in {where}"
         raise OutcomeError(line)
+
+
+def _stopped() -> StoppedError:
+    """What Ctrl-C has not taken away."""
+    remedy = "What was scored is kept; the same command goes on."
+    return StoppedError("Scoring was interrupted", remedy)
 
 
 def _tell_team(found: ScoredTeam) -> None:
@@ -130,11 +153,12 @@ def _tell_dashboard(address: str) -> None:
 def _summary(scored: ScoredTeams) -> str:
     """How much there was to do, and what was refused."""
     teams = scored.teams
+    cases, now = (sum(getattr(t, key) for t in teams) for key in ("cases", "scored"))
     rows = [
         ("teams", str(len(teams))),
         ("refused", str(sum(bool(found.refusal) for found in teams))),
-        ("cases", str(sum(found.cases for found in teams))),
-        ("scored now", str(sum(found.scored for found in teams))),
+        ("cases scored now", str(now)),
+        ("known before", str(cases - now)),
     ]
     return "\n".join(aligned(rows))
 
@@ -159,13 +183,16 @@ def _ranks(results: Path, challenge: str) -> dict[str, int]:
 
 
 def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
-    """Which teams have another rank than before."""
-    if not after:
+    """Which teams have another rank than before.
+
+    Ranks among other teams are not compared: a run that was ended has scored only some.
+    """
+    if before.keys() != after.keys():
         return []
     moved = [
         f"{safe(team)}: rank {before[team]}, now {rank}"
         for team, rank in after.items()
-        if team in before and before[team] != rank
+        if before[team] != rank
     ]
     title = "Ranks by DSC and NSD alone that have changed:"
     return [title, *moved] if moved else ["No rank by DSC and NSD alone has changed."]

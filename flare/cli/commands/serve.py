@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.grandchallenge.download import read_token
+from flare.platforms.grandchallenge.tokens import read_tokens
 from flare.platforms.serving.overdue import HOURS
 from flare.results.lock import FolderLock
 
@@ -42,6 +42,9 @@ _log = logging.getLogger(__name__)
 
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
+
+DRY_TRIES = 2
+"""So often a dry run tries to reach the platform."""
 
 OWN = (
     *("phase", "api", "drop_folder", "once", "dry_run", "status", "poll", "hours"),
@@ -76,7 +79,9 @@ class _ServeCommand(Command):
     cls=_ServeCommand,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
-    " phase's external evaluators, or FLARE_GC_TOKEN holds the token.",
+    " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"
+    " on each line, the next one is used where the platform lets a user claim only"
+    " once.",
 )
 @click.option(
     "--phase",
@@ -171,7 +176,6 @@ def command(**given: Any) -> None:
     request = Request(
         archives=own["drop_folder"] or given["output"],
         model=None,
-        engine="docker",
         interleave=False,
         rerun=(),
         reason="",
@@ -185,11 +189,11 @@ def command(**given: Any) -> None:
         **given,
     )
     with json_lines(own["log"]):
-        source = _source(own["phase"], own["api"], own["drop_folder"])
+        source = _source(own)
         _serve(request, source, hours, is_dry=own["dry_run"], poll_s=poll_s)
 
 
-def _source(phase: str | None, api: str, drop_folder: Path | None) -> Source:
+def _source(own: Mapping[str, Any]) -> Source:
     """Where submissions come from."""
     # Here, as help and completion should not wait for it.
     from flare.platforms.grandchallenge.calls import Calls
@@ -197,12 +201,14 @@ def _source(phase: str | None, api: str, drop_folder: Path | None) -> Source:
     from flare.platforms.serving.drop_folder import DropFolder
     from flare.platforms.serving.service import utc_now
 
-    if drop_folder:
-        return DropFolder(drop_folder, utc_now)
+    if own["drop_folder"]:
+        return DropFolder(own["drop_folder"], utc_now)
     file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
-    # What we start does not need it, and so does not get it.
-    token = read_token(os.environ.pop("FLARE_GC_TOKEN", ""), file)
-    return PhaseSource(str(phase), Calls(api, token))
+    # What we start does not need them, and so does not get them.
+    tokens = read_tokens(os.environ.pop("FLARE_GC_TOKEN", ""), file)
+    tries = DRY_TRIES if own["dry_run"] else None
+    calls = [Calls(own["api"], token, tries=tries) for token in tokens]
+    return PhaseSource(str(own["phase"]), *calls)
 
 
 def _serve(
@@ -238,12 +244,7 @@ def _serve(
         is_named = request.archives != request.output
         work = ServedWork(request, challenge, cases, worst, utc_now, is_named=is_named)
         service = Service(source, work, folder, hours=hours, on_moment=tell)
-        while True:
-            if service.serve_one():
-                continue
-            if poll_s is None:
-                return
-            time.sleep(poll_s)
+        service.run(poll_s)
 
 
 def _stopped() -> StoppedError:

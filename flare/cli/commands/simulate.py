@@ -10,6 +10,7 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.options import PATH, Parsed, challenge_option, positive, whole
+from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation
 
 _log = logging.getLogger(__name__)
@@ -51,4 +52,5 @@ def command(*, output: Path, teams: int, cases: int, seed: int, challenge: str) 
     written = write_simulation(
         read_challenge(challenge), output, teams=teams, cases=cases, seed=seed
     )
-    _log.info("Wrote %d teams with %d cases to %s", len(written), cases, output)
+    counts = count(len(written), "team"), count(cases, "case")
+    _log.info("Wrote %s with %s to %s", *counts, output)

@@ -1,15 +1,23 @@
-"""Says what travels to a process that scores, and what comes back."""
+"""Says what travels to a worker that scores, and what it does with it."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from flare.challenge.rules import Challenge
 from flare.common.allocator import reuse_freed_memory
-from flare.common.errors import WorkerError
-from flare.evaluation.scoring.pool import Attempt, score_cases
+from flare.common.bulkhead import as_flare_error
+from flare.common.errors import InputError, OrganiserError
+from flare.common.files import open_regular
+from flare.common.text import safe, why
+from flare.evaluation.scoring.pool import Attempt, attempt_case
+from flare.evaluation.submission.folder import LabelMapFile
 from flare.evaluation.submission.matching import CasePair
 
 BATCH_VOXELS = 400_000_000
@@ -18,6 +26,10 @@ which take about a second. So sending it costs little, and losing it costs littl
 
 BATCH_CASES = 64
 """A batch is also full with so many cases, however small they are."""
+
+IN_MEMORY_BYTES = 2**28
+"""Predictions up to this size are read once as a whole, so that what is scored is what
+the digest is of. Nothing is kept of larger ones: a compressed label map is no such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,64 +43,96 @@ class Batch:
 
     def single(self) -> Iterator[Batch]:
         """A batch for each of its cases."""
-        for pair in self.pairs:
-            yield Batch(
-                team=self.team,
-                pairs=(pair,),
-                challenge=self.challenge,
-                check_only=self.check_only,
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What came of a batch."""
-
-    batch: Batch
-    attempts: tuple[Attempt, ...] = ()
-    """Of all of its cases, unless it could not be scored."""
-    error: WorkerError | None = None
-    """Why it could not: whoever scored its only case was killed, again and again."""
-
-
-class Engine(Protocol):
-    """Whatever scores batches: this process, or many, here or elsewhere."""
-
-    def run(self, batches: Iterator[Batch]) -> Iterator[Finished]:
-        """Score batches, in any order; no more are asked for than are needed next.
-
-        Raises
-        ------
-        OrganiserError
-            If a reference is damaged.
-        HostError
-            If a file cannot be read.
-        """
-
-
-class OneProcess:
-    """Scores all batches in this process."""
-
-    def run(self, batches: Iterator[Batch]) -> Iterator[Finished]:
-        """Score batches, one after the other."""
-        for batch in batches:
-            try:
-                yield Finished(batch=batch, attempts=score_batch(batch))
-            except WorkerError as error:
-                if len(batch.pairs) == 1:
-                    yield Finished(batch=batch, error=error)
-                else:
-                    yield from self.run(batch.single())
+        return (replace(self, pairs=(pair,)) for pair in self.pairs)
 
 
 def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     """Score the cases of a batch in this process."""
     reuse_freed_memory()
-    return tuple(
-        score_cases(
-            batch.pairs, batch.challenge, workers=1, check_only=batch.check_only
+    return tuple(_scored(pair, batch) for pair in batch.pairs)
+
+
+def _scored(pair: CasePair, batch: Batch) -> Attempt:
+    """Score a case; what nobody expected of it is its team's, and ends no other's."""
+    reference = Digested(pair.reference.path)
+    prediction = Digested(pair.prediction.path, IN_MEMORY_BYTES)
+    try:
+        attempt = attempt_case(
+            replace(
+                pair,
+                reference=_reading(pair.reference, reference),
+                prediction=_reading(pair.prediction, prediction),
+            ),
+            challenge=batch.challenge,
+            check_only=batch.check_only,
+            are_cts_read=False,
         )
-    )
+    except (OrganiserError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, InputError) and not os.access(reference, os.R_OK):
+            raise
+        fault = as_flare_error(error)
+        return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
+    digests = reference.sha256, prediction.sha256
+    return replace(attempt, pair=pair, digests=digests)
+
+
+def _reading(file: LabelMapFile, digested: Digested) -> LabelMapFile:
+    """The same file, whose digest is taken as it is read."""
+    return replace(file, path=digested)  # type: ignore[arg-type]
+
+
+class Digested:
+    """What a label map needs of a path, and the SHA-256 of what was read of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most_bytes : int, optional
+        A larger file is read without a digest, so that it need not be in memory.
+    """
+
+    def __init__(self, path: Path, most_bytes: int | None = None) -> None:
+        self._path, self._most_bytes = path, most_bytes
+        self.sha256 = ""
+        """Empty if nothing was read."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._path, name)
+
+    def __fspath__(self) -> str:
+        return os.fspath(self._path)
+
+    def open(self, _: str = "rb") -> BinaryIO:
+        """Open the file: its content in memory, whatever happens to it meanwhile."""
+        file = open_regular(self._path)
+        size = os.fstat(file.fileno()).st_size
+        if self._most_bytes is not None and size > self._most_bytes:
+            return file
+        with file:
+            content = file.read()
+        self.sha256 = hashlib.sha256(content).hexdigest()
+        return BytesIO(content)
+
+
+def digest_of(pair: CasePair) -> str:
+    """SHA-256 of the prediction of a case; empty if nothing is kept of it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read any more.
+    """
+    try:
+        with open_regular(pair.prediction.path) as file:
+            if os.fstat(file.fileno()).st_size > IN_MEMORY_BYTES:
+                return ""
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        problem = f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
+        raise InputError(problem) from error
 
 
 def split(

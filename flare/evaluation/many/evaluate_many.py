@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.common.executor import LocalPool, Pool
 from flare.common.machine import available_cpus
-from flare.evaluation.many.batches import Engine, OneProcess
 from flare.evaluation.many.kept_scores import SCORES_SQLITE, KeptScores
 from flare.evaluation.many.outcomes import Progress, ScoredTeam, ScoredTeams
 from flare.evaluation.many.run import USE, Listeners, Run
@@ -54,14 +55,13 @@ def evaluate_many(
     challenge, on_bad_case, grid, unknown_labels, decimals
         As in `flare.evaluate`.
     workers : int, optional
-        Processes on this computer; as many as it has CPUs if left out. More than one
-        need Dask, and a script that calls this below ``if __name__ == "__main__":``.
+        Processes on this computer; as many as it has CPUs if left out. With more than
+        one, call this from a program that may fork: before it starts threads.
     cluster : str, optional
-        The address of a running Dask scheduler, such as ``tcp://host:8786``, or a YAML
-        file that says which jobs of a cluster to start.
+        The address of a running Dask scheduler, such as ``tls://host:8786``.
     on_progress, on_team, on_start : callable, optional
         Told of each batch of cases; of each team that is done; and of the address of
-        Dask's dashboard.
+        Dask's dashboard, if there is one.
 
     Returns
     -------
@@ -88,20 +88,21 @@ def evaluate_many(
         challenge = read_challenge(challenge)
     teams, ground_truth, output = Path(teams), Path(ground_truth), Path(output)
     submissions = find_submissions(teams)
-    is_alone = cluster is None and (workers or available_cpus()) == 1
-    if is_alone or (cluster is None and len(submissions) == 1):
-        engine: Engine = OneProcess()
-    else:
-        from flare.evaluation.many.dask_engine import DaskEngine
 
-        engine = DaskEngine(
-            cluster,
-            workers or available_cpus(),
-            {"teams": teams, "reference labels": ground_truth, "results": output},
-            on_start,
-        )
+    @contextmanager
+    def opened_pool() -> Iterator[Pool]:
+        """The workers, once there is something to be scored."""
+        if cluster is None:
+            yield LocalPool(workers or available_cpus())
+            return
+        from flare.evaluation.many.cluster import cluster_pool
+
+        folders = {"teams": teams, "reference labels": ground_truth, "results": output}
+        with cluster_pool(cluster, folders, on_start) as pool:
+            yield pool
+
     listeners = Listeners(on_progress=on_progress, on_team=on_team)
     with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept:
         run = Run(ground_truth, output, challenge, options, kept)
-        done = run.score(submissions, engine, listeners)
+        done = run.score(submissions, opened_pool, listeners)
     return ScoredTeams(output=output, teams=done)

@@ -18,6 +18,7 @@ class ScoredTeam:
 
     team: str
     cases: int = 0
+    """Of one that was refused: those whose voxels were looked at."""
     scored: int = 0
     """So many of its cases were scored now; the others were scored before."""
     dsc: float | None = None

@@ -9,12 +9,10 @@ from pathlib import Path
 from flare.challenge.case_names import SUFFIXES
 from flare.common.errors import InputError
 from flare.common.text import listing, safe, why
-from flare.results.refused_csv import REFUSED_CSV
+from flare.results.lookalikes import confusable
+from flare.results.team_names import REMEDY, name_problem
 
 _ZIP = ".zip"
-
-OWN_NAMES = (REFUSED_CSV, "scores.sqlite", "ledger.csv")
-"""Files in the folder of results: no team can be called so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,11 @@ def find_submissions(folder: Path) -> tuple[Submission, ...]:
     except OSError as error:
         problem = f"{safe(folder)}: it cannot be read as a folder ({why(error)})"
         raise InputError(problem, _REMEDY) from error
-    maps = [entry for entry in entries if entry.name.lower().endswith(SUFFIXES)]
+    maps = [
+        entry
+        for entry in entries
+        if entry.name.lower().endswith(SUFFIXES) and not entry.is_dir()
+    ]
     if maps:
         names = listing(entry.name for entry in maps)
         problem = f"{safe(folder)}: label maps lie in it ({names}), not teams"
@@ -63,22 +65,34 @@ def find_submissions(folder: Path) -> tuple[Submission, ...]:
     if not found:
         problem = f"{safe(folder)}: neither a folder nor a zip file is in it"
         raise InputError(problem, _REMEDY)
+    alike = confusable(sorted(found))
     return tuple(
-        Submission(team=team, path=paths[0], problem=_problem(team, paths))
+        Submission(
+            team=team, path=paths[0], problem=_problem(team, paths, alike.get(team))
+        )
         for team, paths in sorted(found.items())
     )
 
 
-_REMEDY = "Give the folder that has a folder, or a zip file, for each team."
+_REMEDY = (
+    "Give the folder that has a folder, or a zip file, for each team; flare evaluate"
+    " scores the label maps of one."
+)
 
 
-def _problem(team: str, paths: Sequence[Path]) -> InputError | None:
-    """Why what a team has submitted cannot be opened."""
+def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError | None:
+    """Why what a team has submitted cannot be opened, or kept under its name."""
     if len(paths) > 1:
         names = listing(path.name for path in paths)
         problem = f"{names}: {len(paths)} submissions of one team"
         return InputError(problem, "Keep one of them.")
-    if team.lower() in OWN_NAMES:
-        problem = f"{safe(team)}: a file of the results has this name"
-        return InputError(problem, "Give the team another one.")
+    reason = name_problem(team)
+    if not reason and alike:
+        reason = f"its name can be taken for that of {safe(alike)}"
+    if reason:
+        return InputError(f"{safe(team)}: {reason}", REMEDY)
+    (path,) = paths
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        problem = f"{safe(path.name)}: it is a link, or no regular file or folder"
+        return InputError(problem, "Put the folder or the zip file itself there.")
     return None

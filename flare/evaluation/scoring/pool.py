@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import SubmissionError, WorkerError
-from flare.common.processes import end_with
+from flare.common.errors import FlareError, SubmissionError, WorkerError
+from flare.common.executor import Done, LocalPool, completed
 from flare.common.text import safe
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import read_prediction
@@ -23,12 +19,7 @@ from flare.evaluation.submission.matching import CasePair
 from flare.results.scores import CaseScore
 
 if TYPE_CHECKING:
-    import multiprocessing.context
-    from concurrent.futures import ProcessPoolExecutor
-
     from flare.evaluation.ct_values import CaseValues
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +36,10 @@ class Attempt:
     """Of one that was only checked: its labels that are no organs."""
     ct_values: CaseValues | None = None
     """Of one that was checked with its CT: what the CT shows there."""
+    digests: tuple[str, str] = ("", "")
+    """SHA-256 of the reference and of the prediction that were read, if asked for."""
+    fault: FlareError | None = None
+    """What has kept it from being scored, and is no problem of its content."""
 
 
 def score_cases(
@@ -85,106 +80,33 @@ def score_cases(
         If a case is too much for a process that has this computer to itself.
     """
     attempt = partial(
-        _attempt,
+        attempt_case,
         challenge=challenge,
         check_only=check_only,
         are_cts_read=are_cts_read,
     )
-    workers = min(workers, len(pairs))
-    if workers <= 1:
-        for pair in pairs:
-            yield _here(attempt, pair)
-        return
-    # Not at the top: with one worker, an evaluation starts sooner without it.
-    from concurrent.futures.process import BrokenProcessPool
-
-    left = list(pairs)
-    try:
-        with _pool(workers) as pool:
-            with _sigterm_waits():
-                results = pool.map(attempt, pairs)
-            for result in results:
-                left.pop(0)
-                yield result
-    except (BrokenProcessPool, MemoryError) as error:
-        # Whichever case it was: together with others, it was too much.
-        _log.info("A worker process ended early (%r); going on with one.", error)
-    for pair in left:
-        yield _alone(attempt, pair)
+    pool = LocalPool(max(1, min(workers, len(pairs))))
+    found: dict[str, Done[CasePair, Attempt]] = {}
+    order = deque(pair.case for pair in pairs)
+    for some in completed(pool, attempt, pairs):
+        found[some.item.case] = some
+        while order and order[0] in found:
+            done = found.pop(order.popleft())
+            if done.is_lost:
+                raise worker_error(done.item, done.error) from done.error
+            if done.error:
+                raise done.error
+            yield cast("Attempt", done.result)
 
 
-def _here(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
-    """Score one case in this process."""
-    try:
-        return attempt(pair)
-    except MemoryError as error:
-        raise _worker_error(pair, error) from error
-
-
-def _alone(attempt: Callable[[CasePair], Attempt], pair: CasePair) -> Attempt:
-    """Score one case in a process of its own, so that its end is not ours."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    try:
-        with _pool(1) as pool:
-            with _sigterm_waits():
-                result = pool.submit(attempt, pair)
-            return result.result()
-    except (BrokenProcessPool, MemoryError) as error:
-        raise _worker_error(pair, error) from error
-
-
-def _worker_error(pair: CasePair, error: Exception) -> WorkerError:
+def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:
     """Say which case was too much, and how it ended."""
     how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
     name = safe(pair.prediction.name)
     return WorkerError(f"{name}: the process that scored it {how}")
 
 
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with us, whatever ends us."""
-    from concurrent.futures import ProcessPoolExecutor
-
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=_context(),
-        initializer=_begin_worker,
-        initargs=(os.getpid(),),
-    )
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _sigterm_waits() -> Iterator[None]:
-    """Fork workers so that none misses a SIGTERM, which waits until they have begun.
-
-    Python forgets a signal that comes while a child is set up. When a worker dies, the
-    pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.
-    """
-    if sys.platform != "linux":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker(parent: int) -> None:
-    """Leave signals to the parent, and end with it even if it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if sys.platform == "linux":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    end_with(parent)
-
-
-def _attempt(
+def attempt_case(
     pair: CasePair, *, challenge: Challenge, check_only: bool, are_cts_read: bool
 ) -> Attempt:
     """Score one case; a problem of the submission is a result like another."""
@@ -217,14 +139,3 @@ def _attempt(
         ct_values=ct_values,
         seconds=time.perf_counter() - start,
     )
-
-
-def _context() -> multiprocessing.context.BaseContext:
-    """How workers begin: forked on Linux, where that costs no second start-up.
-
-    Forked workers need no helper process, which could write to stderr after us. The
-    command line forks before it has any thread of Python's.
-    """
-    import multiprocessing
-
-    return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

@@ -14,6 +14,7 @@ from pathlib import Path
 from flare.challenge.case_names import case_name
 from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import FileError, InputError
+from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FolderError
 from flare.evaluation.file_errors import FileFormatError
@@ -147,7 +148,15 @@ def find_references(
     GroundTruthError
         If there are none, a case has two, one has a format that is not accepted, or the
         demonstration set lies beside others.
+    InputError
+        If the folder is not there: whoever named it has to name another one.
     """
+    if not folder.is_dir():
+        problem = "there is no such folder"
+        if folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
+            raise GroundTruthError(problem)
+        text = f"{safe(folder)}: {problem}"
+        raise InputError(text)
     try:
         files = find_label_maps(folder, follow_links=True, npz=npz).files
     except FolderError as error:

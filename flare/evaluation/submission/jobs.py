@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from flare.common.files import open_regular
 from flare.common.text import why
 from flare.evaluation.errors import JobsFileError
 
@@ -58,7 +59,7 @@ class Job:
 def read_sockets(file: Path) -> set[str]:
     """What the platform says that it has put into /input; empty if it does not say."""
     try:
-        with file.open("rb") as content:
+        with open_regular(file) as content:
             values = json.loads(content.read(FILE_BYTES))
         sockets = [value.get("socket") or value.get("interface") for value in values]
         return {_text(socket, "slug") for socket in sockets}

@@ -188,8 +188,9 @@ def _without_organs(
     first = next(iter(found.values()))
     example = PurePath(expected[first].name).name if expected else f"{first}.nii.gz"
     left = [file for file in files if file.name not in found]
-    problem = OrganFilesError(tuple(found), example, tuple(organs.items()))
-    return left, (problem, tuple(found.values()))
+    of_cases = tuple(found.values())
+    problem = OrganFilesError(tuple(found), example, tuple(organs.items()), of_cases)
+    return left, (problem, of_cases)
 
 
 def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:

@@ -59,6 +59,8 @@ def read_model(path: Path) -> Model:
     InputError
         If there is no such file, or it may not be read.
     """
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ModelError(path.name, "it is no file")
     try:
         with path.open("rb"):
             pass

@@ -23,17 +23,12 @@ from flare.measuring.archive.manifests import manifest_of, without_volumes
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 from flare.measuring.errors import ArchiveError, ModelError
+from flare.results.team_names import REMEDY, name_problem
 
 SUFFIX = ".tar.gz"
 
 _TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 """Docker's rule for the name of an image."""
-
-_TAKEN = (".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz")
-"""Ends of the names of files that lie beside the teams' folders in results."""
-
-_DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
-"""What Windows takes for a device, with any ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +93,12 @@ def read_archive(
     ------
     InputError
         If there is no such file, or one may not be read.
+    ArchiveError
+        If it is a folder, a device or a pipe.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ArchiveError(path.name, "it is not a file")
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -107,13 +106,12 @@ def read_archive(
         raise InputError(
             problem, "Give TEAMNAME.tar.gz as the team has sent it."
         ) from (error)
-    team = path.name.removesuffix(SUFFIX)
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}
     is_named = is_named and not contract.is_algorithm
     mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
-        image = find_image(read_contents(path), team if is_named else "")
+        image = find_image(read_contents(path), team_of(path) if is_named else "")
         described = _describe(image)
         for found in (
             configuration_problems(image.configuration, contract),
@@ -136,13 +134,18 @@ def read_archive(
             wrong.append(error)
     return Archive(
         path=path,
-        team=team,
+        team=team_of(path),
         sha256=sha256,
         model=found_model,
         problems=tuple(wrong),
         doubts=tuple(doubts),
         **described,
     )
+
+
+def team_of(archive: Path) -> str:
+    """The team whose archive it is, by its name."""
+    return archive.name.removesuffix(SUFFIX)
 
 
 def _describe(image: Image) -> dict[str, Any]:
@@ -172,10 +175,9 @@ def _name_problems(name: str) -> Findings:
         return [("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")]
     if not name.endswith(SUFFIX):
         return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
+    if problem := name_problem(team):
+        return [(problem, REMEDY)]
     if not _TEAM.fullmatch(team):
         remedy = "Use lower-case letters and digits, with single . _ or - between them."
         return [("a team's name cannot be the name of an image", remedy)]
-    if team.endswith(_TAKEN) or _DEVICE.fullmatch(team):
-        remedy = "Choose another name, without an ending."
-        return [("a team's name cannot be that of a file of the results", remedy)]
     return []

@@ -8,15 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from flare.common.engine import Engine
-from flare.common.text import safe
-from flare.evaluation.many.dask_workers import (
-    SCHEMES,
-    WAIT_S,
-    check_dask,
-    explained,
-    quiet,
-)
-from flare.evaluation.many.errors import ClusterError
+from flare.evaluation.many.cluster import connected
 from flare.measuring.lanes.cluster_pool import ClusterPool
 from flare.measuring.lanes.division import Wanted
 
@@ -52,24 +44,9 @@ def opened_cluster(
     ClusterError
         If it does not answer, or has no worker that can measure.
     """
-    if not address.startswith(SCHEMES):
-        problem = f"--cluster {safe(address)}: it is no address of a Dask scheduler"
-        raise ClusterError(problem, "Give it as tcp://HOST:PORT.")
-    check_dask("Several computers need", "Or leave --cluster out.")
-    from distributed import Client
-
-    with ExitStack() as stack:
-        stack.enter_context(quiet())
-        try:
-            client = stack.enter_context(Client(address, timeout=WAIT_S))
-            client.wait_for_workers(1, timeout=WAIT_S)
-        except (OSError, TimeoutError, ValueError) as error:
-            problem = f"{safe(address)}: no worker answers there"
-            remedy = "Start the scheduler and its workers, or leave --cluster out."
-            raise ClusterError(problem, remedy) from error
+    with connected(address) as client, ExitStack() as stack:
         results = folders["results"]
         results.mkdir(parents=True, exist_ok=True)
         mark = tempfile.TemporaryDirectory(prefix=".shared-", dir=results)
         seen = {**folders, "results": Path(stack.enter_context(mark))}
-        stack.enter_context(explained(address))
         yield ClusterPool(client, address, wanted, seen, program)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flare.common.errors import FlareError
 from flare.common.text import safe
-from flare.evaluation.many.dask_workers import WAIT_S, check_workers, scheduler_lost
+from flare.evaluation.many.cluster import WAIT_S, check_workers, scheduler_lost
 from flare.evaluation.many.errors import ClusterError
 from flare.measuring.lanes.division import Wanted, divide
 from flare.measuring.lanes.job import TeamJob

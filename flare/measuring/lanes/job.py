@@ -60,7 +60,7 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
     tell : callable
         Told what happens, always between containers; `Ended` is the last.
     """
-    failures = Failures(lambda _, error: tell(Failed(error=error)))
+    failures = Failures(job.results, lambda _, error: tell(Failed(error=error)))
     with failures.noted(job.archive.team):
         for folder in job.after:
             with suppress(MeasurementError), FolderLock(folder, wait_s=job.lock_wait_s):

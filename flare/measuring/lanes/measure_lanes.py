@@ -106,7 +106,7 @@ def measure_on_lanes(
             lock_wait_s=LOCK_WAIT_S if turn.deaths or turn.after else None,
         )
 
-    failures = Failures(listener.on_failure)
+    failures = Failures(results, listener.on_failure)
     plans: list[TeamPlan] = []
     for archive in archives:
         file = results / archive.team / MEASUREMENT_JSON

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, cast
 
+from flare.common.files import closed_to_others
 from flare.common.processes import end_with
 from flare.measuring.lanes.job import TeamJob, measure_team
 from flare.measuring.lanes.messages import Message, Said
@@ -144,7 +145,8 @@ def main() -> None:
     with suppress(_StoppedError, EOFError):
         job = connection.recv()
         _stay_apart(job)
-        measure_team(job, tell)
+        with closed_to_others():  # on a cluster, nobody has seen to that
+            measure_team(job, tell)
 
 
 def _stay_apart(job: TeamJob) -> None:

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from flare.common.text import safe
 from flare.measuring.errors import DeviceError
-from flare.results.calibration import GpuSpeed
 
 MB = 2**20
 """Bytes that the official scripts call a megabyte."""
@@ -58,9 +57,6 @@ class MemorySource(Protocol):
 
     def state(self) -> DeviceState:
         """Clock, temperature and throttling now."""
-
-    def speed(self) -> GpuSpeed:
-        """How fast it can be, and its state now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,20 +143,6 @@ class NvmlSource:
             sm_clock_mhz=ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
             temperature_c=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
             is_throttled=None if reasons is None else bool(reasons & slow),
-        )
-
-    def speed(self) -> GpuSpeed:
-        """How fast it can be, and its state now, as far as the driver tells."""
-        nvml, ask = self._nvml, self._ask
-        state, power_mw = self.state(), ask("nvmlDeviceGetEnforcedPowerLimit")
-        return GpuSpeed(
-            name=self.device.name,
-            max_sm_clock_mhz=ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
-            max_memory_clock_mhz=ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
-            power_limit_w=None if power_mw is None else power_mw / 1000,
-            sm_clock_mhz=state.sm_clock_mhz,
-            temperature_c=state.temperature_c,
-            is_throttled=state.is_throttled,
         )
 
     def _ask(self, name: str, *arguments: Any) -> Any:

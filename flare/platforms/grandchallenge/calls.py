@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json as json_module
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flare.common.extras import install_remedy
 from flare.common.text import printable, safe
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
+from flare.platforms.grandchallenge.tokens import without_tokens
 
 _log = logging.getLogger(__name__)
 
@@ -27,12 +31,42 @@ GIVE_UP_S = 6 * 3600.0
 TIMEOUT_S = 60.0
 """Without a word from the platform."""
 
-TOKEN_REMEDY = (
-    "Make one of a user who is among the phase's external evaluators, and put its"
-    " file's name into FLARE_GC_TOKEN_FILE."
+TRIES = 5
+"""At what only one file can be at fault for: others wait."""
+
+MOST_REDIRECTS = 5
+"""From the address of a file to the host that has it."""
+
+NEW_TOKEN = (
+    "Make one of an external evaluator of the phase (for flare serve) or an admin of"
+    " the challenge (for flare download), and put its file's name into"
+    " FLARE_GC_TOKEN_FILE."
 )
 
 Found = TypeVar("Found")
+
+
+class PassingError(Exception):
+    """Something has failed that may not fail the next time.
+
+    Parameters
+    ----------
+    reason : str
+        What has failed.
+    tries : int, optional
+        So often it is tried at most; without it, for hours.
+    end : PlatformError, optional
+        What it has come to after the last try.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        tries: int | None = None,
+        end: PlatformError | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.tries, self.end = tries, end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +75,7 @@ class Reply:
 
     status: int
     content: Any
-    """As JSON; None if it is none."""
+    """As JSON, without the token; None if it is none."""
     is_certain: bool
     """Whether the call was made once: an earlier one may have been heard."""
 
@@ -51,7 +85,10 @@ class Reply:
         found = self.content
         if isinstance(found, dict):
             found = found.get("status") or found.get("detail") or found
-        return printable(str(found))[:200].rstrip(".")
+        try:
+            return printable(str(found))[:200].rstrip(".")
+        except RecursionError:  # a list in a list in a list ...
+            return "its reason cannot be read"
 
 
 class Calls:
@@ -67,6 +104,8 @@ class Calls:
         Address of the API, with https.
     token : str
         It is given to gcapi's client, and to nobody else.
+    tries : int, optional
+        So often a call is tried at most; without it, for hours.
     sleep, clock, chance : callable
         Wait for some seconds; seconds that only go forward; a number from 0 to 1.
     """
@@ -76,6 +115,7 @@ class Calls:
         api: str,
         token: str,
         *,
+        tries: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
@@ -84,7 +124,7 @@ class Calls:
             problem = f"{safe(api)}: the token is sent to no http address"
             raise PlatformError(problem, "Give the address with https:// as --api.")
         self.api = f"{api.rstrip('/')}/"
-        self._token = token
+        self._token, self._tries = token, tries
         self._sleep, self._clock, self._chance = sleep, clock, chance
         self._opened: Any = None
 
@@ -107,6 +147,9 @@ class Calls:
         ------
         PlatformError
             If it does not accept the token, or cannot be reached for hours.
+
+        What answers a call without a word of JSON is not the platform, whatever status
+        it gives: a proxy says so, too.
         """
         tried = 0
 
@@ -120,12 +163,18 @@ class Calls:
                 json=json,
                 headers=self._headers(),
             )
+            status = response.status_code
+            if status == 401:
+                problem = f"{safe(self.api)}: it does not accept the token"
+                raise PlatformError(problem, NEW_TOKEN)
             self.check(response)
-            return Reply(
-                status=response.status_code,
-                content=_json_of(response),
-                is_certain=tried == 1,
-            )
+            content = self._json_of(response)
+            if response.is_success and content is None:
+                reason = (
+                    f"{response.url.host} answers with status {status}, but no JSON"
+                )
+                raise PassingError(reason)
+            return Reply(status=status, content=content, is_certain=tried == 1)
 
         return self.again(f"{method} {path}", attempt)
 
@@ -137,53 +186,97 @@ class Calls:
         PlatformError
             If it fails for hours, or will not do better later.
         """
-        begin, pause_s = self._clock(), FIRST_PAUSE_S
+        begin, pause_s, tried = self._clock(), FIRST_PAUSE_S, 0
         while True:
+            tried += 1
             try:
                 return attempt()
             except Exception as error:
-                reason = _passing_fault(error)
-                if not reason and type(error).__module__.startswith("httpx"):
-                    text = f"{type(error).__name__}: {printable(str(error))[:120]}"
+                passing = _passing(error)
+                if not passing and type(error).__module__.startswith("httpx"):
+                    words = self.redact(printable(str(error)))[:120]
+                    text = f"{type(error).__name__}: {words}"
                     problem = f"{safe(self.api)}: it cannot be used ({text})"
                     raise PlatformError(problem, "Is --api right?") from error
-                if not reason:
+                if not passing:
                     raise
-                if self._clock() - begin > GIVE_UP_S:
-                    problem = f"{safe(self.api)}: {what}: {reason}, for hours"
-                    raise PlatformError(problem) from error
+                is_over = self._clock() - begin > GIVE_UP_S
+                if is_over or tried in (passing.tries, self._tries):
+                    lasting = "for hours" if is_over else f"{tried} times"
+                    problem = f"{safe(self.api)}: {what}: {passing}, {lasting}"
+                    end = PlatformError(problem, "Try again later.")
+                    raise passing.end or end from error
             wait_s = pause_s * (0.5 + self._chance())
-            _log.warning("%s: %s; again in %.0f s", what, reason, wait_s)
+            _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def stream(self, url: str, headers: dict[str, str]) -> Any:
-        """Open a file; the token goes to the platform alone, not where it leads."""
-        own = self._headers() if self._is_own(url) else {}
-        return self._client().stream(
-            "GET", url, headers={**headers, **own}, follow_redirects=True
-        )
+    @contextmanager
+    def stream(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+        """Open a file, wherever the platform leads, if it is an https address.
+
+        The token goes to the platform alone. Another host that refuses does not know
+        us: its addresses are signed, and each is good for some minutes.
+
+        Raises
+        ------
+        PlatformError
+            If it leads elsewhere.
+        PassingError, httpx.HTTPError
+            If it may be given later, from a new address.
+        """
+        for _ in range(MOST_REDIRECTS):
+            if not url.startswith("https://"):
+                place = printable(self.redact(url.partition("?")[0]))[:80]
+                problem = f"{place}: the file is not at an https address"
+                raise PlatformError(problem, "Ask the platform's staff.")
+            is_own = url.startswith(str(self._client().base_url.join("/")))
+            own = self._headers() if is_own else {}
+            with self._client().stream(
+                "GET", url, headers={**headers, **own}, follow_redirects=False
+            ) as response:
+                if not response.next_request:
+                    self.check(response)
+                    status = response.status_code
+                    if not is_own and status in (400, 401, 403):
+                        reason = f"{response.url.host} answers with status {status}"
+                        end = FileRefusedError(reason, status)
+                        raise PassingError(reason, TRIES, end)
+                    yield response
+                    return
+                url = str(response.next_request.url)
+        problem = f"{safe(self.api)}: it leads from one address to the next"
+        raise PlatformError(problem, "Ask the platform's staff.")
 
     def check(self, response: Any) -> None:
         """Refuse an answer that says nothing of the call itself.
 
         Raises
         ------
-        PlatformError
-            If the token is not accepted.
-        httpx.HTTPStatusError
-            If the platform is at fault, which may pass.
+        PassingError
+            If the host is at fault.
         """
         status = response.status_code
-        if status == 401:
-            problem = f"{safe(self.api)}: it does not accept the token"
-            raise PlatformError(problem, TOKEN_REMEDY)
         if status >= 500 or status == 429:
-            response.raise_for_status()
+            reason = f"{response.url.host} answers with status {status}"
+            raise PassingError(reason)
 
-    def _is_own(self, url: str) -> bool:
-        """Whether an address is one of the platform."""
-        return url.startswith(str(self._client().base_url.join("/")))
+    @property
+    def mark(self) -> str:
+        """What tells this token from others, and tells nobody the token."""
+        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
+
+    def redact(self, text: str) -> str:
+        """What the platform has said, without the token."""
+        return without_tokens(text, self._token)
+
+    def _json_of(self, response: Any) -> Any:
+        """The content of an answer; None if it is no JSON, or none that can be read."""
+        text = self.redact(response.content.decode("utf-8", "replace"))
+        try:
+            return json_module.loads(text)
+        except (ValueError, RecursionError):  # also a number of thousands of digits
+            return None
 
     def _headers(self) -> dict[str, str]:
         """What makes a request ours."""
@@ -211,7 +304,7 @@ def open_client(api: str, token: str) -> Any:
         from gcapi import Client
         from gcapi.retries import BaseRetryStrategy
     except ImportError as error:
-        problem = "flare serve: gcapi is not installed"
+        problem = "gcapi is not installed"
         remedy = install_remedy("gcapi", "platform")
         raise PlatformError(problem, remedy) from error
 
@@ -226,32 +319,36 @@ def open_client(api: str, token: str) -> Any:
         logging.getLogger(name).disabled = True
     try:
         return Client(token=token, base_url=api, timeout=TIMEOUT_S, retry_strategy=Once)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        problem = f"{safe(api)}: it does not answer as grand-challenge.org"
+        raise PlatformError(problem, "Is --api right?") from error
     except Exception as error:
         if type(error).__name__ == "UnsupportedVersionError":
             problem = f"{safe(api)}: gcapi is too old for it"
-            remedy = "pip install --upgrade gcapi"
+            remedy = "Upgrade it: pip install --upgrade gcapi."
             raise PlatformError(problem, remedy) from error
         raise
 
 
-def _passing_fault(error: Exception) -> str:
-    """What has failed on the way, if it may pass; empty if not."""
+def _passing(error: Exception) -> PassingError | None:
+    """What has failed on the way, if it may pass."""
+    if isinstance(error, PassingError):
+        return error
     kind = type(error)
+    if not kind.__module__.startswith("httpx") or not hasattr(error, "request"):
+        return None
+    host = error.request.url.host
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if status >= 500 or status == 429:
-        return f"the platform answers with status {status}"
-    if kind.__name__ in ("UnsupportedProtocol", "InvalidURL", "TooManyRedirects"):
-        return ""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return ""
-    if kind.__module__.startswith("httpx") and not status:
-        return f"the platform cannot be reached ({kind.__name__})"
-    return ""
-
-
-def _json_of(response: Any) -> Any:
-    """The content of an answer; None if it is no JSON."""
-    try:
-        return response.json()
-    except ValueError:
+        return PassingError(f"{host} answers with status {status}")
+    if status or kind.__name__ == "UnsupportedProtocol":
         return None
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return None
+    return PassingError(f"{host} cannot be reached ({kind.__name__})")

@@ -6,28 +6,34 @@ serializers): a page of evaluations at a time, with the metrics.json of each.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import FlareError, OutputError
-from flare.common.extras import install_remedy
-from flare.common.files import remove_tree, write_whole
-from flare.common.text import listing, printable, safe, why
+from flare.common.errors import FlareError
+from flare.common.files import read_regular, remove_tree, unwritable, write_whole
+from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.grandchallenge.calls import Calls
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
+    TooLargeError,
+)
+from flare.platforms.grandchallenge.fetching import fetch
 from flare.platforms.grandchallenge.upload import prepare_input
+from flare.results.lookalikes import confusable, plain_name
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import PREDICTIONS
+from flare.results.team_names import derived_folder, folder_of
+
+_log = logging.getLogger(__name__)
 
 API = "https://grand-challenge.org/api/v1/"
 
@@ -40,22 +46,17 @@ UPLOAD = "predictions.zip"
 PAGE = 100
 """Evaluations that are asked for at a time."""
 
+TRIES = 3
+"""At each call: somebody waits for the download."""
+
 METRICS_SOCKET = "metrics-json-file"
 
-_TOKEN_REMEDY = (
-    "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
-    " its file's name into FLARE_GC_TOKEN_FILE."
-)
 _STATUS = {
     400: "it knows no such phase",
-    401: "it does not accept the token",
     403: "this token may not see that",
     404: "there is no such page: is --api right?",
 }
 """What the platform means by its answers."""
-
-_TEAM = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
-"""Users whose name is that of a folder everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +76,6 @@ class Evaluation:
 
 OnTeam = Callable[[int, int, str, str], None]
 """Told of each team: its number, how many there are, its folder, what was done."""
-
-
-def read_token(token: str, file: str) -> str:
-    """The token itself, or the one that a file holds.
-
-    Raises
-    ------
-    PlatformError
-        If there is none. No message holds any part of it.
-    """
-    if not token and file:
-        try:
-            token = Path(file).read_text(encoding="ascii")
-        except (OSError, ValueError) as error:
-            reason = why(error) if isinstance(error, OSError) else "it is no text"
-            problem = f"{safe(file)}: the token cannot be read ({reason})"
-            raise PlatformError(problem, _TOKEN_REMEDY) from error
-    token = token.strip()
-    if not re.fullmatch("[!-~]+", token):
-        problem = "The token is no word" if token else "There is no API token"
-        raise PlatformError(problem, _TOKEN_REMEDY)
-    return token
 
 
 def download(
@@ -137,9 +116,9 @@ def download(
     OutputError
         If a file cannot be written.
     """
+    calls = Calls(api, token, tries=TRIES)
     with _told(api):
-        client = _open_client(token, api)
-        chosen = choose(_evaluations(client, phase))
+        chosen = choose(_evaluations(calls, phase))
     if not chosen:
         problem = f"{safe(api)}: the phase has no result that this token may see"
         raise PlatformError(problem)
@@ -148,19 +127,18 @@ def download(
         problem = f"{listing(partial)}: the platform gives only the ranked values"
         raise PlatformError(problem, "The token has to be of an admin.")
     refused, packed = [], {}
-    folders = _folders(evaluation.username for evaluation in chosen)
+    folders = _folders(output, [evaluation.username for evaluation in chosen])
     for number, evaluation in enumerate(chosen, start=1):
         folder = output / folders[evaluation.username]
         with _told(api):
             is_new = _prepare(folder, evaluation, phase)
             if has_predictions and evaluation.predictions_url:
-                if _fetch(client, evaluation, token, folder):
-                    try:
-                        _unpack(folder)
-                    except UploadError as error:
-                        packed[folder.name] = error
-                else:
+                try:
+                    _take_upload(calls, evaluation, folder)
+                except FileRefusedError:
                     refused.append(folder.name)
+                except (TooLargeError, UploadError) as error:
+                    packed[folder.name] = error
             if is_new:
                 content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
                 write_whole(folder / METRICS_JSON, f"{content}\n")
@@ -170,9 +148,12 @@ def download(
             state = what if is_new else f"{what}, is there already"
             on_team(number, len(chosen), folder.name, state)
     if refused:
-        problem = f"{listing(refused)}: the platform gives no token what was uploaded"
-        remedy = f"Sign in with a browser: its address is in {RECORD} of each team."
-        raise PlatformError(problem, remedy)
+        _log.info(
+            "%s: the platform gives no token what was uploaded; sign in with a browser:"
+            " its address is in %s of each team",
+            listing(refused),
+            RECORD,
+        )
     if packed:
         first = next(iter(packed.values()))
         problem = f"{listing(packed)}: {UPLOAD} is not unpacked: {first.finding}"
@@ -200,35 +181,59 @@ def _merit(evaluation: Evaluation) -> tuple[bool, int, datetime]:
     return evaluation.rank > 0, -evaluation.rank, evaluation.created
 
 
-def _folders(usernames: Iterable[str]) -> dict[str, str]:
-    """A folder for each user: the name, or a safe one that a hash tells apart."""
-    names = list(usernames)
-    same = Counter(name.casefold() for name in names)
+def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
+    """A folder for each user: that of an earlier download, or one by `folder_of`.
+
+    Whoever could be taken for another one, or for a folder of another one, gets a
+    derived folder.
+
+    Raises
+    ------
+    PlatformError
+        If the folder of a user is a link, or that of another one, too.
+    """
+    owners = _owners(output)
+    kept = {user: folder for folder, user in owners.items()}
+    alike = confusable([*dict.fromkeys([*users, *owners])])
+    alike |= {name: folder for folder, name in alike.items() if folder in owners}
     folders = {}
-    for name in names:
-        is_safe = _TEAM.fullmatch(name) and not name.lower().endswith(".csv")
-        folders[name] = name
-        if not is_safe or same[name.casefold()] > 1:
-            plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            folders[name] = f"user-{plain}-{digest[:8]}"
+    for user in users:
+        is_taken = user in alike or user in owners
+        new = derived_folder(user) if is_taken else folder_of(user)
+        folders[user] = kept.get(user, new)
+    users_of: dict[str, str] = {plain_name(folder): u for folder, u in owners.items()}
+    for user, folder in folders.items():
+        if users_of.setdefault(plain_name(folder), user) != user:
+            other = users_of[plain_name(folder)]
+            problem = (
+                f"{safe(output / folder)}: it would be of {listing([other, user])}"
+            )
+            raise PlatformError(problem, "Give one of them another folder by hand.")
+        if (output / folder).is_symlink():
+            problem = f"{safe(output / folder)}: the folder is a link"
+            raise PlatformError(problem, "Put a folder there, or choose another.")
     return folders
 
 
+def _owners(output: Path) -> dict[str, str]:
+    """Folders of an earlier download, with the user of each."""
+    found = {}
+    for record in sorted(output.glob(f"*/{RECORD}")):
+        old = _record(record.parent)
+        if isinstance(old.get("username"), str):
+            found[record.parent.name] = old["username"]
+    return found
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What an earlier download says of a team's folder; nothing if there was none."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads(read_regular(folder / RECORD))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
 # --- The API ----------------------------------------------------------------------
-
-
-def _open_client(token: str, api: str) -> Any:
-    """The platform's own client for Python."""
-    try:
-        from gcapi import Client
-    except ImportError as error:
-        problem = "flare download: gcapi is not installed"
-        remedy = install_remedy("gcapi", "platform")
-        raise PlatformError(problem, remedy) from error
-    # It would log what the platform answers to a refused request.
-    logging.getLogger("gcapi.client").disabled = True
-    return Client(token=token, base_url=f"{api.rstrip('/')}/")
 
 
 @contextmanager
@@ -239,42 +244,39 @@ def _told(api: str) -> Iterator[None]:
     except FlareError:
         raise
     except OSError as error:
-        problem = f"{safe(error.filename or '')}: it cannot be written ({why(error)})"
-        raise OutputError(problem) from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise unwritable(error.filename or "", error) from error
+    except (
+        *(KeyError, TypeError, AttributeError, ValueError),
+        *(OverflowError, RecursionError),
+    ) as error:
         problem = f"{safe(api)}: it does not answer as grand-challenge.org does"
         raise PlatformError(problem, "Is --api right?") from error
-    except Exception as error:
-        status = getattr(getattr(error, "response", None), "status_code", 0)
-        kind = type(error)
-        if status:
-            text = _STATUS.get(status, f"it answers with status {status}")
-        elif kind.__name__ == "UnsupportedVersionError":
-            text = "gcapi is too old for it: pip install --upgrade gcapi"
-        elif kind.__module__.startswith("httpx"):
-            text = f"it cannot be reached ({kind.__name__}: {safe(str(error))})"
-        else:
-            raise
-        problem = f"{safe(api)}: {text}"
-        raise PlatformError(problem) from error
 
 
-def _evaluations(client: Any, phase: str) -> list[Evaluation]:
+def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
     """All results of a phase, page by page."""
     found: dict[str, Evaluation] = {}
-    offset = 0
+    seen: set[str] = set()
     while True:
-        page = client(
-            path="evaluations/",
-            params={"submission__phase": phase, "offset": offset, "limit": PAGE},
-        )
-        for value in page["results"]:
+        params = {
+            "submission__phase": phase,
+            "offset": str(len(seen)),
+            "limit": str(PAGE),
+        }
+        reply = calls.call("GET", "evaluations/", params=params)
+        if reply.status != 200:
+            text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
+            problem = f"{safe(calls.api)}: {text}"
+            raise PlatformError(problem)
+        page = reply.content["results"]
+        for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value)
                 if isinstance(evaluation.metrics, dict):
                     found[evaluation.pk] = evaluation
-        offset += len(page["results"])
-        if not page["results"] or offset >= page["count"]:
+        new = {str(value["pk"]) for value in page} - seen
+        seen |= new
+        if not new or len(seen) >= reply.content["count"]:
             return list(found.values())
 
 
@@ -312,13 +314,11 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
         "created": evaluation.created.isoformat(),
         "predictions_file": evaluation.predictions_url.partition("?")[0],
     }
-    old: object = None
-    with suppress(OSError, ValueError):
-        old = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    old = _record(folder)
     is_there = (folder / METRICS_JSON).exists()
     if old == record and is_there:
         return False
-    if old is None and is_there:
+    if not old and is_there:
         problem = (
             f"{safe(folder / METRICS_JSON)}: it is there, and not from the platform"
         )
@@ -326,38 +326,24 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
     if old != record:
         for name in (METRICS_JSON, UPLOAD):
             (folder / name).unlink(missing_ok=True)
-        if old is not None:
+        if old:
             remove_tree(folder / PREDICTIONS)
         write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
     return True
 
 
-def _fetch(client: Any, evaluation: Evaluation, token: str, folder: Path) -> bool:
-    """Fetch what was uploaded, whole or not at all; whether the platform gives it."""
-    file = folder / UPLOAD
-    if file.exists():
-        return True
-    url = evaluation.predictions_url
-    own = str(client.base_url.join("/"))
-    # The token is for the platform alone; httpx does not take it along elsewhere.
-    headers = {"Authorization": f"Bearer {token}"} if url.startswith(own) else {}
-    if not url.startswith("https://"):
-        problem = f"{printable(url)[:80]}: what was uploaded is not at an https address"
-        raise PlatformError(problem)
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with client.stream(
-            "GET", url, headers=headers, follow_redirects=True
-        ) as response:
-            if response.status_code in (401, 403):
-                return False
-            response.raise_for_status()
-            with part.open("wb") as content:
-                content.writelines(response.iter_bytes())
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-    return True
+def _take_upload(calls: Calls, evaluation: Evaluation, folder: Path) -> None:
+    """Fetch what was uploaded, and unpack it.
+
+    Raises
+    ------
+    FileRefusedError
+        If the platform does not give it.
+    UploadError
+        If it cannot be unpacked.
+    """
+    fetch(calls, evaluation.predictions_url, folder / UPLOAD)
+    _unpack(folder)
 
 
 def _unpack(folder: Path) -> None:

@@ -13,6 +13,18 @@ class PlatformError(HostError):
     """
 
     code = "H09"
-    remedy = (
-        "docs/organisers/phase-settings.md tells how results are got off the platform."
-    )
+    remedy = "The documentation's page Phase settings tells how to get results."
+
+
+class FileRefusedError(PlatformError):
+    """Whoever has a file does not give it, with this status."""
+
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem, "See whether this token's user may fetch it.")
+        self.status = status
+
+
+class TooLargeError(PlatformError):
+    """A file has more bytes than are taken of one."""
+
+    remedy = "Ask the team for a smaller one."

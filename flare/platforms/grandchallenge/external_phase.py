@@ -7,10 +7,8 @@ methods for them.
 
 from __future__ import annotations
 
-import hashlib
-import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,22 @@ from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.grandchallenge.calls import Calls, Reply
-from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.fetching import fetch
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
+    TooLargeError,
+)
+from flare.platforms.grandchallenge.fetching import LARGEST_BYTES, fetch
 from flare.platforms.serving.source import (
     Answer,
     Claim,
+    NextTokenError,
+    NotGivenError,
     NotNowError,
     NotOursError,
     Submission,
 )
+from flare.results.team_names import folder_of
 
 ANSWERED = ("Succeeded", "Failed")
 """Statuses of evaluations that have a result."""
@@ -36,15 +41,22 @@ ANSWERED = ("Succeeded", "Failed")
 CLAIMED = "External Execution In Progress"
 """The status of an evaluation that some service has."""
 
+QUEUED = "Queued"
+"""The status of one that nobody has claimed."""
+
+ENDED = ("Cancelled", QUEUED)
+"""Statuses of evaluations that nobody has to answer any more, or that begin anew."""
+
 _PENDING_ONLY = "only claim pending"
 _ONE_AT_A_TIME = "only claim one"
-_CLAIM_FIRST = "need to claim"
-_NOT_YOURS = "permission to update this evaluation"
 """Parts of what the platform says to a call that it refuses."""
 
+_GONE = (404, 410)
+"""What a host answers that does not have a file (any more)."""
+
 _AT_WORK = (
-    "this token's user has claimed another one: another service may be at work with the"
-    " token"
+    "this token's user has claimed another one, which is postponed here, or another"
+    " service may be at work with the token"
 )
 _ONCE = (
     "this token's user has claimed another one before, and no submission of the phase"
@@ -53,28 +65,37 @@ _ONCE = (
 )
 """Why no claim is possible now."""
 
-_TEAM = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
-"""Users whose name can be that of a team, as it is."""
-
 
 class PhaseSource:
     """A phase of the platform.
+
+    Where a user can claim only one submission, the next token is used.
 
     Parameters
     ----------
     phase : str
         Its key, a UUID.
     calls : Calls
-        To the platform.
+        To the platform, each with the token of another user.
     """
 
-    def __init__(self, phase: str, calls: Calls) -> None:
-        self._phase, self._calls = phase, calls
+    def __init__(self, phase: str, *calls: Calls) -> None:
+        self._phase = phase
+        self._calls = {one.mark: one for one in calls}
+        self._used: set[str] = set()
+        self._refused: set[str] = set()
+        self._any = calls[0]
 
     @property
     def name(self) -> str:
         """The phase, and where it is."""
-        return f"phase {self._phase} of {safe(self._calls.api)}"
+        return f"phase {self._phase} of {safe(self._any.api)}"
+
+    def resume(self, known: Sequence[Submission]) -> str:
+        """Prefer tokens that have claimed nothing; how many these are."""
+        self._used |= {one.place.get("claimant", "") for one in known}
+        unused = len(self._calls.keys() - self._used)
+        return f"{unused} of {len(self._calls)} tokens have claimed nothing yet"
 
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
@@ -84,18 +105,23 @@ class PhaseSource:
         PlatformError
             If the platform refuses.
         """
-        reply = self._calls.call(
-            "GET",
-            "evaluations/claimable_evaluations/",
-            params={"submission__phase": self._phase},
-        )
-        self._check(reply)
-        if not isinstance(reply.content, list):
-            raise self._stranger()
-        found = [v for v in reply.content if isinstance(v, dict)]
+        found: list[Any] = []
+        for mark in self._free():
+            # For a user who is no external evaluator, nothing ever waits.
+            reply = self._calls[mark].call(
+                "GET",
+                "evaluations/claimable_evaluations/",
+                params={"submission__phase": self._phase},
+            )
+            self._check(reply)
+            if not isinstance(reply.content, list):
+                raise self._stranger()
+            found = [v for v in reply.content if isinstance(v, dict)]
+            if found:
+                break
         own = [v for v in found if v.get("phase_pk") == self._phase]
         ordered = sorted(own, key=lambda value: str(value.get("created")))
-        return [self._submission(value) for value in ordered]
+        return [self._submission(value, mark) for value in ordered]
 
     def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Claim a submission.
@@ -107,21 +133,32 @@ class PhaseSource:
         NotNowError
             If this user has claimed another one.
         PlatformError
-            If the platform refuses in another way.
+            If the platform refuses in another way, or it was claimed with a token that
+            is not here.
         """
-        reply = self._calls.call(
-            "PATCH", f"evaluations/{submission.key}/claim/", json={}
-        )
-        if reply.status == 200 and isinstance(reply.content, dict):
-            return Claim(submission=self._submission(reply.content))
+        if is_again and self._status(submission) == QUEUED:
+            # Nobody has heard of it; with which token it is claimed is chosen anew.
+            text = "the claim was not heard"
+            raise NextTokenError(text)
+        calls = self._claimant(submission)
+        reply = calls.call("PATCH", f"evaluations/{submission.key}/claim/", json={})
+        if reply.status == 200 and _has(reply, pk=submission.key):
+            self._used.add(calls.mark)
+            return Claim(submission=self._submission(reply.content, calls.mark))
         if reply.status == 400 and _PENDING_ONLY in reply.reason:
             # If an earlier call was heard, though we never heard of it, it is ours.
             may_be_ours = is_again or not reply.is_certain
             if may_be_ours and self._status(submission) == CLAIMED:
+                self._used.add(calls.mark)
                 return Claim(submission=submission, is_new=False)
             text = "another service has claimed it"
             raise NotOursError(text)
         if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:
+            self._refused.add(calls.mark)
+            if self._refused < self._calls.keys():
+                text = f"the user of the token {calls.mark} has claimed another one"
+                raise NextTokenError(text)
+            self._refused.clear()
             raise NotNowError(_AT_WORK if self._is_one_claimed() else _ONCE)
         self._check(reply)
         raise self._stranger()
@@ -132,22 +169,61 @@ class PhaseSource:
         Raises
         ------
         ArchiveError, ModelError
-            If the platform has none.
+            If the platform has none, or one that is too large.
+        NotGivenError
+            If the platform does not have the file any more.
         HostError
             If it does not arrive, or cannot be written.
         """
+        place = submission.place
         file = folder / f"{submission.team}{SUFFIX}"
-        if not submission.place.get("image"):
+        if not place.get("image"):
             problem = "the platform has no archive of the image"
             raise ArchiveError(submission.title, problem, "Upload it again.")
-        fetch(self._calls, submission.place["image"], file)
-        if submission.place.get("model_pk"):
-            if not submission.place["model"]:
+        self._fetch(submission, "image", file, ArchiveError)
+        if place.get("model_pk"):
+            if not place["model"]:
                 problem = "the platform has no file of the model"
                 raise ModelError(submission.title, problem, "Upload it again.")
             model = folder / f"{submission.team}{MODEL_SUFFIX}"
-            fetch(self._calls, submission.place["model"], model)
+            self._fetch(submission, "model", model, ModelError)
         return file
+
+    def _fetch(
+        self,
+        submission: Submission,
+        kind: str,
+        file: Path,
+        wrong: type[ArchiveError | ModelError],
+    ) -> None:
+        """Fetch a file from where it was at the claim, or else from where it is now."""
+        calls = self._calls.get(submission.place.get("claimant", ""), self._any)
+        try:
+            try:
+                fetch(calls, submission.place[kind], file)
+            except FileRefusedError:
+                address = self._address(calls, submission, kind)
+                if not address:
+                    raise
+                fetch(calls, address, file)
+        except TooLargeError as error:
+            problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
+            raise wrong(file.name, problem, "Hand in a smaller one.") from error
+        except FileRefusedError as error:
+            if error.status not in _GONE:
+                raise
+            problem = f"the platform does not have it any more (status {error.status})"
+            told = wrong(file.name, problem, "Upload it, and submit it, again.")
+            raise NotGivenError(error, told) from error
+
+    def _address(self, calls: Calls, submission: Submission, kind: str) -> str:
+        """Where a file is now; empty if the platform does not say it."""
+        key = submission.place.get(f"{kind}_pk")
+        if not key:
+            return ""  # claimed by an edition that did not keep it
+        reply = calls.call("GET", f"algorithms/{kind}s/{key}/")
+        found = reply.content.get(kind) if isinstance(reply.content, dict) else None
+        return _plain(found) if isinstance(found, str) else ""
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets.
@@ -157,64 +233,77 @@ class PhaseSource:
         NotOursError
             If the platform does not wait for it any more.
         PlatformError
-            If the platform refuses in another way.
+            If the platform has not heard it; it may later.
         """
-        if is_again and self._is_answered(submission):
+        calls = self._claimant(submission)
+        if is_again and self._status(submission) in ANSWERED:
             return
         update: dict[str, Any] = {"status": answer.status}
         if answer.metrics is None:
             update["error_message"] = printable(answer.message)[:MESSAGE_LIMIT]
         else:
             update["metrics"] = answer.metrics
-        reply = self._calls.call(
+        reply = calls.call(
             "PATCH",
             f"evaluations/{submission.key}/update_external_evaluation/",
             json=update,
         )
-        if reply.status == 200:
+        if not (reply.status == 200 and _has(reply, status=answer.status)):
+            self._check_heard(submission, reply)
+        self._refused.discard(calls.mark)
+
+    def _check_heard(self, submission: Submission, reply: Reply) -> None:
+        """See whether an answer was heard to which the platform has not said so.
+
+        Whatever else has answered in its place, only its status tells.
+        """
+        status = self._status(submission)
+        may_be_heard = reply.status == 200 or not reply.is_certain
+        if status in ANSWERED and may_be_heard:
             return
-        if reply.status == 400 and _CLAIM_FIRST in reply.reason:
-            if not reply.is_certain and self._is_answered(submission):
-                return
-            raise NotOursError(reply.reason)
-        if reply.status == 400 and "in time" in reply.reason:
-            raise NotOursError(reply.reason)
-        # The platform says it in this way to an external evaluator alone; whoever is
-        # none any more may become one again, and then the answer can be sent.
-        if reply.status == 403 and _NOT_YOURS in reply.reason:
+        if status in (*ANSWERED, *ENDED):
             raise NotOursError(reply.reason)
         self._check(reply)
         raise self._stranger()
 
     # --- What the platform says ---------------------------------------------------
 
+    def _free(self) -> list[str]:
+        """Tokens that may claim something, those that never have first."""
+        free = [mark for mark in self._calls if mark not in self._refused]
+        return sorted(free, key=lambda mark: mark in self._used)
+
+    def _claimant(self, submission: Submission) -> Calls:
+        """Calls with the token by which a submission is, or will be, claimed."""
+        mark = submission.place.get("claimant", self._any.mark)
+        if mark not in self._calls:
+            problem = f"It was claimed with another token, {mark}"
+            raise PlatformError(problem, "Start the service with that one, too.")
+        return self._calls[mark]
+
     def _status(self, submission: Submission) -> str:
         """The status of an evaluation, in the platform's words."""
-        reply = self._calls.call("GET", f"evaluations/{submission.key}/")
+        reply = self._any.call("GET", f"evaluations/{submission.key}/")
         self._check(reply)
-        if not isinstance(reply.content, dict):
+        if not _has(reply, pk=submission.key):
             raise self._stranger()
         return str(reply.content.get("status"))
 
     def _is_one_claimed(self) -> bool:
         """Whether some service has a submission of the phase."""
         params = {"submission__phase": self._phase, "limit": "1000"}
-        reply = self._calls.call("GET", "evaluations/", params=params)
+        reply = self._any.call("GET", "evaluations/", params=params)
         self._check(reply)
         try:
             return any(value["status"] == CLAIMED for value in reply.content["results"])
         except (KeyError, TypeError) as error:
             raise self._stranger() from error
 
-    def _is_answered(self, submission: Submission) -> bool:
-        """Whether an answer has arrived; it can only be ours."""
-        return self._status(submission) in ANSWERED
-
     def _check(self, reply: Reply) -> None:
         """Refuse a reply that is a refusal."""
         if reply.status == 200:
             return
-        problem = f"{safe(self._calls.api)}: status {reply.status}: {reply.reason}"
+        problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
         remedy = (
             "Check --phase, and that the token's user is among the external evaluators"
             " of the challenge."
@@ -223,17 +312,19 @@ class PhaseSource:
 
     def _stranger(self) -> PlatformError:
         """It is not the platform that we know."""
-        problem = f"{safe(self._calls.api)}: it does not answer as grand-challenge.org"
+        problem = f"{safe(self._any.api)}: it does not answer as grand-challenge.org"
         return PlatformError(problem, "Is --api right?")
 
-    def _submission(self, value: Mapping[str, Any]) -> Submission:
+    def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
         """An evaluation, as the platform describes it."""
         try:
             user = str(value["submission"]["creator"]["username"])
             key = str(uuid.UUID(value["pk"]))
             image, model = value["algorithm_image"], value["algorithm_model"]
             place = {
+                "claimant": mark,
                 "image": _plain(image["image"]),
+                "image_pk": str(image["pk"]),
                 "model": _plain(model["model"]) if model else "",
                 "model_pk": str(model["pk"]) if model else "",
             }
@@ -241,7 +332,8 @@ class PhaseSource:
             raise self._stranger() from error
         return Submission(
             key=key,
-            team=team_of(user),
+            team=folder_of(user, is_image=True),
+            user=user,
             title=f"{safe(user)} ({key[:8]})",
             place=place,
         )
@@ -252,16 +344,9 @@ def _plain(url: str | None) -> str:
     return (url or "").partition("?")[0]
 
 
-def team_of(user: str) -> str:
-    """A name of a team for a user: the same one, if it can be that of a folder.
-
-    Examples
-    --------
-    >>> team_of("jane-doe"), team_of("Jane.Doe")
-    ('jane-doe', 'jane-doe-4e148699')
-    """
-    if _TEAM.fullmatch(user) and len(user) <= 60:
-        return user
-    plain = re.sub(r"[^a-z0-9]+", "-", user.lower())[:60].strip("-")
-    digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{plain or 'user'}-{digest[:8]}"
+def _has(reply: Reply, **expected: str) -> bool:
+    """Whether a reply is an object of the platform's that says this."""
+    found = reply.content
+    return isinstance(found, dict) and all(
+        found.get(name) == value for name, value in expected.items()
+    )

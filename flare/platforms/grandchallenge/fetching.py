@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import OutputError
-from flare.common.files import write_whole
-from flare.common.text import printable, safe, why
-from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.common.files import read_regular, unwritable, write_whole
+from flare.common.text import safe
+from flare.platforms.grandchallenge.calls import TRIES, Calls, PassingError
+from flare.platforms.grandchallenge.errors import FileRefusedError, TooLargeError
 
 LARGEST_BYTES = 64 * 2**30
 """Of an archive: the disk is ours."""
-
-TRIES = 5
-"""At a file whose size is not what the platform has said."""
-
-
-class _ShortError(Exception):
-    """A file has ended before its end."""
 
 
 def fetch(calls: Calls, url: str, file: Path) -> None:
@@ -31,86 +24,95 @@ def fetch(calls: Calls, url: str, file: Path) -> None:
     What has arrived of it is kept, and not fetched again if the platform still has the
     same file.
 
+    Parameters
+    ----------
+    calls : Calls
+        To the platform.
+    url : str
+        Its address. One of the platform leads to a newly signed one at each try.
+    file : Path
+        Where it will lie.
+
     Raises
     ------
+    FileRefusedError
+        If the host refuses it; a new address may help.
+    TooLargeError
+        If it is too large.
     PlatformError
-        If the platform does not give it.
+        If it does not arrive.
     OutputError
         If it cannot be written.
     """
     if file.exists():
         return
-    if not url.startswith("https://"):
-        problem = f"{printable(url)[:80]}: the archive is not at an https address"
-        raise PlatformError(problem)
-    file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.part")
 
     def attempt() -> None:
         try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if part.exists() and not part.is_file():  # opening a pipe would wait
+                raise FileExistsError(errno.EEXIST, "it is no file")
             _fetch_rest(calls, url, part)
+            part.replace(file)
         except OSError as error:
-            problem = f"{safe(part)}: it cannot be written ({why(error)})"
-            raise OutputError(problem) from error
+            raise unwritable(part, error) from error
 
-    for _ in range(TRIES):
-        try:
-            calls.again("the archive", attempt)
-        except _ShortError:
-            continue
-        break
-    else:
-        problem = f"{safe(calls.api)}: the archive never has the size that is said"
-        raise PlatformError(problem, "Start the service again.")
-    part.replace(file)
+    calls.again(safe(file.name), attempt)
     _note_of(part).unlink(missing_ok=True)
 
 
 def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
-    """Fetch what is missing of a file."""
+    """Fetch what is missing of a file.
+
+    Raises
+    ------
+    PassingError
+        If what arrives is not what was asked for.
+    """
     have = part.stat().st_size if part.exists() else 0
     mark = _mark(part) if have else ""
     headers = {"Range": f"bytes={have}-", "If-Range": mark} if mark else {}
     # Unpacked on the way, it would have another size.
     with calls.stream(url, {**headers, "Accept-Encoding": "identity"}) as response:
-        calls.check(response)
-        if response.status_code == 416:  # nothing is missing, or it is another file
-            part.unlink()
-            raise _ShortError
-        if response.status_code not in (200, 206):
-            problem = (
-                f"{safe(calls.api)}: it does not give the archive (status"
-                f" {response.status_code})"
-            )
-            remedy = "The token's user has to be among the external evaluators."
-            raise PlatformError(problem, remedy)
-        is_rest = response.status_code == 206
+        status, host = response.status_code, response.url.host
+        span = response.headers.get("Content-Range", "")
+        is_rest = bool(mark) and span.startswith(f"bytes {have}-")
+        if status == 416 or (status == 206 and not is_rest):
+            part.unlink(missing_ok=True)  # nothing is missing, or it is another file
+            reason = f"{host} gives another part than was asked for"
+            raise PassingError(reason, TRIES)
+        if status not in (200, 206):
+            name = safe(part.name[1:-5])
+            problem = f"{host}: it does not give {name} (status {status})"
+            raise FileRefusedError(problem, status)
+        is_rest = status == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:
-            problem = f"{safe(calls.api)}: the archive has {total >> 30} GiB"
-            raise PlatformError(problem, "Ask the team for a smaller one.")
-        _keep_mark(part, response)
+            problem = f"{host}: {safe(part.name[1:-5])} has {total >> 30} GiB"
+            raise TooLargeError(problem)
+        _keep_mark(part, calls.redact(_mark_of(response)))
         with part.open("ab" if is_rest else "wb") as content:
             for block in response.iter_raw():
                 content.write(block)
                 if content.tell() > LARGEST_BYTES:
-                    problem = f"{safe(calls.api)}: the archive does not end"
-                    raise PlatformError(problem, "Ask the team for a smaller one.")
+                    problem = f"{host}: {safe(part.name[1:-5])} does not end"
+                    raise TooLargeError(problem)
     if total is not None and part.stat().st_size != total:
         if part.stat().st_size > total:
             part.unlink()
-        raise _ShortError
+        reason = f"{host} has sent another number of bytes than it said"
+        raise PassingError(reason, TRIES)
 
 
 def _total(response: Any, have: int) -> int | None:
     """The size of the whole file; None if the platform does not say it."""
-    found = re.fullmatch(
-        r"bytes \d+-\d+/(\d+)", response.headers.get("Content-Range", "")
-    )
+    span = response.headers.get("Content-Range", "")
+    found = re.fullmatch(r"bytes \d+-\d+/([0-9]{1,18})", span)
     if found and response.status_code == 206:
         return int(found[1])
     length = response.headers.get("Content-Length", "")
-    return have + int(length) if length.isdecimal() else None
+    return have + int(length) if re.fullmatch("[0-9]{1,18}", length) else None
 
 
 # --- Which file it is that has arrived in part ------------------------------------
@@ -124,13 +126,18 @@ def _note_of(part: Path) -> Path:
 def _mark(part: Path) -> str:
     """What the platform called the file of which there is a part; empty if nothing."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads(_note_of(part).read_text(encoding="utf-8"))["mark"])
+        return str(json.loads(read_regular(_note_of(part)))["mark"])
     return ""
 
 
-def _keep_mark(part: Path, response: Any) -> None:
-    """Note what the platform calls this file; a weak mark is none."""
-    mark = response.headers.get("ETag", "")
+def _mark_of(response: Any) -> str:
+    """What the platform calls this file; a weak mark is none."""
+    mark = str(response.headers.get("ETag", ""))
     if not mark or mark.startswith("W/"):
-        mark = response.headers.get("Last-Modified", "")
+        mark = str(response.headers.get("Last-Modified", ""))
+    return mark
+
+
+def _keep_mark(part: Path, mark: str) -> None:
+    """Note which file a part is of."""
     write_whole(_note_of(part), json.dumps({"mark": mark}))

@@ -85,11 +85,11 @@ def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
 
     ``docs/organisers/phase-settings.md`` says why each field is set as it is.
     """
-    columns = [_column("Mean NSD", "nsd")]
+    columns = [column_of("Mean NSD", "nsd")]
     for organ in challenge.organs:
         title = organ.name.replace("_", " ").capitalize()
         columns += [
-            _column(f"{title} {metric.upper()}", f"{metric}_{organ.name}")
+            column_of(f"{title} {metric.upper()}", f"{metric}_{organ.name}")
             for metric in ("dsc", "nsd")
         ]
     found = {}
@@ -110,12 +110,12 @@ def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _column(title: str, metric: str) -> dict[str, Any]:
+def column_of(title: str, metric: str, order: str = "desc") -> dict[str, Any]:
     """A column of the leaderboard that is shown, and not ranked."""
     return {
         "title": title,
         "path": f"aggregates.{metric}_mean",
         "error_path": f"aggregates.{metric}_std",
-        "order": "desc",
+        "order": order,
         "exclude_from_ranking": True,
     }

@@ -91,12 +91,16 @@ def _extract(source: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
             check_room(archive.infolist(), safe(source), target)
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-            for name, place in _places([entry.filename for entry in entries]):
-                if not _is_below(place):
+            names = [entry.filename for entry in archive.infolist()]
+            # Python 3.11's is_dir fails on an empty name, and the platform's does not.
+            files = [name for name in names if not name.endswith("/")]
+            for name, place in _places(files):
+                # In order before it is used: "a/../b" needs no folder a.
+                path = posixpath.normpath(place) if place else place
+                if path == ".." or path.startswith(("../", "/")):
                     raise _failed(source, "Zip file contains invalid paths")
-                (target / place).parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(name) as content, (target / place).open("wb") as file:
+                (target / path).parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(name) as content, (target / path).open("wb") as file:
                     if archive.getinfo(name).compress_type not in _METHODS:
                         raise NotImplementedError(NOT_SUPPORTED)
                     shutil.copyfileobj(content, file)
@@ -142,9 +146,3 @@ def _places(names: Iterable[str]) -> list[tuple[str, str]]:
         shared = "" if parent == "." else parent
     start = len(shared) + 1 if shared else 0
     return [(name, name[start:]) for name in kept]
-
-
-def _is_below(place: str) -> bool:
-    """Whether a path, once put in order, leads to no other folder."""
-    path = posixpath.normpath(place) if place else place
-    return path != ".." and not path.startswith(("../", "/"))

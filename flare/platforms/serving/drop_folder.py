@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from flare.common.errors import InputError
@@ -15,6 +18,9 @@ from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError
 from flare.platforms.serving.source import Answer, Claim, Submission
+from flare.results.team_names import REMEDY, derived_folder, name_problem
+
+_log = logging.getLogger(__name__)
 
 ANSWERS = "returned"
 """Folder in it that gets TEAMNAME.json for each archive."""
@@ -38,7 +44,7 @@ class DropFolder:
     Raises
     ------
     InputError
-        If there is no such folder.
+        If there is no such folder, or that of the answers is a link.
     """
 
     def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
@@ -46,11 +52,17 @@ class DropFolder:
             problem = f"{safe(folder)}: there is no such folder"
             raise InputError(problem, "Make it, and let teams put archives there.")
         self._folder, self._now = folder, now
+        self._told: set[str] = set()
+        self._check_answers()
 
     @property
     def name(self) -> str:
         """The folder, wherever the service is started."""
         return f"the folder {safe(self._folder.resolve())}"
+
+    def resume(self, known: Sequence[Submission]) -> str:
+        """Nothing is to be done, and nothing to be said."""
+        return ""
 
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first.
@@ -61,19 +73,17 @@ class DropFolder:
             If the folder cannot be read.
         """
         try:
-            found = [
-                (_changed_at(path), path)
-                for path in self._folder.iterdir()
-                if path.name.endswith(SUFFIX)
-                and not path.name.endswith(MODEL_SUFFIX)
-                and path.name[0] != "."
-                and path.is_file()
-            ]
+            paths = [*self._folder.iterdir()]
         except OSError as error:
             problem = f"{safe(self._folder)}: it cannot be read ({why(error)})"
             raise InputError(problem) from error
-        ready = self._now().timestamp() - SETTLE_S
-        return [_submission(path) for time, path in sorted(found) if time <= ready]
+        now, found = self._now().timestamp(), []
+        for path in paths:
+            with suppress(OSError):  # of one that is removed meanwhile
+                if _is_archive(path.name) and self._is_file(path):
+                    found.append((_changed_at(path, now), path, _submission(path)))
+        ordered = sorted(found, key=itemgetter(0, 1))
+        return [one for time, _, one in ordered if time <= now - SETTLE_S]
 
     def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Nothing is to be done: the folder is locked by that of the results."""
@@ -85,12 +95,19 @@ class DropFolder:
         Raises
         ------
         ArchiveError
-            If it is not there any more, or is another one now.
+            If it is not there any more, or is another one now, or no team can have
+            its name.
         """
         path = self._folder / submission.title
-        if not path.is_file() or _submission(path).key != submission.key:
+        is_same = False
+        with suppress(OSError):
+            is_same = path.is_file() and _submission(path).key == submission.key
+        if not is_same:
             problem = "it was removed or replaced before it was measured"
             raise ArchiveError(submission.title, problem, "Hand it in again.")
+        problem = name_problem(path.name.removesuffix(SUFFIX))
+        if problem:
+            raise ArchiveError(submission.title, problem, REMEDY)
         return path
 
     def answer(
@@ -104,9 +121,12 @@ class DropFolder:
 
         Raises
         ------
+        InputError
+            If the folder of the answers is a link.
         OutputError
             If it cannot be written.
         """
+        self._check_answers()
         content: dict[str, object] = {"status": answer.status}
         if answer.metrics is None:
             content["error_message"] = answer.message
@@ -115,6 +135,27 @@ class DropFolder:
         text = json.dumps(content, indent=2, allow_nan=False)
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")
 
+    def _check_answers(self) -> None:
+        """Refuse to write the answers to wherever somebody else may have chosen."""
+        folder = self._folder / ANSWERS
+        if folder.is_symlink():
+            problem = f"{safe(folder)}: it is a link, and answers are written there"
+            raise InputError(problem, "Remove it; the service makes the folder.")
+
+    def _is_file(self, path: Path) -> bool:
+        """Whether what is called like an archive is a file; if not, it is said once."""
+        is_file = path.is_file()
+        if not is_file and path.name not in self._told:
+            self._told.add(path.name)
+            _log.warning("%s: it is no file, and is not taken", safe(path))
+        return is_file
+
+
+def _is_archive(name: str) -> bool:
+    """Whether a file is that of a team's image, by its name."""
+    is_model = name.endswith(MODEL_SUFFIX)
+    return name.endswith(SUFFIX) and not is_model and name[0] != "."
+
 
 def _files(path: Path) -> tuple[Path, ...]:
     """An archive, and the model beside it, if there is one."""
@@ -122,9 +163,14 @@ def _files(path: Path) -> tuple[Path, ...]:
     return (path, model) if model else (path,)
 
 
-def _changed_at(path: Path) -> float:
-    """When an archive, or its model, has changed last."""
-    return max(file.stat().st_mtime for file in _files(path))
+def _changed_at(path: Path, now: float) -> float:
+    """When an archive, or its model, has changed last.
+
+    Anybody can set the date of a file. Where it is in the future, the date counts on
+    which it was set, which nobody can.
+    """
+    states = [file.stat() for file in _files(path)]
+    return max(s.st_mtime if s.st_mtime <= now else s.st_ctime for s in states)
 
 
 def _submission(path: Path) -> Submission:
@@ -132,8 +178,6 @@ def _submission(path: Path) -> Submission:
     states = [(file.name, file.stat()) for file in _files(path)]
     text = " ".join(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in states)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return Submission(
-        key=digest[:16],
-        team=safe(path.name.removesuffix(SUFFIX)).replace("/", "_"),
-        title=path.name,
-    )
+    name = path.name.removesuffix(SUFFIX)
+    team = derived_folder(name) if name_problem(name) else name
+    return Submission(key=digest[:16], team=team, user=team, title=path.name)

@@ -14,6 +14,11 @@ class NoCaseError(SubmissionError):
     limits of time and memory: `flare check teamname.tar.gz --run CT.nii.gz`. An
     algorithm of grand-challenge.org needs `--contract algorithm`, too, with the paths
     of its interface.
+
+    The platform also says that the algorithm "ran successfully, but the scoring
+    failed": that is this error. Such a submission does not count against your limit.
+    The platform takes no image twice ("already exists"), so send one that you have
+    repaired, or of which at least a byte has changed.
     """
 
     code = "F17"
@@ -31,6 +36,12 @@ class OverdueError(SubmissionError):
     message has how many cases were done by then. If your image takes much longer than
     the challenge allows for a case, make it faster and submit it anew. If not, the
     computer that measures was busy or out of order: ask the organisers.
+
+    A submission with this message has failed, and does not count against your limit.
+    One that the platform has itself ended ("Cancelled") counts: the organisers can
+    raise the limit by one. The platform takes no image twice ("already exists"): to
+    submit the same one again, change a byte of it, as by building it with another
+    `--label`.
     """
 
     code = "F18"

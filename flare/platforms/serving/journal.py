@@ -57,6 +57,9 @@ class Entry:
     """Of the answer, in the platform's words."""
     message: str = ""
     """For whoever has handed it in, or why it is lost."""
+    fault: str = ""
+    """What is told if the fault that has postponed it stays until its hours are over;
+    empty if none has."""
     is_old: bool = False
     """Whether it is from an earlier start of the service; not written."""
 
@@ -90,6 +93,8 @@ class Journal:
         self._file, self._answers = folder / JOURNAL_JSON, folder / ANSWERS
         self._source = source
         known, entries = read_journal(folder)
+        if folder.exists():
+            folder.chmod(folder.stat().st_mode & ~0o007)  # it names everybody
         if known and known != source:
             problem = f"it is of {known}, and now submissions come from {source}"
             remedy = "Give each source an --output of its own."
@@ -111,6 +116,24 @@ class Journal:
     def latest(self, entry: Entry) -> Entry:
         """An entry as it was kept last."""
         return self._entries[entry.submission.key]
+
+    def note(self, entry: Entry, **changes: Any) -> None:
+        """Write down what has changed of a submission whose step is the same.
+
+        Raises
+        ------
+        OutputError
+            If that cannot be.
+        """
+        kept = replace(self.latest(entry), **changes)
+        self._write({**self._entries, kept.submission.key: kept})
+
+    def owner(self, submission: Submission) -> str:
+        """Another user who has the folder of a submission; empty if nobody has."""
+        users = {
+            e.submission.user for e in self if e.submission.team == submission.team
+        }
+        return next(iter(users - {submission.user, ""}), "")
 
     def begin(self, submission: Submission, now: datetime) -> Entry:
         """Note that a submission is about to be claimed."""
@@ -205,17 +228,19 @@ def _json(entry: Entry) -> dict[str, Any]:
     return {
         "key": own.key,
         "team": own.team,
+        "user": own.user,
         "title": own.title,
         "place": own.place,
         "step": entry.step.value,
         "times": entry.times,
         "status": entry.status,
         "message": entry.message,
+        "fault": entry.fault,
     }
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    """An entry as it was written."""
-    rest = dict(content)
-    own = {name: rest.pop(name) for name in ("key", "team", "title", "place")}
+    """An entry as it was written; 0.2.0 had the user, if any, in the title alone."""
+    rest = {"user": content["title"].rpartition(" (")[0], **content}
+    own = {name: rest.pop(name) for name in ("key", "team", "user", "title", "place")}
     return Entry(submission=Submission(**own), step=Step(rest.pop("step")), **rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,12 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
     ok = sum(record.status is RunStatus.OK for record in records)
     aggregates |= {"cases": len(records), "cases_ok": ok}
     aggregates["cases_failed"] = len(records) - ok
-    metrics = {**content, "case": by_case, "aggregates": aggregates}
+    failed = dict(content.get("failed") or {})
+    for name in failed:
+        record = found.get(case_of(name))
+        if record and record.status is not RunStatus.OK:
+            failed[name] = f"{record.status.value}: {_told(record)}"
+    metrics = {**content, "case": by_case, "aggregates": aggregates, "failed": failed}
     # What is sent is what a file can hold: no NaN, no infinity, texts as keys.
     complete: dict[str, Any] = json.loads(json.dumps(metrics, allow_nan=False))
     return complete
@@ -110,8 +116,20 @@ def _endings(records: Sequence[CaseRecord]) -> str:
     """How runs have ended, and what is said of the first one, without a case's name."""
     counts = Counter(record.status.value for record in records)
     text = ", ".join(f"{count} {status}" for status, count in counts.items())
-    first = records[0].message.partition("; see ")[0]
-    first = printable(first).replace(records[0].case, "CASE")
+    first = _told(records[0]).replace(records[0].case, "CASE")
     if len(first) > FIRST_CHARACTERS:
         first = f"{first[: FIRST_CHARACTERS - 3]}..."
     return f"{text} (the first: {first})" if first else text
+
+
+def _told(record: CaseRecord) -> str:
+    """Why a run is no good, in words of ours alone.
+
+    The names of its files are what a container has chosen, which has seen a CT that its
+    author has not: of a wrong output, only the code is told.
+    """
+    text = record.message.partition("; see ")[0]
+    if record.status is RunStatus.WRONG_OUTPUT:
+        code = re.search(r" \[F\d\d\]$", text)
+        return f"its output is refused{code[0] if code else ''}"
+    return printable(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from flare.common.errors import HostError, SubmissionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +18,8 @@ class Submission:
     """Tells it from all others of its source."""
     team: str
     """Names its folder in RESULTS."""
+    user: str = ""
+    """Whose folder that is, as the source calls them; empty if that is not known."""
     title: str
     """What people call it."""
     place: dict[str, str] = field(default_factory=dict)
@@ -52,6 +57,26 @@ class NotNowError(Exception):
     """A submission cannot be claimed now, but perhaps later; the text says why."""
 
 
+class NextTokenError(NotNowError):
+    """It can be claimed at once with another token of the source."""
+
+
+class NotGivenError(Exception):
+    """What has been handed in is not to be had now.
+
+    Parameters
+    ----------
+    error : HostError
+        What stands in the way.
+    told : SubmissionError
+        What whoever has handed it in is told if it stays so until the hours are over.
+    """
+
+    def __init__(self, error: HostError, told: SubmissionError) -> None:
+        super().__init__(str(error))
+        self.error, self.told = error, told
+
+
 class Source(Protocol):
     """Where submissions come from, and where answers go.
 
@@ -62,6 +87,9 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What it is, always the same for one source."""
+
+    def resume(self, known: Sequence[Submission]) -> str:
+        """Go on with what was claimed before; what is to be said of what is left."""
 
     def claimable(self) -> list[Submission]:
         """Submissions that nobody has claimed, the oldest first."""
@@ -88,6 +116,11 @@ class Source(Protocol):
         """Get the archive, unless it is there already; its file, called TEAM.tar.gz.
 
         A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
+
+        Raises
+        ------
+        NotGivenError
+            If whoever has handed it in may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:

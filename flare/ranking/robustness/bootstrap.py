@@ -46,6 +46,12 @@ class Bootstrap:
     of the interval, the median, and its upper end; None if it is undefined, as of
     teams that all tie."""
 
+    @property
+    def has_shared_first(self) -> bool:
+        """Whether teams share first place in some samples."""
+        firsts = math.fsum(interval.frequencies[0] for interval in self.intervals)
+        return round(firsts * self.samples) > self.samples
+
 
 def bootstrap(
     board: Board, rules: Rules, *, samples: int = SAMPLES, seed: int = SEED

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from flare.common.text import listing, safe
+from flare.common.text import count, listing, safe
 from flare.ranking.ranks import case_sums, comparable, doubled_ranks
 from flare.ranking.rules import Rules
 from flare.ranking.table import Board, ResultTable, Values
@@ -134,9 +134,9 @@ def _orders_within_noise(
         gained = np.where(close & ahead, ranks[second] - ranks[first], 0)
         possible = 2 * int(gained.sum(axis=0) @ rules.weights)
         if possible and possible >= totals[second] - totals[first]:
+            won = count(int((close & ahead).sum()), "comparison")
             yield (
                 f"The order of {safe(better)} and {safe(worse)} is within the noise of"
-                f" the measurement: on {int((close & ahead).sum())} comparisons that"
-                f" {safe(better)} wins, their values differ no more than those of one"
-                " team do when it is measured again"
+                f" the measurement: on {won} that {safe(better)} wins, their values"
+                " differ no more than those of one team do when it is measured again"
             )

@@ -86,51 +86,89 @@ def compare_pairs(
     pairs = list(permutations(range(len(board.teams)), 2))
     if not pairs:
         return ()
-    own, other = (np.array([pair[n] for pair in pairs]) for n in range(2))
+    own, other = np.array(pairs).T
     found = []
     for index, rule in enumerate(rules.metrics):
-        column = values[:, :, index]
-        differences = column[other] - column[own]
-        p, effect = signed_rank(differences)
-        adjusted = holm(p)
-        zeros = (differences == 0).sum(axis=1)
+        p, effect, zeros = (
+            every[own, other] for every in _each_with_each(values[:, :, index])
+        )
+        numbers = (p, holm(p), effect, zeros.astype(int))
         found += [
             PairTest(
                 metric=rule.metric,
-                team=board.teams[own[n]],
-                other=board.teams[other[n]],
-                cases=int(differences.shape[1] - zeros[n]),
-                zeros=int(zeros[n]),
-                p=float(p[n]),
-                p_holm=float(adjusted[n]),
-                effect=float(effect[n]),
+                team=board.teams[first],
+                other=board.teams[second],
+                cases=len(board.cases) - equal,
+                zeros=equal,
+                p=p_own,
+                p_holm=p_holm,
+                effect=balance,
             )
-            for n in range(len(pairs))
+            for (first, second), p_own, p_holm, balance, equal in zip(
+                pairs, *(column.tolist() for column in numbers), strict=True
+            )
         ]
     return tuple(found)
 
 
-def signed_rank(differences: Values) -> tuple[Values, Values]:
-    """The p-value and the effect of each row; positive differences are an advantage."""
-    # Not at the top: it takes longer to load than all else, and only tests need it.
-    from scipy.stats import wilcoxon
+def _each_with_each(column: Values) -> tuple[Values, Values, Values]:
+    """The p-value, the effect and the equal cases of each team with each other.
 
-    rows = (differences != 0).any(axis=1)
-    p, effect = np.ones(len(differences)), np.zeros(len(differences))
-    if rows.any():
-        tested = differences[rows]
-        result = wilcoxon(
-            tested,
-            zero_method="wilcox",
-            correction=True,
-            alternative="greater",
-            method="asymptotic",
-            axis=1,
+    Of one team with all after it at a time: the differences of all pairs at once would
+    need gigabytes.
+    """
+    p, effect, zeros = np.zeros((3, len(column), len(column)))
+    for own, values in enumerate(column[:-1]):
+        others = slice(own + 1, None)
+        differences = column[others] - values
+        zeros[own, others] = zeros[others, own] = (differences == 0).sum(axis=1)
+        both = signed_ranks(differences)
+        (p[own, others], p[others, own]), (effect[own, others], effect[others, own]) = (
+            both
         )
-        count = (tested != 0).sum(axis=1)
-        p[rows] = result.pvalue
-        effect[rows] = 4 * result.statistic / (count * (count + 1)) - 1
-    return p, effect
+    return p, effect, zeros
+
+
+def signed_ranks(differences: Values) -> tuple[Values, Values]:
+    """The test of each row, for either sign of an advantage.
+
+    Parameters
+    ----------
+    differences : ndarray of float, shape (tests, cases)
+        0 on cases that are left out.
+
+    Returns
+    -------
+    tuple of ndarray of float, each of shape (2, tests)
+        The p-values and the effects, first as if positive differences were an
+        advantage, then as if negative ones were.
+    """
+    # Not at the top: it takes longer to load than all else, and only tests need it.
+    from scipy.special import ndtr
+
+    sizes = np.abs(differences)
+    order = np.argsort(sizes, axis=1)
+    ordered = np.take_along_axis(sizes, order, axis=1)
+    cases = sizes.shape[1]
+    # Runs of equal sizes, which share their average rank; zeros come first.
+    is_first = np.ones(sizes.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(is_first)
+    lengths = np.diff(starts, append=sizes.size)
+    doubled = np.repeat(2 * (starts % cases) + lengths + 1, lengths)
+    count = np.count_nonzero(differences, axis=1)
+    doubled = doubled.reshape(sizes.shape) - 2 * (cases - count[:, np.newaxis])
+    is_above = np.take_along_axis(differences > 0, order, axis=1)
+    above = np.where(is_above, doubled, 0).sum(axis=1) / 2
+    tied = np.where(ordered.ravel()[starts] > 0, lengths**3 - lengths, 0)
+    ties = np.bincount(starts // cases, weights=tied, minlength=len(sizes))
+    sums = np.stack([above, count * (count + 1) / 2 - above])
+    is_tested = count > 0
+    count = np.maximum(count, 1)
+    deviation = np.sqrt((count * (count + 1) * (2 * count + 1) - ties / 2) / 24)
+    z = (sums - count * (count + 1) / 4) / deviation - 0.5 / deviation
+    effect = 4 * sums / (count * (count + 1)) - 1
+    return np.where(is_tested, ndtr(-z), 1.0), np.where(is_tested, effect, 0.0)
 
 
 def two_sided(differences: Values) -> tuple[Values, Values]:
@@ -142,9 +180,8 @@ def two_sided(differences: Values) -> tuple[Values, Values]:
     >>> p.round(4).tolist(), effect.tolist()
     ([0.1814, 1.0], [1.0, 0.0])
     """
-    above, effect = signed_rank(differences)
-    below, _ = signed_rank(-differences)
-    return np.minimum(2 * np.minimum(above, below), 1), effect
+    p, effect = signed_ranks(differences)
+    return np.minimum(2 * p.min(axis=0), 1), effect[0]
 
 
 def holm(p: Values) -> Values:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from flare.ranking.ranks import case_sums, doubled_ranks
-from flare.ranking.robustness.schemes import alternatives, choices, team_ranks, without
+from flare.ranking.robustness.schemes import (
+    Scheme,
+    alternatives,
+    ranks_by_choice,
+    team_ranks,
+)
 from flare.ranking.rules import Integers, Rules
 from flare.ranking.table import Board
 
@@ -45,7 +50,9 @@ class Recount:
     """How many different rankings the choices give."""
 
 
-def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
+def recount(
+    board: Board, rules: Rules, schemes: Sequence[Scheme]
+) -> tuple[Recount, ...]:
     """Say what the first place depends on; for each team that shares it.
 
     Parameters
@@ -54,17 +61,15 @@ def recount(board: Board, rules: Rules) -> tuple[Recount, ...]:
         The values of the competing teams.
     rules : Rules
         How they are ranked; ranks are averaged by their mean.
+    schemes : sequence of Scheme
+        Other ways to rank them, among them those without one of three or more teams.
     """
     ranks = team_ranks(board, rules)
     sums = case_sums(doubled_ranks(board, rules), rules)
-    under = [team_ranks(board, changed) for changed in choices(rules)]
+    under = ranks_by_choice(board, rules)
     winners = [n for n, rank in enumerate(ranks) if rank == 1]
-    left_out = {
-        team: without(board, team) for team in board.teams if len(board.teams) > 1
-    }
     ranks_without = {
-        team: dict(zip(rest.teams, team_ranks(rest, rules), strict=True))
-        for team, rest in left_out.items()
+        scheme.left_out: scheme.ranks for scheme in schemes if scheme.left_out
     }
     now_first = {board.teams[n] for n in winners}
     joining = {

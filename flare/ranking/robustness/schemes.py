@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from flare.common.text import printable
-from flare.ranking.ranks import doubled_ranks, rank_sums, ranks_by_sums, rounded
+from flare.ranking.ranks import (
+    comparable,
+    doubled_ranks,
+    rank_sums,
+    ranks_by_sums,
+    ranks_of,
+    ranks_without_each,
+    rounded,
+)
 from flare.ranking.robustness.bootstrap import kendall_tau
 from flare.ranking.robustness.pairs import ALPHA, PairTest, filled
 from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
@@ -72,26 +80,25 @@ def other_schemes(
     before = team_ranks(board, rules)
     found = []
     for name, teams, ranks in _all_schemes(board, rules, tests):
-        known = _closed_up(board.teams, before, teams)
+        known = closed_up(board.teams, before, teams)
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
             before=known,
             tau=kendall_tau(list(known.values()), ranks),
-            left_out=next((team for team in board.teams if team not in teams), None),
+            left_out=next(iter(set(board.teams).difference(teams)), None),
         )
         found.append(scheme)
     return tuple(found)
 
 
-def _closed_up(
+def closed_up(
     teams: Sequence[str], ranks: Sequence[int], left: Sequence[str]
 ) -> dict[str, int]:
     """Ranks of the teams that are left, the gaps of the others closed up."""
     known = dict(zip(teams, ranks, strict=True))
-    return {
-        team: 1 + sum(known[other] < known[team] for other in left) for team in left
-    }
+    kept = [known[team] for team in left]
+    return dict(zip(left, ranks_by_sums(np.array(kept)), strict=True))
 
 
 def _all_schemes(
@@ -116,21 +123,13 @@ def _all_schemes(
             rest = replace(board, values=board.values[:, :, fewer])
             yield f"without {rule.metric}", teams, team_ranks(rest, changed)
     if len(teams) > 2:
-        for team in teams:
-            rest = without(board, team)
+        values = comparable(board.values, rules)
+        for team, found in zip(teams, ranks_without_each(values, rules), strict=True):
             yield (
                 f"without team {printable(team)}",
-                rest.teams,
-                team_ranks(rest, rules),
+                tuple(other for other in teams if other != team),
+                ranks_by_sums(rank_sums(found, rules)),
             )
-
-
-def without(board: Board, team: str) -> Board:
-    """The values of all teams but one."""
-    left = [n for n, name in enumerate(board.teams) if name != team]
-    return replace(
-        board, teams=tuple(board.teams[n] for n in left), values=board.values[left]
-    )
 
 
 def _one_change(rules: Rules) -> Iterator[tuple[str, Rules]]:
@@ -186,12 +185,25 @@ def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def choices(rules: Rules) -> tuple[Rules, ...]:
-    """The rules by every combination of the alternatives."""
-    return tuple(
-        replace(rules, **{key: value for part in parts for key, value in part.items()})
-        for parts in product(*alternatives(rules).values())
-    )
+def ranks_by_choice(board: Board, rules: Rules) -> list[tuple[int, ...]]:
+    """The teams' ranks by every combination of the alternatives, in any order."""
+    ways = alternatives(rules)
+    average = ways.pop("mean or median of ranks")
+    values_differ = [ways.pop(name) for name in ("rounding", "gate")]
+    found = []
+    for rounding, gate in product(*values_differ):
+        changed = replace(rules, **rounding, **gate)
+        values = comparable(board.values, changed)
+        for parts in product(*ways.values()):
+            changed = replace(
+                changed, **{k: v for part in parts for k, v in part.items()}
+            )
+            ranks = ranks_of(values, changed)
+            found += [
+                ranks_by_sums(rank_sums(ranks, replace(changed, **how)))
+                for how in average
+            ]
+    return found
 
 
 def aggregate_ranks(

@@ -58,6 +58,7 @@ def field_html(page: TeamInField, curves: Sequence[Figure]) -> str:
         ranks=ranks_table(own),
         score_note=f"{own.score_note}.",
         gate_note=own.gate_note,
+        left_out=own.left_out,
         draws=own_draws_figure(draws, own.teams, page.own.draws_note)
         if draws
         else None,

@@ -80,6 +80,7 @@ def own_html(page: OwnPage) -> str:
         ranks=ranks_table(own),
         score_note=f"{own.score_note}.",
         gate_note=own.gate_note,
+        left_out=own.left_out,
         draws=own_draws_figure(page.draws, own.teams, page.draws_note)
         if page.draws
         else None,

@@ -14,8 +14,8 @@ from flare.ranking.robustness.schemes import Scheme
 from flare.reports.pages.rank_groups import GroupRanks, group_ranks
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guests_note
-from flare.reports.ranking.terminal import missing_lines, recount_text
-from flare.reports.ranking.titles import metric_title
+from flare.reports.ranking.terminal import SHARED_FIRST, missing_lines, recount_text
+from flare.reports.ranking.titles import left_out_text, metric_title
 from flare.results.groups_csv import Grouping
 
 
@@ -51,6 +51,8 @@ class PublicRanking:
 
     challenge: str
     interim: str
+    left_out: str
+    """By which metrics nobody is ranked, and why; empty without any."""
     metrics: tuple[str, ...]
     """Their titles."""
     cases: int
@@ -111,6 +113,7 @@ def public_ranking(
     return PublicRanking(
         challenge=printable(analysis.challenge.name),
         interim=interim_text(analysis.table.roll),
+        left_out=left_out_text(rules.left_out),
         metrics=tuple(map(metric_title, metrics)),
         cases=len(analysis.table.cases),
         places=tuple(
@@ -148,6 +151,8 @@ def _draws_note(found: Bootstrap) -> str:
         f" {found.seed}); a team's rank lies in its interval in"
         f" {100 * CONFIDENCE:g} % of the draws."
     )
+    if found.has_shared_first:
+        text += f" {SHARED_FIRST}"
     if found.taus:
         low, middle, high = found.taus
         text += (

@@ -127,6 +127,7 @@ def _public_content(
         "interim": found.interim,
         "tiles": _tiles(found),
         "ranking": ranking_table(found, links),
+        "left_out": found.left_out,
         "guests_note": found.guests_note,
         "prize_rule": PRIZE_RULE,
         "draws": _draws_figure(found) if found.draws else None,

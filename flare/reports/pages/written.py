@@ -1,8 +1,9 @@
 """Reads a ranking that was written, for its pages: nothing is decided anew.
 
 The values of values.csv are ranked by the settings of ranking.json, and have to give
-the ranking that stands there. The decisions have been applied to these values, and are
-not applied again: what was decided, and what was found odd, is told as it was written.
+the ranking and the draws that stand there. Tests, recount and other schemes, which take
+longest, are told as they were written. So is what was decided, and what was found odd:
+the decisions have been applied to these values, and are not applied again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Better, Challenge, Organ, RankedMetric
+from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
-from flare.ranking.rank import Analysis, analyse
+from flare.ranking.rank import Analysis
 from flare.ranking.reading import COLUMNS
+from flare.ranking.robustness.bootstrap import bootstrap
 from flare.ranking.rules import MissingRule, Rules, Ties
-from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
+from flare.ranking.standings import rank_teams
+from flare.ranking.table import (
+    KEYS,
+    CaseResult,
+    Key,
+    ResultTable,
+    board_of,
+    table_of,
+)
 from flare.reports.pages.sources import RANKING_JSON
+from flare.reports.ranking.from_json import (
+    read_recounts,
+    read_schemes,
+    read_tests,
+)
 from flare.reports.ranking.ranking_json import bootstrap_content
 from flare.results.csv_rows import read_rows
 from flare.results.errors import RankingError
@@ -30,6 +46,8 @@ from flare.results.values import check_value, number
 VALUES_CSV = "values.csv"
 
 _REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
+_NOT_OURS = "it is no ranking.json that flare rank has written"
+_BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +70,7 @@ def read_written(folder: Path) -> WrittenRanking:
     """
     file = folder / RANKING_JSON
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        told = json.loads(read_regular(file))
         settings, drawn = told["settings"], told.get("bootstrap") or {}
         rules = _rules(settings)
         challenge = _challenge(settings, rules)
@@ -63,14 +81,31 @@ def read_written(folder: Path) -> WrittenRanking:
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        problem = "it is no ranking.json that flare rank has written"
-        raise RankingError(str(file), problem, _REMEDY) from error
+    except _BAD as error:
+        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
     table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
     _check_names(folder, table, told, guests)
-    analysis = analyse(
-        table, challenge, rules, _joined(guests), samples=samples, seed=seed
-    )
+    joined = _joined(guests)
+    standings = rank_teams(table, rules, joined.guests)
+    board = board_of(table, rules, standings.competing)
+    try:
+        analysis = Analysis(
+            challenge=challenge,
+            table=table,
+            rules=rules,
+            decisions=joined,
+            standings=standings,
+            board=board,
+            bootstrap=bootstrap(board, rules, samples=samples, seed=seed)
+            if samples
+            else None,
+            tests=read_tests(told["tests"]["pairs"], board, rules),
+            schemes=read_schemes(told["schemes"], board, standings),
+            recounts=read_recounts(told["recount"], board),
+            flags=(),
+        )
+    except _BAD as error:
+        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
     _check_equal(folder, analysis, told)
     interim, decisions, flags = found
     return WrittenRanking(
@@ -88,6 +123,7 @@ def _rules(settings: Mapping[str, Any]) -> Rules:
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
+        left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
 
 

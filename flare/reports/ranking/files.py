@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from flare.common.files import csv_text, write_whole
+from flare.common.json_text import indented
 from flare.ranking.rank import Analysis
 from flare.ranking.reading import COLUMNS
+from flare.ranking.table import KEYS, Key
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.own import own_standing
 from flare.reports.ranking.publication_tables import latex_text, page_text
@@ -33,42 +36,41 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     OutputError
         If they cannot be written.
     """
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    ranking = [
-        [s.team, s.rank or "", plain(s.score)]
-        + [plain(s.mean_ranks[metric]) for metric in metrics]
-        for s in analysis.standings.standings
-    ]
-    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
-    case_ranks = [
-        [team, case, metric, plain(rank)]
-        for (team, case, metric), rank in sorted(analysis.standings.case_ranks.items())
-    ]
     for sheet in (folder / SHEETS).glob("*.md"):
         sheet.unlink()  # of a team that was disqualified since, perhaps
-    for name, text in (
-        ("ranking.csv", csv_text(columns, ranking)),
-        ("case_ranks.csv", csv_text(["team", "case", "metric", "rank"], case_ranks)),
-        ("values.csv", csv_text(COLUMNS, _values(analysis))),
-        (
-            "ranking.json",
-            json.dumps(ranking_content(analysis), indent=2, allow_nan=False),
-        ),
-        ("ranking.md", page_text(analysis)),
-        ("ranking.tex", latex_text(analysis)),
-        ("methods.txt", methods_text(analysis)),
-        ("report.txt", analysis_text(analysis)),
-    ):
+    for name, text in _texts(analysis):
         write_whole(folder / name, f"{text.rstrip()}\n")
     for name, standing in sheet_names(analysis.standings.standings):
         text = sheet_text(own_standing(analysis, standing))
         write_whole(folder / SHEETS / f"{name}.md", text)
 
 
-def _values(analysis: Analysis) -> list[list[Any]]:
-    """A row for each value, also of single organs; what is missing is empty."""
-    values = analysis.table.frame["value"]
-    return [
+def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """The files that all teams share, each made when asked for: some are large."""
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
+    ranking = (
+        [s.team, s.rank or "", plain(s.score)]
+        + [plain(s.mean_ranks[metric]) for metric in metrics]
+        for s in analysis.standings.standings
+    )
+    yield "ranking.csv", csv_text(columns, ranking)
+    case_ranks = (
+        [*key, plain(rank)] for key, rank in _in_order(analysis.standings.case_ranks)
+    )
+    yield "case_ranks.csv", csv_text((*KEYS, "rank"), case_ranks)
+    values = (
         [*key, "" if math.isnan(value) else value]
-        for key, value in sorted(zip(values.index, values.tolist(), strict=True))
-    ]
+        for key, value in _in_order(analysis.table.frame["value"])
+    )
+    yield "values.csv", csv_text(COLUMNS, values)
+    yield "ranking.json", indented(ranking_content(analysis))
+    yield "ranking.md", page_text(analysis)
+    yield "ranking.tex", latex_text(analysis)
+    yield "methods.txt", methods_text(analysis)
+    yield "report.txt", analysis_text(analysis)
+
+
+def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
+    """The numbers of a column by team, case and metric."""
+    return sorted(zip(column.index, column.tolist(), strict=True))

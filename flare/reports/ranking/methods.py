@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
-from flare.common.text import printable
+from flare.common.text import count, printable
 from flare.common.version import __version__
 from flare.ranking.decisions import Decisions
 from flare.ranking.rank import Analysis
@@ -13,6 +13,7 @@ from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.pairs import ALPHA
 from flare.ranking.rules import MissingRule, Rules, Ties
 from flare.reports.ranking.roll_call import interim_text
+from flare.reports.ranking.titles import left_out_text
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
 from flare.results.values import is_score
@@ -34,6 +35,20 @@ _MISSING = {
     MissingRule.REFUSE: "got the rank of the number of teams",
 }
 
+_OPTIONS = {
+    "--on-bad-case worst": (
+        "Cases whose label map was missing or could not be used scored 0."
+    ),
+    "--grid size": (
+        "Of the grids of label maps, the numbers of voxels alone had to be those of the"
+        " reference."
+    ),
+    "--unknown-labels ignore": (
+        "Labels that the challenge does not define counted as background."
+    ),
+}
+"""What options of an evaluation mean, in a paper."""
+
 SCORES_DEFINED = (
     "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
     " prediction and reference share, divided by the sum of both volumes; the"
@@ -50,9 +65,9 @@ def methods_text(analysis: Analysis) -> str:
     roll = analysis.table.roll
     metrics = "; ".join(map(_metric_text, rules.metrics))
     counts = (
-        _count(len(board.teams), "team"),
-        _count(len(board.cases), "test case"),
-        _count(len(rules.metrics), "metric"),
+        count(len(board.teams), "team"),
+        count(len(board.cases), "test case"),
+        count(len(rules.metrics), "metric"),
     )
     sentences = [
         f"Ranked were {counts[0]} on each of {counts[1]} by each of {counts[2]}"
@@ -65,6 +80,8 @@ def methods_text(analysis: Analysis) -> str:
         f"Teams with equal values on a case got {_TIES[rules.ties]}.",
         _missing_text(analysis),
     ]
+    if rules.left_out:
+        sentences.insert(1, left_out_text(rules.left_out))
     if rules.gate_dsc:
         sentences.append(
             "Metrics of efficiency counted only on cases on which a team reached a DSC"
@@ -129,13 +146,13 @@ def _roll_sentences(roll: RollCall) -> list[str]:
     if teams:
         was, they = ("was", "it") if len(teams) == 1 else ("were", "they")
         sentences.append(
-            f"{_count(len(teams), 'team')} {was} not ranked, because what {they} sent"
+            f"{count(len(teams), 'team')} {was} not ranked, because what {they} sent"
             f" was refused: {_names(teams)}."
         )
     teams = sorted({found.team for found in roll.replaced})
     if teams:
         sentences.append(
-            f"{_count(len(teams), 'team')} replaced an archive, with the organisers'"
+            f"{count(len(teams), 'team')} replaced an archive, with the organisers'"
             f" consent: {_names(teams)}."
         )
     sentences += [f"{_names(found.teams)} have {found.what}." for found in roll.copies]
@@ -184,12 +201,21 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
         sentences.append(
             f"DSC and NSD of organs were rounded to {challenge.decimals} decimals."
         )
-    if origin.options:
-        sentences.append(f"Label maps were evaluated with {origin.options}.")
+    sentences += _option_sentences(origin.options)
     if origin.references_sha256:
         digest = printable(origin.references_sha256)
         sentences.append(f"The digest (SHA-256) of the reference labels is {digest}.")
     return sentences
+
+
+def _option_sentences(options: str) -> Iterator[str]:
+    """What the options of the evaluation, as on a command line, mean in a paper."""
+    words = options.split()
+    for option, value in zip(words[::2], words[1::2], strict=False):
+        if option == "--decimals":
+            yield f"Scores were rounded to {printable(value)} decimal places."
+        elif f"{option} {value}" in _OPTIONS:
+            yield _OPTIONS[f"{option} {value}"]
 
 
 def rules_note_sentences(note: str) -> list[str]:
@@ -264,7 +290,7 @@ def _measuring_sentences(analysis: Analysis) -> list[str]:
         if any(known.get(name, ()))
     ]
     sentences = [
-        f"{_count(origin.teams_measured, 'team')} of"
+        f"{count(origin.teams_measured, 'team')} of"
         f" {len(analysis.table.roll.ranked)} were measured case by case, each case in"
         f" a container of its own without network: {', '.join(parts)}."
     ]
@@ -277,11 +303,6 @@ def _measuring_sentences(analysis: Analysis) -> list[str]:
             else "The maximum of GPU memory is the largest sample of a run."
         )
     return sentences
-
-
-def _count(number: int, noun: str) -> str:
-    """Such as "1 team" or "2 teams"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _metric_text(rule: RankedMetric) -> str:

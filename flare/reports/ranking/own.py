@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from flare.common.text import printable
 from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
-from flare.reports.ranking.titles import metric_title
+from flare.reports.ranking.titles import left_out_text, metric_title
 from flare.results.efficiency_csv import VALUES, RunStatus
 from flare.results.values import is_score
 
@@ -66,6 +66,8 @@ class OwnStanding:
     results: tuple[tuple[OwnResult, ...], ...]
     """By case, and metric."""
     gate_dsc: float
+    left_out: str
+    """By which metrics nobody is ranked, and why; empty without any."""
 
     @property
     def place(self) -> str:
@@ -141,6 +143,7 @@ def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
             for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
         ),
         gate_dsc=analysis.rules.gate_dsc,
+        left_out=left_out_text(analysis.rules.left_out),
     )
 
 

@@ -7,7 +7,7 @@ from flare.reports.ranking.latex import NEEDS, latex_table
 from flare.reports.ranking.markdown import escaped, markdown_table
 from flare.reports.ranking.roll_call import interim_text
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
-from flare.reports.ranking.titles import metric_title
+from flare.reports.ranking.titles import left_out_text, metric_title
 
 
 def page_text(analysis: Analysis) -> str:
@@ -15,7 +15,10 @@ def page_text(analysis: Analysis) -> str:
     titles = [metric_title(rule.metric) for rule in analysis.rules.metrics]
     ranking = ranking_rows(analysis, [f"mean rank: {title}" for title in titles])
     interim = interim_text(analysis.table.roll)
-    lines = [escaped(interim), ""] if interim else []
+    left_out = left_out_text(analysis.rules.left_out)
+    lines = [
+        part for note in (interim, left_out) if note for part in (escaped(note), "")
+    ]
     lines += markdown_table(ranking)
     guests = guest_rows(analysis)
     if guests:
@@ -38,6 +41,8 @@ def latex_text(analysis: Analysis) -> str:
         f"{interim} of {analysis.challenge.name}: scores, and mean ranks by each"
         " metric; smaller is better."
     )
+    if analysis.rules.left_out:
+        caption += f" {left_out_text(analysis.rules.left_out)}"
     if guests:
         caption += f" {guests_note(analysis)}"
     heads = [["Rank", "Team", "Score", *titles]]

@@ -13,6 +13,7 @@ import pandas as pd
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
+from flare.ranking.reading import unmeasured
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED
 from flare.ranking.rules import MissingRule, Ties, rules_of
 from flare.reports.ranking.files import write_analysis
@@ -109,7 +110,8 @@ def rank(
     challenge : str or Path or Challenge
         Whose metrics are ranked, such as ``flare21``; or a file of your own.
     metrics : sequence of str, optional
-        Rank by these metrics of the challenge; by all of them if not given.
+        Rank by these metrics of the challenge. If not given, by all of them; but by
+        those of running time and memory only where some team was measured.
     ties : str
         The rank of teams with equal values: ``min``, ``average`` or ``max`` of those
         that they take together.
@@ -156,17 +158,22 @@ def rank(
     if gate is not None and not 0 <= gate <= 1:
         text = f"gate must be None or a number from 0 to 1: {gate!r}"
         raise ValueError(text)
+    if isinstance(metrics, str):
+        text = f"metrics must be None or a list of names: {metrics!r}"
+        raise ValueError(text)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
+    source = results if isinstance(results, pd.DataFrame) else Path(results)
     rules = rules_of(
         challenge,
         metrics=metrics,
+        left_out=unmeasured(source, challenge) if metrics is None else (),
         ties=_choice("ties", ties, Ties),
         missing=None if missing is None else _choice("missing", missing, MissingRule),
         gate_dsc=gate,
     )
     analysis = rank_results(
-        results if isinstance(results, pd.DataFrame) else Path(results),
+        source,
         challenge,
         rules,
         decisions=None if decisions is None else Path(decisions),

@@ -70,6 +70,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
 
 def _settings(challenge: Challenge, rules: Rules) -> dict[str, Any]:
     """What the ranking was made with."""
+    left_out = list(rules.left_out)
     return {
         "version": __version__,
         "challenge": challenge.key,
@@ -91,6 +92,7 @@ def _settings(challenge: Challenge, rules: Rules) -> dict[str, Any]:
             }
             for rule in rules.metrics
         ],
+        **({"not_measured": left_out} if left_out else {}),
     }
 
 

@@ -54,6 +54,7 @@ def sheet_text(own: OwnStanding) -> str:
         f"Rank in {escaped(printable(own.challenge))}: {own.place}.",
         f"{own.score_note}: {escaped(mean_ranks)}.",
         *([own.gate_note] if own.gate_note else []),
+        *([escaped(own.left_out)] if own.left_out else []),
         "",
         *markdown_table(rows),
     ]

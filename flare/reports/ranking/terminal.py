@@ -17,6 +17,12 @@ from flare.ranking.robustness.schemes import (
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
+from flare.reports.ranking.titles import left_out_text
+
+SHARED_FIRST = (
+    "Teams share first place in some draws: the shares add up to more than 100 %."
+)
+"""Stands with the shares of first places, where that is so."""
 
 NAMED_CASES = 3
 """No more cases than this are named; ranking.json has all."""
@@ -26,6 +32,7 @@ def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
     roll = analysis.table.roll
     parts = [interim_text(roll)] if roll.is_interim else []
+    parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
     parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
     flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
     if flags:
@@ -87,6 +94,8 @@ def intervals_table(result: Bootstrap) -> str:
     ]
     lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
     lines += [f"  {line}" for line in aligned(rows)]
+    if result.has_shared_first:
+        lines.append(SHARED_FIRST)
     if result.taus:
         low, median, high = result.taus
         lines.append(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flare.common.text import listing
 from flare.results.values import SCORES
 
 TITLES = {
@@ -17,6 +20,20 @@ TITLES = {
     "cpu_s": "Processor time (s)",
     "max_host_memory_mb": "Memory (MB)",
 }
+
+
+def left_out_text(metrics: Sequence[str]) -> str:
+    """That nobody is ranked by some metrics of the challenge; empty without any.
+
+    Examples
+    --------
+    >>> left_out_text(["runtime_s", "max_gpu_memory_mb"])
+    'Not ranked: Running time (s) and GPU memory (MB), as no team was measured.'
+    """
+    if not metrics:
+        return ""
+    names = listing(map(metric_title, metrics), last=" and ")
+    return f"Not ranked: {names}, as no team was measured."
 
 
 def metric_title(metric: str) -> str:

@@ -479,9 +479,9 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
         read_grid(tmp_path / "none.nii.gz", "none.nii.gz")
 
     assert str(caught.value) == (
-        "none.nii.gz: it cannot be read (no such file or directory). Check --input and"
-        " --ground-truth, or what is mounted there, and that this user may read it"
-        " (chmod -R a+rX). [H01]"
+        "none.nii.gz: it cannot be read (no such file or directory). Check the path,"
+        " or what is mounted there, and that this user may read it (chmod -R a+rX)."
+        " [H01]"
     )
 
 

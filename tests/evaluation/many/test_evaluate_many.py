@@ -319,9 +319,7 @@ def test_a_folder_without_teams_is_refused(tmp_path, make, problem):
         flare.evaluate_many(folder, labels, tmp_path / "results")
 
     assert str(caught.value).startswith(f"{safe(folder)}: {problem}")
-    assert str(caught.value).endswith(
-        "Give the folder that has a folder, or a zip file, for each team. [H01]"
-    )
+    assert "flare evaluate" in caught.value.remedy
 
 
 def test_a_team_with_two_submissions_and_one_with_our_name_are_refused(tmp_path):
@@ -333,8 +331,8 @@ def test_a_team_with_two_submissions_and_one_with_our_name_are_refused(tmp_path)
     assert [team.refusal for team in found.teams] == [
         "alpha, alpha.zip: 2 submissions of one team. Keep one of them. [H01]",
         "",
-        "scores.sqlite: a file of the results has this name. Give the team another"
-        " one. [H01]",
+        "scores.sqlite: a file of the results has this name, or one with its ending."
+        " Give the team another name. [H01]",
     ]
 
 

@@ -98,7 +98,7 @@ def test_a_case_that_kills_its_worker_is_named(start, death, tmp_path):
     assert run.returncode == 1
     assert error.decode() == (
         f"validation_003.nii.gz: the process that scored it {how}."
-        " Give the evaluation more memory, or set --workers 1. [H03]\n"
+        " Give the evaluation more memory, or use one worker (--workers 1). [H03]\n"
     )
     assert session_of(run) == []
     assert list((tmp_path / "output").iterdir()) == []

@@ -15,6 +15,7 @@ from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import AlgorithmRules
 from flare.evaluation.errors import JobsFileError
 from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.submission.jobs import read_sockets
 from flare.results.metrics_content import metrics_json
 from tests.builders import (
     ROOT,
@@ -143,13 +144,13 @@ def test_the_challenge_names_one_of_several_images(tmp_path, ground_truth, jobs)
     assert [case.dsc for case in results.cases] == [1, 1, 1]
     assert refusal(folder, ground_truth, output="organs") == (
         "mine.toml: algorithm.input is missing, but the image inputs of a job are"
-        " ct-image and mask. Every key is explained in"
-        " docs/reference/challenge-files.md. [G01]"
+        " ct-image and mask. The documentation's page Challenge files explains every"
+        " key. [G01]"
     )
     assert refusal(folder, ground_truth, input="ct-image", output="liver") == (
         "mine.toml: algorithm.output is 'liver', but the image outputs of a job are"
-        " heat and organs; every interface of the phase has to have it. Every key is"
-        " explained in docs/reference/challenge-files.md. [G01]"
+        " heat and organs; every interface of the phase has to have it. The"
+        " documentation's page Challenge files explains every key. [G01]"
     )
 
 
@@ -166,15 +167,15 @@ def test_of_several_interfaces_each_has_one_image_or_the_one_that_is_named(
     assert [case.dsc for case in results.cases] == [1, 1, 1]
     assert refusal(folder, ground_truth, input="ct-image") == (
         "mine.toml: algorithm.input is 'ct-image', but the image inputs of a job are"
-        " mr-image; every interface of the phase has to have it. Every key is explained"
-        " in docs/reference/challenge-files.md. [G01]"
+        " mr-image; every interface of the phase has to have it. The documentation's"
+        " page Challenge files explains every key. [G01]"
     )
     jobs[2]["inputs"].append(value("mask", "images/mask", "something else"))
     (folder / "predictions.json").write_text(json.dumps(jobs))
     assert refusal(folder, ground_truth) == (
         "mine.toml: algorithm.input is missing, but the image inputs of a job are mask"
-        " and mr-image. Every key is explained in"
-        " docs/reference/challenge-files.md. [G01]"
+        " and mr-image. The documentation's page Challenge files explains every key."
+        " [G01]"
     )
 
 
@@ -560,7 +561,7 @@ def test_in_a_phase_for_algorithms_it_is_the_platforms(tmp_path, ground_truth):
     assert refusal(folder, ground_truth).endswith("[G02]")
 
 
-BATCH_REMEDY = "Every field is explained in docs/organisers/phase-settings.md. [G04]"
+BATCH_REMEDY = "The documentation's page Phase settings explains every field. [G04]"
 
 
 @pytest.mark.parametrize("rules", [{}, {"input": "ct-image"}])
@@ -841,3 +842,10 @@ def test_an_image_with_a_name_of_kilobytes_is_no_case(tmp_path, ground_truth, jo
     folder = write_jobs(tmp_path / "input", jobs)
 
     assert "1 of 3 images that the algorithm" in refusal(folder, ground_truth)
+
+
+def test_what_the_platform_has_put_there_is_not_read_from_a_pipe(tmp_path):
+    """Nobody writes into it, and it would be waited for."""
+    os.mkfifo(tmp_path / "inputs.json")
+
+    assert read_sockets(tmp_path / "inputs.json") == set()

@@ -75,3 +75,21 @@ def test_organs_are_to_be_merged_and_not_renamed(tmp_path, pattern):
     )
     assert "ename" not in line
     assert [report.lines for report in reports] == [(line,)] * 2
+
+
+def test_a_case_that_scores_0_because_of_them_says_so(tmp_path):
+    """Its files were submitted, after all."""
+    truth = write_cases(tmp_path / "truth", ["case_1", "case_2"])
+    write_cases(tmp_path / "input", ["case_2"])
+    for organ in ("liver", "spleen"):
+        write_nifti(tmp_path / "input" / f"case_1_{organ}.nii.gz", organ_boxes())
+
+    results = flare.evaluate(tmp_path / "input", truth, on_bad_case="worst")
+
+    files = "case_1_liver.nii.gz, case_1_spleen.nii.gz"
+    (zero,) = results.low_scores
+    assert zero.cases == ("case_1",)
+    assert (
+        zero.reason
+        == f"1 of 2 cases scores 0: each file holds one organ alone ({files})"
+    )

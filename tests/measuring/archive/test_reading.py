@@ -30,6 +30,10 @@ SECOND_LIST = json.dumps(
 ).encode()
 
 
+OF_RESULTS = "a file of the results has this name, or one with its ending"
+OF_WINDOWS = "Windows takes its name for a device"
+
+
 @pytest.mark.parametrize("layout", ["legacy", "oci"])
 @pytest.mark.parametrize("compress", [True, False])
 def test_an_archive_that_is_right(tmp_path, layout, compress):
@@ -55,9 +59,10 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
         ("team a.tar.gz", "a team's name cannot be the name of an image"),
         ("-team.tar.gz", "a team's name cannot be the name of an image"),
         ("team_a.tar", "its name does not end in .tar.gz"),
-        ("refused.csv.tar.gz", "a team's name cannot be that of a file of the results"),
-        ("con.tar.gz", "a team's name cannot be that of a file of the results"),
-        ("lpt1.x.tar.gz", "a team's name cannot be that of a file of the results"),
+        ("refused.csv.tar.gz", OF_RESULTS),
+        ("x.sqlite-wal.tar.gz", OF_RESULTS),
+        ("con.tar.gz", OF_WINDOWS),
+        ("lpt1.x.tar.gz", OF_WINDOWS),
         ("team_a.tgz", "its name does not end in .tar.gz"),
     ],
 )

@@ -51,7 +51,7 @@ def run(tmp_path):
         dispatch = Dispatch(
             pool=pool,
             make_job=make_job,
-            failures=Failures(notes.on_failure),
+            failures=Failures(tmp_path, notes.on_failure),
             listener=notes,
             accepted=accepted,
         )

@@ -29,7 +29,6 @@ try:
             "allocated": gpu.read().allocated_mb,
             "processes": sorted(gpu.processes()),
             "state": dataclasses.asdict(gpu.state()),
-            "speed": dataclasses.asdict(gpu.speed()),
         }
 except DeviceError as error:
     found = str(error)
@@ -132,24 +131,6 @@ def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
     else:
         assert found["processes"] == []
         assert set(found["state"].values()) == {None}
-
-
-def test_what_decides_how_fast_it_can_be(library):
-    folder, version = library
-
-    found = run(folder, READ, "0")["speed"]
-
-    told = {
-        "max_sm_clock_mhz": 1980,
-        "max_memory_clock_mhz": 2619,
-        "power_limit_w": 350.0,
-        "sm_clock_mhz": 1500,
-        "temperature_c": 61,
-        "is_throttled": False,
-    }
-    if version == "v1":
-        told = dict.fromkeys(told)
-    assert found == {"name": "Made-up 1", **told}
 
 
 def test_an_idle_clock_is_not_throttled(library):

@@ -9,16 +9,15 @@ import zipfile
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from flare.platforms.grandchallenge import download as download_module
 from flare.platforms.grandchallenge.download import (
     Evaluation,
     _folders,
     choose,
-    read_token,
 )
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
@@ -135,7 +134,9 @@ class Platform(BaseHTTPRequestHandler):
         self.send_response(status)
         kind = "application/zip" if is_file else "application/json"
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data) + self.server.too_short))
+        is_short = is_file and self.server.short_files > 0
+        self.server.short_files -= is_short
+        self.send_header("Content-Length", str(len(data) + 10 * is_short))
         self.end_headers()
         self.wfile.write(data)
 
@@ -149,7 +150,7 @@ def platform(request, certificate):
     need_package(request, "gcapi")
     server = ThreadingHTTPServer(("localhost", 0), Platform)
     server.evaluations, server.files, server.requests = [], {}, []
-    server.versions, server.status, server.limit, server.too_short = {}, 0, 1000, 0
+    server.versions, server.status, server.limit, server.short_files = {}, 0, 1000, 0
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -171,7 +172,7 @@ def running(server):
         server.server_close()
 
 
-def fetch(platform, output, *arguments, token=TOKEN, phase=PHASE, api=None):
+def fetch(platform, output, *arguments, token=TOKEN, phase=PHASE, api=None, **options):
     """`flare download`, which never tells the token."""
     environment = {k: v for k, v in os.environ.items() if "PROXY" not in k.upper()}
     environment |= {
@@ -182,6 +183,7 @@ def fetch(platform, output, *arguments, token=TOKEN, phase=PHASE, api=None):
         *("download", "--phase", phase, "--output", output),
         *("--api", api or f"{platform.url}/api/v1/", *arguments),
         env=environment,
+        **options,
     )
     assert not token or token not in run.stdout + run.stderr
     return run
@@ -233,20 +235,114 @@ def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
     assert chosen.pk == str(expected)
 
 
-def test_folders_are_called_like_users_where_that_is_safe():
-    odd = ["a.b-c_1", "x@y.org", "..", "../up", "a/b", "Über", "", "refused.csv", "."]
+def test_folders_are_called_like_users_where_that_is_possible(tmp_path):
+    """The digits are the first of `printf %s NAME | sha256sum`."""
+    odd = [
+        "a.b-c_1",
+        "x@y.org",
+        "Über",
+        "..",
+        "a/b",
+        "",
+        "refused.csv",
+        "jane-00000000",
+    ]
 
-    folders = _folders([*odd, "Bob", "bob"])
+    folders = _folders(tmp_path, odd)
 
-    assert folders["a.b-c_1"] == "a.b-c_1"
-    assert folders["x@y.org"].startswith("user-x_y_org-")
-    assert folders["../up"].startswith("user-___up-")
-    assert folders["refused.csv"].startswith("user-refused_csv-")
-    assert folders["Bob"].casefold() != folders["bob"].casefold()
-    assert len({name.casefold() for name in folders.values()}) == len(odd) + 2
-    assert all(
-        Path(name).name == name and name[0].isalnum() for name in folders.values()
-    )
+    assert folders == {
+        "a.b-c_1": "a.b-c_1",
+        "x@y.org": "x@y.org",
+        "Über": "Über",
+        "..": "user-5ec1f7e7",
+        "a/b": "a-b-c14cddc0",
+        "": "user-e3b0c442",
+        "refused.csv": "refused-csv-10c4a026",
+        "jane-00000000": "jane-00000000-92ef361f",
+    }
+
+
+def test_a_user_who_looks_like_another_one_has_a_folder_of_its_own(tmp_path):
+    """The plainest keeps the name; of the third, C and a are Cyrillic."""
+    folders = _folders(tmp_path, ["carl", "Carl", "\u0421\u0430rl", "dora"])
+
+    assert folders["carl"] == "carl"
+    assert folders["dora"] == "dora"
+    assert folders["Carl"] == "carl-dc953bc5"
+    assert folders["\u0421\u0430rl"].startswith("rl-")
+
+
+def keep(output, folder, user):
+    """A folder of an earlier download."""
+    (output / folder).mkdir(parents=True)
+    (output / folder / "platform.json").write_text(json.dumps({"username": user}))
+
+
+def test_a_folder_of_an_earlier_download_stays_with_its_user(tmp_path):
+    """Also under the name that an older version of the program gave it."""
+    keep(tmp_path, "user-x_y_org-12345678", "x@y.org")
+    keep(tmp_path, "Carl", "Carl")
+    keep(tmp_path, "eve", "mallory")
+
+    folders = _folders(tmp_path, ["x@y.org", "Carl", "carl", "eve"])
+
+    assert folders["x@y.org"] == "user-x_y_org-12345678"
+    assert folders["Carl"] == "Carl"
+    assert folders["carl"].startswith("carl-")
+    assert folders["eve"].startswith("eve-")
+
+
+@pytest.mark.parametrize("twin", ["user-x_y_org-1056e7d3", "x-y-org-1056e7d3"])
+def test_nobody_takes_the_folder_that_is_made_for_another_user(
+    platform, tmp_path, twin
+):
+    """Neither by the rule of an older version nor by the one of this one."""
+    platform.evaluations = [evaluation(1, "x@y.org"), evaluation(2, twin)]
+
+    assert fetch(platform, tmp_path).returncode == 0
+
+    assert sorted(numbers(tmp_path).values()) == [1, 2]
+
+
+def test_two_users_never_share_a_folder(tmp_path, monkeypatch):
+    """Eight digits can be equal, if somebody tries long enough."""
+    monkeypatch.setattr(download_module, "derived_folder", lambda _: "same-00000000")
+
+    with pytest.raises(PlatformError, match="it would be of Carl, CARL"):
+        _folders(tmp_path, ["Carl", "CARL"])
+
+
+def test_a_folder_that_is_a_link_is_refused(platform, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    output = tmp_path / "results"
+    output.mkdir()
+    (output / "alice").symlink_to(tmp_path / "elsewhere")
+    platform.evaluations = [evaluation(1, "alice", rank=1)]
+
+    line = error_of(fetch(platform, output))
+
+    assert "alice: the folder is a link" in line
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["platform.json", ".predictions.zip.part", ".predictions.zip.part.json"]
+)
+def test_a_pipe_in_a_folder_is_not_waited_for(platform, tmp_path, name):
+    platform.files["/media/1.zip"] = zipped(a=b"1")
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", rank=1, file=url)]
+    (tmp_path / "alice").mkdir()
+    if name.endswith(".part.json"):
+        (tmp_path / "alice" / ".predictions.zip.part").write_bytes(b"P")
+    os.mkfifo(tmp_path / "alice" / name)
+
+    run = fetch(platform, tmp_path, "--predictions", timeout=60)
+
+    if name == ".predictions.zip.part":
+        assert "it cannot be written (it is no file)" in error_of(run)
+    else:
+        assert run.returncode == 0
 
 
 # --- Downloads --------------------------------------------------------------------
@@ -363,6 +459,32 @@ def test_the_token_goes_to_the_platform_alone(platform, tmp_path, how):
     assert "Signature" not in record
 
 
+def test_an_upload_is_fetched_from_no_http_address(platform, tmp_path):
+    """Its bytes could be anybody's."""
+    platform.files["/media/1.zip"] = "http://127.0.0.1:1/elsewhere/1.zip?Signature=s"
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+
+    line = error_of(fetch(platform, tmp_path, "--predictions"))
+
+    assert "http://127.0.0.1:1/elsewhere/1.zip: the file is not at an https" in line
+    assert "Signature" not in line
+    assert names(tmp_path / "alice") == ["platform.json"]
+
+
+def test_what_is_of_teams_is_closed_to_other_users(platform, tmp_path):
+    """Their zip, what was in it, and their scores; the group has what umask leaves."""
+    platform.files["/media/1.zip"] = zipped(**{"s/a": b"A", "t/b": b"B"})
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [evaluation(1, "alice", file=url)]
+
+    assert fetch(platform, tmp_path / "results", "--predictions").returncode == 0
+
+    made = [tmp_path / "results", *(tmp_path / "results").rglob("*")]
+    assert len(made) == 11
+    assert {path.stat().st_mode & 0o007 for path in made} == {0}
+
+
 def test_what_was_uploaded_is_unpacked_as_the_platform_does(platform, tmp_path):
     """The folder that all share and macOS's files are gone; no archive is opened."""
     files = {"mine/a.nii.gz": b"A", "mine/b/b.zip": b"B", "__MACOSX/._a": b"C"}
@@ -456,36 +578,29 @@ def test_uploads_that_a_token_does_not_get_are_named(platform, tmp_path, status)
     url = f"{platform.url}/media/1.zip"
     platform.evaluations = [evaluation(1, "alice", file=url), evaluation(2, "bob")]
 
-    line = error_of(fetch(platform, tmp_path, "--predictions"))
+    run = fetch(platform, tmp_path, "--predictions")
 
-    assert line == (
-        "alice: the platform gives no token what was uploaded. Sign in with a browser:"
-        " its address is in platform.json of each team. [H09]"
-    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "alice: the platform gives no token what was uploaded; " in run.stdout
     assert numbers(tmp_path) == {"alice": 1, "bob": 2}
     assert url in (tmp_path / "alice" / "platform.json").read_text()
 
 
-def test_a_download_that_breaks_off_leaves_no_file(platform, tmp_path):
-    platform.files["/media/1.zip"] = b"PK" * 1000
+def test_a_download_that_breaks_off_goes_on_where_it_was(platform, tmp_path):
+    """Three times, as often as it is tried; what has arrived is no upload yet."""
+    content = platform.files["/media/1.zip"] = zipped(a=os.urandom(1000))
     url = f"{platform.url}/media/1.zip"
     platform.evaluations = [evaluation(1, "alice", file=url)]
-    assert fetch(platform, tmp_path).returncode == 0
-    page = Platform.page
+    platform.short_files = 3
 
-    def break_off(self, query):
-        page(self, query)
-        self.server.too_short = 10
+    line = error_of(fetch(platform, tmp_path, "--predictions"))
 
-    Platform.page = break_off
-    try:
-        line = error_of(fetch(platform, tmp_path, "--predictions"))
-    finally:
-        Platform.page = page
-
-    assert "it cannot be reached (RemoteProtocolError: " in line
-    names = sorted(path.name for path in (tmp_path / "alice").iterdir())
-    assert names == ["metrics.json", "platform.json"]
+    assert "localhost cannot be reached (RemoteProtocolError), 3 times" in line
+    assert not (tmp_path / "alice" / "predictions.zip").exists()
+    assert not (tmp_path / "alice" / "metrics.json").exists()
+    assert fetch(platform, tmp_path, "--predictions").returncode == 0
+    assert (tmp_path / "alice" / "predictions.zip").read_bytes() == content
+    assert not [*(tmp_path / "alice").glob(".*")]
 
 
 # --- Refusals ---------------------------------------------------------------------
@@ -503,17 +618,27 @@ def test_a_token_that_is_not_accepted(platform, tmp_path):
     [
         (403, "this token may not see that"),
         (404, "there is no such page: is --api right?"),
-        (500, "it answers with status 500"),
+        (410, "it answers with status 410"),
     ],
 )
 def test_what_the_platform_refuses_is_one_line(platform, tmp_path, status, text):
     platform.status = status
 
     assert error_of(fetch(platform, tmp_path)) == (
-        f"{platform.url}/api/v1/: {text}. docs/organisers/phase-settings.md tells how"
-        " results are got off the platform. [H09]"
+        f"{platform.url}/api/v1/: {text}. The documentation's page Phase settings tells"
+        " how to get results. [H09]"
     )
     assert not tmp_path.joinpath("alice").exists()
+
+
+def test_a_fault_that_stays_ends_after_some_tries(platform, tmp_path):
+    platform.status = 500
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert "GET evaluations/: localhost answers with status 500, 3 times" in line
+    pages = [path for path, _ in platform.requests if path.endswith("/evaluations/")]
+    assert len(pages) == 3
 
 
 def test_a_phase_that_is_none(platform, tmp_path):
@@ -539,6 +664,26 @@ def test_answers_of_another_form(platform, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rank": float("inf")},
+        {"created": "yesterday"},
+        {"submission": None},
+        {"outputs": [{"socket": 1}]},
+    ],
+)
+def test_an_evaluation_that_is_none_is_no_fault_of_the_program(
+    platform, tmp_path, change
+):
+    platform.evaluations = [evaluation(1, "alice") | change]
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert "[X01]" not in line
+    assert "[H09]" in line
+
+
 def test_a_phase_without_results(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path))
 
@@ -561,7 +706,7 @@ def test_nobody_is_there(platform, tmp_path):
 
     line = error_of(fetch(platform, tmp_path, api=api))
 
-    assert line.startswith(f"{api}: it cannot be reached (ConnectError: ")
+    assert "localhost cannot be reached (ConnectError), 3 times" in line
 
 
 def test_a_gcapi_that_is_too_old(platform, tmp_path):
@@ -569,7 +714,7 @@ def test_a_gcapi_that_is_too_old(platform, tmp_path):
 
     line = error_of(fetch(platform, tmp_path))
 
-    assert "gcapi is too old for it: pip install --upgrade gcapi." in line
+    assert "gcapi is too old for it. Upgrade it: pip install --upgrade gcapi." in line
 
 
 def test_results_that_cannot_be_written(platform, tmp_path):
@@ -596,45 +741,8 @@ def test_without_gcapi_the_extra_is_named(tmp_path):
     )
 
     assert error_of(run) == (
-        "flare download: gcapi is not installed. Install it:"
-        " .venv/bin/pip install '.[platform]'. [H09]"
+        "gcapi is not installed. Install it: .venv/bin/pip install '.[platform]'. [H09]"
     )
-
-
-def test_a_token_comes_from_the_environment_or_a_file(tmp_path):
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-
-    assert read_token(f" {TOKEN}\n", "") == TOKEN
-    assert read_token("", str(tmp_path / "token")) == TOKEN
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (None, "There is no API token"),
-        (b"", "There is no API token"),
-        (b"two words", "The token is no word"),
-        (b"a\nb", "The token is no word"),
-        (b"\xff", "token: the token cannot be read (it is no text)"),
-    ],
-)
-def test_a_token_that_is_none(tmp_path, monkeypatch, content, problem):
-    monkeypatch.chdir(tmp_path)
-    if content is not None:
-        Path("token").write_bytes(content)
-
-    with pytest.raises(PlatformError) as caught:
-        read_token("", "token" if content is not None else "")
-
-    assert str(caught.value) == (
-        f"{problem}. Make one under Your Profile, Manage API Tokens, and put it into"
-        " FLARE_GC_TOKEN, or its file's name into FLARE_GC_TOKEN_FILE. [H09]"
-    )
-
-
-def test_a_token_file_that_is_not_there(tmp_path):
-    with pytest.raises(PlatformError, match="no such file or directory"):
-        read_token("", str(tmp_path / "none"))
 
 
 def test_the_token_is_sent_to_no_http_address(tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,8 +14,14 @@ from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
 from flare.platforms.grandchallenge.calls import Calls
 from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.external_phase import PhaseSource, team_of
-from flare.platforms.serving.source import Answer, NotNowError, NotOursError
+from flare.platforms.grandchallenge.external_phase import PhaseSource
+from flare.platforms.serving.source import (
+    Answer,
+    NextTokenError,
+    NotGivenError,
+    NotNowError,
+    NotOursError,
+)
 from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
 
 GOOD = Answer(metrics={"aggregates": {"runtime_s_mean": 3.5}})
@@ -96,6 +103,15 @@ def test_a_claim_is_ours(platform, source):
     assert source.claimable() == []
 
 
+def test_a_claim_of_another_submission_is_none(platform, source):
+    platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.faults["claim"] = ["other"]
+
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
+        source.claim(submission, is_again=False)
+
+
 def test_a_service_with_another_token_was_faster(platform, source):
     pk = platform.submit("jane", b"")
     (submission,) = source.claimable()
@@ -133,13 +149,13 @@ def test_a_list_that_is_none_of_the_platform_is_said(platform, source, monkeypat
     claimed(platform, source)
     platform.submit("john", b"")
     (second,) = source.claimable()
-    real = source._calls.call
+    real = source._any.call
 
     def call(method, path, **more):
         reply = real(method, path, **more)
         return replace(reply, content=[]) if path == "evaluations/" else reply
 
-    monkeypatch.setattr(source._calls, "call", call)
+    monkeypatch.setattr(source._any, "call", call)
 
     with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
         source.claim(second, is_again=False)
@@ -227,20 +243,186 @@ def test_an_answer_that_was_not_sent_before_a_kill_is_sent(platform, source):
     assert len(platform.answers()["jane"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"status": CANCELLED}, "You need to claim an evaluation before you can upd"),
-        ({"claimed_by": "other"}, "You do not have permission to update this evaluat"),
-    ],
-    ids=["cancelled", "somebody else's"],
-)
-def test_an_answer_that_nobody_waits_for_is_lost(platform, source, change, text):
+def test_an_answer_that_nobody_waits_for_is_lost(platform, source):
     submission = claimed(platform, source)
-    platform.evaluations[submission.key] |= change
+    platform.evaluations[submission.key] |= {"status": CANCELLED}
 
-    with pytest.raises(NotOursError, match=text):
+    with pytest.raises(NotOursError, match="You need to claim an evaluation before"):
         source.answer(submission, GOOD, is_again=False)
+
+
+def test_an_answer_is_kept_while_somebody_has_the_submission(platform, source):
+    """Another service may have claimed it, at the same moment: it is open who answers.
+
+    Nothing is lost before the platform says that it waits for no answer.
+    """
+    submission = claimed(platform, source)
+    platform.evaluations[submission.key] |= {"claimed_by": "other"}
+
+    with pytest.raises(PlatformError, match="You do not have permission to update"):
+        source.answer(submission, GOOD, is_again=False)
+    platform.evaluations[submission.key] |= {"status": "Succeeded"}
+
+    with pytest.raises(NotOursError):
+        source.answer(submission, GOOD, is_again=False)
+
+
+@pytest.mark.parametrize("answer", [GOOD, Answer(message="no label map")])
+def test_an_answer_counts_as_heard_when_the_platform_says_so(platform, source, answer):
+    """What something between says with status 200 is nothing: it is sent again."""
+    submission = claimed(platform, source)
+    platform.faults["update"] = ["object"]
+
+    with pytest.raises(PlatformError):
+        source.answer(submission, answer, is_again=False)
+    assert platform.answers()["jane"] == []
+    source.answer(submission, answer, is_again=True)
+
+    assert [one["status"] for one in platform.answers()["jane"]] == [answer.status]
+
+
+def test_a_page_is_no_answer_either(platform, source):
+    submission = claimed(platform, source)
+    platform.faults["update"] = ["html"]
+
+    source.answer(submission, GOOD, is_again=False)
+
+    assert len(platform.answers()["jane"]) == 1
+
+
+def test_an_answer_that_was_heard_behind_a_page_is_not_sent_again(platform, source):
+    submission = claimed(platform, source)
+    platform.faults["update"] = ["obeyed html"]
+
+    source.answer(submission, GOOD, is_again=False)
+
+    assert len(platform.answers()["jane"]) == 1
+    assert platform.calls("update").count(200) == 0
+
+
+def test_a_claim_behind_a_page_is_found_to_be_ours(platform, source):
+    platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.faults["claim"] = ["obeyed html"]
+
+    assert not source.claim(submission, is_again=False).is_new
+
+
+def test_a_claim_that_nobody_has_heard_is_made_anew(platform, source):
+    """By whichever token is free then."""
+    platform.submit("jane", b"")
+    (submission,) = source.claimable()
+    platform.faults["claim"] = ["object"]
+
+    with pytest.raises(PlatformError):
+        source.claim(submission, is_again=False)
+
+    with pytest.raises(NextTokenError):
+        source.claim(submission, is_again=True)
+
+
+# --- Several tokens ---------------------------------------------------------------
+
+OTHER = "77aa3c9b7d55aa41-second"
+
+
+@pytest.fixture
+def two_users(platform):
+    """Two external evaluators, of whom each can claim once, ever."""
+    platform.users[OTHER] = "second"
+    platform.evaluators.add("second")
+    platform.forgets_finished = False
+    for user in ("jane", "john", "jim"):
+        platform.submit(user, user.encode())
+    return platform
+
+
+def both(platform, passing, tokens=(TOKEN, OTHER)):
+    """The phase, with the tokens of both."""
+    found = [Calls(platform.api, token, sleep=passing.sleep) for token in tokens]
+    return PhaseSource(PHASE, *found)
+
+
+def claim_next(source):
+    """Claim whatever waits, with whichever token may."""
+    for _ in range(2):
+        with suppress(NextTokenError):
+            return source.claim(source.claimable()[0], is_again=False).submission
+    raise AssertionError
+
+
+def test_the_next_token_is_used_where_a_user_can_claim_once(two_users, passing):
+    """Each answer goes with the token that has claimed; a third one has to wait."""
+    source = both(two_users, passing)
+
+    for user in ("evaluator", "second"):
+        submission = claim_next(source)
+        assert two_users.evaluations[submission.key]["claimed_by"] == user
+        source.answer(submission, GOOD, is_again=False)
+
+    assert two_users.calls("update") == [200, 200]
+    (third,) = source.claimable()
+    with pytest.raises(NextTokenError):
+        source.claim(third, is_again=False)
+    (third,) = source.claimable()
+    with pytest.raises(NotNowError, match="claim only once"):
+        source.claim(third, is_again=False)
+
+
+def test_the_answers_of_two_claims_go_with_their_own_tokens(two_users, passing):
+    source = both(two_users, passing)
+    found = [claim_next(source), claim_next(source)]
+
+    for submission in reversed(found):
+        source.answer(submission, GOOD, is_again=False)
+
+    assert two_users.calls("update") == [200, 200]
+
+
+def test_unused_tokens_are_counted_and_used_first(two_users, passing):
+    """As the journal of an earlier start has it."""
+    first = both(two_users, passing)
+    assert first.resume([]) == "2 of 2 tokens have claimed nothing yet"
+    submission = claim_next(first)
+    first.answer(submission, GOOD, is_again=False)
+
+    again = both(two_users, passing)
+
+    assert again.resume([submission]) == "1 of 2 tokens have claimed nothing yet"
+    assert again.claim(again.claimable()[0], is_again=False).is_new
+    assert two_users.calls("claim") == [200, 200]
+
+
+def test_an_answer_waits_for_the_token_that_has_claimed(two_users, passing):
+    submission = claim_next(both(two_users, passing))
+    second = both(two_users, passing, [OTHER])
+
+    with pytest.raises(PlatformError, match="It was claimed with another token") as e:
+        second.answer(submission, GOOD, is_again=True)
+
+    assert TOKEN not in str(e.value)
+    assert TOKEN not in str(submission.place)
+    both(two_users, passing).answer(submission, GOOD, is_again=True)
+    assert len(two_users.evaluations[submission.key]["answers"]) == 1
+
+
+def test_who_is_no_evaluator_does_not_hide_what_waits(two_users, passing):
+    """For such a user nothing waits, and nothing is refused."""
+    two_users.evaluators.remove("evaluator")
+
+    submission = claim_next(both(two_users, passing))
+
+    assert two_users.evaluations[submission.key]["claimed_by"] == "second"
+
+
+def test_a_dry_run_without_a_network_ends_soon(platform, passing):
+    calls = Calls(platform.api, TOKEN, sleep=passing.sleep, tries=2)
+    platform.faults["claimable"] = ["reset"] * 9
+
+    with pytest.raises(PlatformError, match="2 times"):
+        PhaseSource(PHASE, calls).claimable()
+
+    assert len(passing.pauses) == 1
 
 
 def test_an_answer_after_24_hours_is_too_late(platform, source):
@@ -358,9 +540,9 @@ def test_a_model_that_may_not_be_fetched_is_no_fault_of_the_team(
     platform, source, tmp_path
 ):
     submission = claimed(platform, source, model=b"model")
-    platform.faults["model"] = [403]
+    platform.faults["model"] = [403] * 2
 
-    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+    with pytest.raises(PlatformError, match=r"not give jane\S* \(status 403"):
         source.download(submission, tmp_path)
 
 
@@ -377,7 +559,7 @@ def test_a_model_at_an_address_without_tls_is_refused(platform, source, tmp_path
     submission = claimed(platform, source, model=b"model")
     submission.place["model"] = "http://localhost/x.tar.gz"
 
-    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+    with pytest.raises(PlatformError, match="is not at an https address"):
         source.download(submission, tmp_path)
 
 
@@ -387,7 +569,7 @@ def test_an_archive_that_may_not_be_fetched_is_no_fault_of_the_team(
     submission = claimed(platform, source)
     platform.evaluators.clear()
 
-    with pytest.raises(PlatformError, match=r"not give the archive \(status 403"):
+    with pytest.raises(PlatformError, match=r"not give jane\S* \(status 403"):
         source.download(submission, tmp_path)
 
 
@@ -403,23 +585,65 @@ def test_more_than_the_file_is_thrown_away(platform, source, tmp_path):
     assert platform.calls("file") == [416, (200, 10)]
 
 
-def test_an_archive_that_is_too_large_is_not_fetched(
-    platform, source, tmp_path, monkeypatch
+@pytest.mark.parametrize(("kind", "error"), [("", ArchiveError), ("model", ModelError)])
+def test_a_file_that_is_too_large_is_the_submission_s_fault(
+    platform, source, tmp_path, monkeypatch, kind, error
 ):
+    """It is not fetched, and is told at once: nobody else has to wait for it."""
     monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
-    submission = claimed(platform, source, archive=b"b" * 10)
+    long, short = b"b" * 10, b"b" * 9
+    submission = claimed(
+        platform, source, archive=short if kind else long, model=long if kind else None
+    )
 
-    with pytest.raises(PlatformError, match="the archive has 0 GiB"):
+    with pytest.raises(error, match="it is larger than"):
         source.download(submission, tmp_path)
 
-    assert [*tmp_path.glob("*.gz")] == []
+    assert [*tmp_path.glob("*.gz")] == ([tmp_path / "jane.tar.gz"] if kind else [])
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize("kind", ["", "model"])
+def test_a_file_that_is_gone_is_waited_for(platform, source, tmp_path, status, kind):
+    """And is told as the submission's fault if it never comes back."""
+    submission = claimed(platform, source, model=b"model" if kind else None)
+    platform.faults[kind or "download"] = [status] * 2
+
+    with pytest.raises(NotGivenError) as error:
+        source.download(submission, tmp_path)
+
+    assert error.value.error.code == "H09"
+    assert error.value.told.code == ("F19" if kind else "F15")
+    source.download(submission, tmp_path)
+
+
+def test_a_file_that_was_moved_is_asked_for_anew(platform, source, tmp_path):
+    """Its address is kept from the claim; the platform knows where it is now."""
+    submission = claimed(platform, source, archive=b"moved")
+    platform.evaluations[submission.key]["file"] = "y.tar.gz"
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"moved"
+
+
+def test_a_storage_that_refuses_a_signature_gets_another_one(
+    platform, source, tmp_path
+):
+    submission = claimed(platform, source)
+    platform.faults["file"] = [403]
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"image"
+    assert len(platform.calls("download")) >= 2
 
 
 def test_an_archive_at_an_address_without_tls_is_refused(platform, source, tmp_path):
     submission = claimed(platform, source)
     submission.place["image"] = "http://localhost/x.tar.gz"
 
-    with pytest.raises(PlatformError, match="the archive is not at an https address"):
+    with pytest.raises(PlatformError, match="is not at an https address"):
         source.download(submission, tmp_path)
 
 
@@ -506,7 +730,7 @@ def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passi
 
     assert passing.pauses[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
     assert 6 * 3600 < passing.at <= 6 * 3600 + 300
-    assert "the platform answers with status 500, for hours" in str(error.value)
+    assert "localhost answers with status 500, for hours" in str(error.value)
 
 
 def test_pauses_differ_between_services(platform, passing):
@@ -529,9 +753,9 @@ def test_a_token_that_is_refused_is_one_line_without_it(platform, passing, caplo
         source.claimable()
 
     assert str(error.value) == (
-        f"{platform.api}: it does not accept the token. Make one of a user who is among"
-        " the phase's external evaluators, and put its file's name into"
-        " FLARE_GC_TOKEN_FILE. [H09]"
+        f"{platform.api}: it does not accept the token. Make one of an external"
+        " evaluator of the phase (for flare serve) or an admin of the challenge (for"
+        " flare download), and put its file's name into FLARE_GC_TOKEN_FILE. [H09]"
     )
     assert passing.pauses == []
     assert "secret-of-mine" not in caplog.text
@@ -558,7 +782,7 @@ def test_a_client_that_is_too_old_is_said(platform, source):
 def test_a_client_that_is_not_there_is_said(source, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcapi", None)
 
-    with pytest.raises(PlatformError, match="flare serve: gcapi is not installed"):
+    with pytest.raises(PlatformError, match="gcapi is not installed"):
         source.claimable()
 
 
@@ -574,18 +798,12 @@ def test_something_else_answers(platform, passing):
         source.claimable()
 
 
-@pytest.mark.parametrize(
-    ("user", "team"),
-    [("jane", "jane"), ("jane_doe-2", "jane_doe-2")],
-)
-def test_a_user_whose_name_is_plain_keeps_it(user, team):
-    assert team_of(user) == team
+def test_two_users_never_have_one_folder(platform, source):
+    """Not by a name that looks like one which was made from another."""
+    for user in ("Jane.Doe", "jane-doe-4e148699", "jane-doe"):
+        platform.submit(user, b"")
 
+    teams = {one.user: one.team for one in source.claimable()}
 
-def test_odd_names_of_users_stay_different():
-    users = ["A", "a", "a.b", "a-b", "Ü", "", "..", "x" * 99, "x" * 98]
-
-    teams = [team_of(user) for user in users]
-
-    assert len(set(teams)) == len(users)
-    assert not [team for team in teams if not team.replace("-", "").isalnum()]
+    assert len(set(teams.values())) == 3
+    assert teams["jane-doe"] == "jane-doe"

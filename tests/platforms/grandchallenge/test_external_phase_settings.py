@@ -1,12 +1,17 @@
 """The settings of a phase that is evaluated outside, by the platform's own rules."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from flare.challenge.reading import challenge_names, read_challenge
+from flare.challenge.rules import Better, RankedMetric
 from flare.cli.main import main
-from flare.platforms.grandchallenge.external_phase_settings import external_settings_for
+from flare.platforms.grandchallenge.external_phase_settings import (
+    external_settings_for,
+    not_ranked,
+)
 from flare.platforms.grandchallenge.phase import (
     Order,
     is_rankable,
@@ -138,3 +143,95 @@ def test_they_are_printed(capfd):
     found = json.loads(capfd.readouterr().out)
     assert status == 0
     assert found == external_settings_for(read_challenge("flare21"))
+
+
+# --- What is ranked ---------------------------------------------------------------
+
+
+def ranking_by(*metrics):
+    """FLARE 2021 with another ranking."""
+    rules = read_challenge("flare21")
+    rules_of = {"runtime_s": Better.LOWER}
+    ranking = tuple(
+        RankedMetric(metric=metric, better=rules_of.get(metric, Better.HIGHER))
+        for metric in metrics
+    )
+    return replace(rules, ranking=ranking)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "paths", "missing"),
+    [
+        (("dsc", "nsd"), ["dsc", "nsd"], ()),
+        (("runtime_s", "dsc"), ["dsc", "runtime_s"], ()),
+        (("nsd", "dsc_liver"), ["nsd", "dsc_liver"], ()),
+        (("dsc", "cpu_s"), ["dsc"], ("cpu_s",)),
+        ((), ["dsc", "nsd", "runtime_s", "max_gpu_memory_mb"], ()),
+    ],
+)
+def test_the_metrics_of_the_challenge_file_are_ranked(metrics, paths, missing):
+    """All others are shown; the score itself is ranked, whatever a phase says."""
+    rules = ranking_by(*metrics)
+
+    settings = external_settings_for(rules)
+
+    phase = parse_phase(json.dumps(settings), "external", source="external")
+    assert [*phase.ranked] == [f"aggregates.{metric}_mean" for metric in paths]
+    assert len(phase.columns) == 2 + 2 + 2 * len(rules.organs)
+    assert len({path for _, path, _ in phase.columns}) == len(phase.columns)
+    assert not_ranked(rules, settings["external"]) == missing
+
+
+def test_flare22_is_ranked_by_what_a_phase_can_rank():
+    """Of its five metrics, two are areas, which the service does not return."""
+    assert [*phase_of("flare22").ranked] == [
+        "aggregates.dsc_mean",
+        "aggregates.nsd_mean",
+        "aggregates.runtime_s_mean",
+    ]
+
+
+def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
+    """What the service returns then has none, and the platform would drop it."""
+    assert main(["phase-settings", "--external", "--gpu", "none"]) == 0
+
+    text = capfd.readouterr().out
+    phase = parse_phase(text, "external", source="external")
+    assert "GPU memory" not in text
+    assert "its running time is measured" in phase.submission_page_markdown
+    write_measured(tmp_path, CASES)
+    content = metrics_content({"liver": (0.9, 0.8, 0.7)})
+    for key in ("gt_fname", "alg_fname"):
+        content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
+    write_json(tmp_path / "metrics.json", content)
+    text = (tmp_path / "efficiency.csv").read_text()
+    lines = [line.split(",") for line in text.splitlines()]
+    column = lines[0].index("max_gpu_memory_mb")
+    for line in lines[1:]:
+        line[column] = ""
+    without = "\n".join(",".join(line) for line in lines)
+    (tmp_path / "efficiency.csv").write_text(f"{without}\n")
+    found = returned_metrics(tmp_path, Worst(runtime_s=60))
+    for path in phase.ranked:
+        assert is_rankable(value_at(found, path)), path
+
+
+def test_a_gpu_is_for_external_phases(capfd):
+    assert main(["phase-settings", "--gpu", "none"]) == 1
+    assert capfd.readouterr().err.startswith("--gpu: it is about what flare serve runs")
+
+
+def test_the_leaderboard_knows_the_external_phase(capfd, tmp_path):
+    """Means of ranks: a is first in DSC and NSD, b in running time and memory."""
+    for team, good, low in (("a", 0.9, 9.0), ("b", 0.8, 5.0)):
+        values = {"dsc_mean": good, "nsd_mean": good}
+        values |= {"runtime_s_mean": low, "max_gpu_memory_mb_mean": low}
+        (tmp_path / team).mkdir()
+        write_json(tmp_path / team / "metrics.json", {"aggregates": values})
+    files = [str(tmp_path / team / "metrics.json") for team in "ab"]
+
+    assert main(["leaderboard", *files, "--phase", "external"]) == 0
+
+    lines = capfd.readouterr().out.splitlines()
+    rows = [line.split()[:3] for line in lines if line.split()[1:2] in (["a"], ["b"])]
+    assert sorted(rows) == [["1", "a", "1.5"], ["1", "b", "1.5"]]

@@ -260,7 +260,7 @@ def test_a_mistake_names_the_field_the_value_and_what_is_allowed(
 
     assert problem in str(caught.value)
     assert str(caught.value).startswith(f"{safe(file)}: mine.")
-    assert str(caught.value).endswith("docs/organisers/phase-settings.md. [G04]")
+    assert str(caught.value).endswith("Phase settings explains every field. [G04]")
 
 
 @pytest.mark.parametrize(

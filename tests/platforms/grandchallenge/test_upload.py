@@ -5,6 +5,7 @@ the errors that InferenceIO.download catches) made of the same bytes on Python 3
 """
 
 import json
+import random
 import struct
 import zipfile
 from pathlib import Path
@@ -45,6 +46,17 @@ def write_folder(folder, names):
 def of(*names, method=zipfile.ZIP_DEFLATED):
     """A zip of these names."""
     return lambda file: write_zip(file, names, method=method)
+
+
+def of_odd(*names):
+    """The same, of names that `writestr` makes no entry of in Python 3.11."""
+
+    def make(file):
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in names:
+                archive.writestr(zipfile.ZipInfo(name), CONTENT)
+
+    return make
 
 
 def changed(change, *names, method=zipfile.ZIP_DEFLATED):
@@ -173,6 +185,12 @@ ZIPS = {
     "up from a folder": (of("s/../../a", "b"), INVALID),
     "up and down": (of("s/../a", "t/b"), ["a", "t/b"]),
     "just up": (of("s/..", "t/b"), UNEXPECTED),
+    "through a file": (of("a", "a/../b", "c"), ["a", "b", "c"]),
+    "through the platform's file": (
+        of("inputs.json", "inputs.json/../x", "c"),
+        ["c", "x"],
+    ),
+    "through a folder that is not there": (of("a/../b", "c"), ["b", "c"]),
     "backslashes": (of("s\\a", "s\\b"), ["s\\a", "s\\b"]),
     "a drive": (of("C:\\a", "C:\\b"), ["C:\\a", "C:\\b"]),
     "a name too long": (of(LONG, "a"), UNEXPECTED),
@@ -183,6 +201,8 @@ ZIPS = {
     "a line break": (of("s/a\nb", "s/c"), ["a\nb", "c"]),
     "bad UTF-8": (replaced("ää".encode(), b"\xff\xff\xff\xff", "ää", "b"), UNEXPECTED),
     "another code page": (replaced(b"aaaa", b"a\x84\x84a", "aaaa", "b"), ["aääa", "b"]),
+    "an empty name": (of_odd("", "../a"), UNEXPECTED),
+    "an empty name behind one that leads up": (of_odd("../a", ""), INVALID),
     "a null byte": (replaced(b"a0b", b"a\x00b", "a0b", "c"), ["a", "c"]),
     "names that differ": (
         replaced(b"aaaa", b"bbbb", "aaaa", "c", times=1),
@@ -247,6 +267,121 @@ def test_a_zip_is_unpacked_as_the_platform_does(tmp_path, make, expected):
         line = f'upload.zip: the participant would read "{expected}"'
         assert line in str(caught.value)
     assert not (tmp_path / "a").exists()
+
+
+# --- Many more --------------------------------------------------------------------
+
+WORDS = ("a", "b", "s", "s", "..", ".", "", "inputs.json", ".DS_Store", "__MACOSX")
+
+
+def drawn_names(random):
+    """Up to five names of up to four words, some rooted."""
+    for _ in range(random.randint(1, 5)):
+        words = random.choices(WORDS, k=random.randint(1, 4))
+        yield random.choice(["", "", "", "/"]) + "/".join(words)
+
+
+class Refused(Exception):  # noqa: N818  an outcome
+    """What a participant would read."""
+
+
+def expected_files(names):
+    """What each file holds: the number of its entry; by a file system in a dictionary.
+
+    Written from the rules: names of folders end with a slash; junk is dropped; what
+    all names begin with is cut off, as so many characters; a path is put in order,
+    word by word, and may not lead up; of two entries of one name the later one is read.
+    """
+    last = {name: number for number, name in enumerate(names)}
+    kept = [n for n in names if not n.endswith("/")]
+    kept = [n for n in kept if "__MACOSX" not in n and ".DS_Store" not in n]
+    disk = {(): None}  # a folder is None
+    for name in kept:
+        place = name[cut_of(kept) :]
+        path = ordered(place)
+        if path is None:
+            raise Refused(INVALID)
+        for depth in range(1, len(path)):
+            if disk.setdefault(path[:depth], None) is not None:
+                raise Refused(UNEXPECTED)
+        if path in disk and disk[path] is None:
+            raise Refused(UNEXPECTED)
+        disk[path] = last[name]
+    if ("inputs.json",) in disk and disk["inputs.json",] is None:
+        raise Refused(UNEXPECTED)
+    files = {"/".join(path): number for path, number in disk.items()}
+    return {
+        name: number
+        for name, number in files.items()
+        if number is not None and name != "inputs.json"
+    }
+
+
+def cut_of(names):
+    """How many characters all names lose."""
+    split = [[w for w in name.split("/") if w not in ("", ".")] for name in names]
+    rooted = {name.startswith("/") for name in names}
+    if len(names) == 1:
+        shared = split[0][:-1]
+        root = "//" if names[0].startswith("//") and names[0][2] != "/" else "/"
+    else:
+        root = "/"
+        if len(rooted) == 2:
+            raise Refused(UNEXPECTED)
+        shared = []
+        for words in zip(*split, strict=False):
+            if len(set(words)) > 1:
+                break
+            shared.append(words[0])
+    text = (root if True in rooted else "") + "/".join(shared)
+    return len(text) + 1 if text else 0
+
+
+def ordered(place):
+    """The words of a path once it is in order; None if it leads out."""
+    if place.startswith("/"):
+        return None
+    words = []
+    for word in place.split("/"):
+        if word == ".." and words:
+            words.pop()
+        elif word == "..":
+            return None
+        elif word not in ("", "."):
+            words.append(word)
+    return tuple(words)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_400_odd_zips_are_unpacked_by_the_rules(tmp_path):
+    """Names that lead through files, up, nowhere, or to the platform's own file."""
+    different, refused = [], 0
+    for seed in range(400):
+        names = [*drawn_names(random.Random(seed))]
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        with zipfile.ZipFile(tmp_path / "upload.zip", "w") as archive:
+            for number, name in enumerate(names):
+                archive.writestr(zipfile.ZipInfo(name), str(number))
+        try:
+            expected = expected_files(names)
+        except Refused as error:
+            expected, refused = str(error), refused + 1
+        try:
+            prepare_input(tmp_path / "upload.zip", folder)
+            (folder / "inputs.json").unlink()
+            found = {
+                path.relative_to(folder).as_posix(): int(path.read_text())
+                for path in folder.rglob("*")
+                if path.is_file()
+            }
+        except UploadError as error:
+            (found,) = (t for t in (INVALID, UNEXPECTED) if f'"{t}"' in str(error))
+        if found != expected:
+            different.append((names, found, expected))
+
+    assert different == []
+    assert 50 < refused < 350
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """A folder of archives as a source of submissions, with models beside some of them."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from flare.common.errors import InputError
+from flare.measuring.archive.reading import read_archive
 from flare.measuring.errors import ArchiveError
 from flare.platforms.serving.drop_folder import DropFolder
+from flare.platforms.serving.source import Answer
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 
@@ -79,3 +83,126 @@ def test_another_model_is_another_submission(tmp_path, source, change):
     with pytest.raises(ArchiveError, match="it was removed or replaced before it was"):
         source.download(before, tmp_path)
     assert source.download(after, tmp_path) == tmp_path / "a.tar.gz"
+
+
+# --- What anybody can put there ---------------------------------------------------
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+KINDS = pytest.mark.parametrize(
+    "make",
+    [make_fifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")],
+    ids=["pipe", "folder", "device"],
+)
+
+
+@KINDS
+def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
+    """It is said once; what lies beside it is taken."""
+    make(tmp_path / "a.tar.gz")
+    put(tmp_path, "b.tar.gz")
+
+    assert titles(source) == ["b.tar.gz"]
+    assert titles(source) == ["b.tar.gz"]
+
+    assert caplog.text.count("it is no file, and is not taken") == 1
+
+
+@KINDS
+def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
+    """A pipe is not waited for."""
+    put(tmp_path, "a.tar.gz")
+    model = tmp_path / "a.model.tar.gz"
+    make(model)
+    source = DropFolder(tmp_path, lambda: datetime.now(UTC) + timedelta(days=1))
+    (one,) = source.claimable()
+
+    archive = read_archive(source.download(one, tmp_path), model=model)
+
+    assert "F19" in [problem.code for problem in archive.problems]
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.model.tar.gz"])
+def test_a_date_in_the_future_is_not_waited_for(tmp_path, name):
+    """Ten seconds after it was set; the other one is old."""
+    source = DropFolder(tmp_path, lambda: datetime.now(UTC) + timedelta(seconds=11))
+    put(tmp_path, "a.tar.gz")
+    put(tmp_path, "a.model.tar.gz")
+    year_2099 = datetime(2099, 1, 1, tzinfo=UTC).timestamp()
+    os.utime(tmp_path / name, (year_2099, year_2099))
+
+    assert titles(source) == ["a.tar.gz"]
+    assert titles(DropFolder(tmp_path, lambda: datetime.now(UTC))) == []
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.model.tar.gz"])
+def test_a_file_that_is_removed_meanwhile_is_none(tmp_path, source, monkeypatch, name):
+    """Whichever look it is that does not find it any more."""
+    put(tmp_path, "a.tar.gz")
+    put(tmp_path, "a.model.tar.gz")
+    put(tmp_path, "b.tar.gz")
+    a = next(one for one in source.claimable() if one.team == "a")
+    real = Path.stat
+
+    def stat(path, **more):
+        if path.name == name and path.parent == tmp_path:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return real(path, **more)
+
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    monkeypatch.setattr(Path, "stat", stat)
+
+    assert "a.tar.gz" not in titles(source)
+    with pytest.raises(ArchiveError, match="it was removed or replaced before it was"):
+        source.download(a, tmp_path)
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_answers_are_not_written_through_a_link(tmp_path, is_early):
+    """Whoever may write to the folder would choose where they go."""
+    folder, other = tmp_path / "archives", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    put(folder, "a.tar.gz")
+    source = DropFolder(folder, lambda: NOW)
+    (one,) = source.claimable()
+
+    (folder / "returned").symlink_to(other)
+
+    def begin():
+        DropFolder(folder, lambda: NOW)
+
+    def answer():
+        source.answer(one, Answer(message="x"), is_again=False)
+
+    with pytest.raises(InputError, match="it is a link"):
+        begin() if is_early else answer()
+    assert [*other.iterdir()] == []
+
+
+@pytest.mark.parametrize("name", ["con", "scores.sqlite-wal", "x.json", "a ", "a\nb"])
+def test_a_name_that_no_team_can_have_is_the_team_s_fault(tmp_path, source, name):
+    """It is answered in a file that can be written."""
+    put(tmp_path, f"{name}.tar.gz")
+    (one,) = source.claimable()
+
+    with pytest.raises(ArchiveError) as error:
+        source.download(one, tmp_path)
+
+    assert "\n" not in str(error.value)
+    source.answer(one, Answer(message=str(error.value)), is_again=False)
+    (file,) = (tmp_path / "returned").iterdir()
+    assert file.name.endswith(".json")
+    assert file.stem != name
+
+
+def test_long_names_have_answers_of_their_own(tmp_path, source):
+    """They differ in the middle alone."""
+    for middle in "xy":
+        put(tmp_path, f"{'a' * 60}{middle}{'b' * 60}.tar.gz")
+
+    assert len({one.team for one in source.claimable()}) == 2

@@ -84,3 +84,37 @@ def test_memory_that_nobody_knows_is_left_out(team):
 
     assert "max_gpu_memory_mb_mean" not in found["aggregates"]
     assert json.dumps(found, allow_nan=False)
+
+
+LEAK = "liver_1200ml_spleen_210ml"
+"""What a container may call a file, once it has seen a CT that its author has not."""
+
+WRONG = [
+    f"{LEAK}.nii.gz: the file cannot be read. Write it again. [F06]; see logs/x.log",
+    f"expected one label map, found {LEAK}.nii.gz, x.nii.gz; see logs/x.log",
+    f"{LEAK}.nii.gz: 99 bytes are more than any label map of this CT; see logs/x.log",
+    f"{LEAK} [F09]; see {LEAK} [F11]",
+]
+
+
+@pytest.mark.parametrize("message", WRONG)
+@pytest.mark.parametrize("count", [1, 3])
+def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
+    """Neither in the line, nor in the metrics."""
+    failed = dict.fromkeys(CASES[:count], ("wrong output", message))
+    folder = team(failed)
+    content = json.loads((folder / "metrics.json").read_text())
+    content["failed"] = dict.fromkeys(failed, f"wrong output: {message}")
+    write_json(folder / "metrics.json", content)
+
+    if count == len(CASES):
+        with pytest.raises(NoCaseError) as error:
+            returned_metrics(folder, WORST)
+        told = str(error.value)
+        assert told.startswith("0 of 3 cases gave a label map: 3 wrong output (the fir")
+    else:
+        told = json.dumps(returned_metrics(folder, WORST))
+        assert '"case_1": "wrong output: its output is refused' in told
+
+    assert LEAK not in told
+    assert LEAK in (folder / "efficiency.csv").read_text()

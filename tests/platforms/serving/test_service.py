@@ -37,7 +37,7 @@ def serve(tmp_path):
     def run(source, work=None, *, kill_at=None, now=None, **options):
         moments = []
 
-        def moment(step, submission):
+        def moment(step, submission, _why):
             moments.append((submission.key, step))
             if step == kill_at:
                 raise KilledError
@@ -114,11 +114,10 @@ def test_a_fault_of_a_submission_is_its_answer(serve, step):
     assert entries["b"].step is Step.RETURNED
 
 
-def test_a_fault_of_the_computer_ends_the_service_and_nobody_is_told(serve):
+def test_a_fault_of_the_computer_is_told_nobody(serve):
     source = FakeSource("a")
 
-    with pytest.raises(EngineError):
-        serve(source, FakeWork(measure=EngineError("no Docker")))
+    serve(source, FakeWork(measure=EngineError("no Docker")))
 
     assert source.answers == {}
     _, entries = serve(source)
@@ -179,9 +178,9 @@ def test_no_answer_has_a_number_that_is_not_finite(serve):
     work.score = lambda _: {"aggregates": {"dsc_mean": float("nan")}}
     source = FakeSource("a")
 
-    with pytest.raises(ValueError, match="Out of range float"):
-        serve(source, work)
+    _, entries = serve(source, work)
 
+    assert entries["a"].step is Step.MEASURED
     assert source.answers == {}
 
 

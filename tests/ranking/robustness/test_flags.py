@@ -91,7 +91,7 @@ def test_an_order_within_the_noise_of_repeats():
     """A is 0.1 s faster on both cases; its repeats lay 0.2 s apart on the first."""
     values = {"a": [(0.8, 3.0), (0.8, 3.0)], "b": [(0.9, 3.1), (0.7, 3.1)]}
     flag = (
-        "The order of a and b is within the noise of the measurement: on 1 comparisons"
+        "The order of a and b is within the noise of the measurement: on 1 comparison"
         " that a wins, their values differ no more than those of one team do when it is"
         " measured again"
     )

@@ -1,19 +1,24 @@
 """Other ways to rank: by hand, and by challengeR."""
 
 import csv
+import itertools
+import math
 from dataclasses import replace
 
 import pytest
 
+from flare.ranking import ranks
 from flare.ranking.robustness.pairs import compare_pairs
+from flare.ranking.robustness.recount import recount
 from flare.ranking.robustness.schemes import (
     aggregate_ranks,
-    choices,
+    alternatives,
     other_schemes,
+    ranks_by_choice,
     ranks_by_tests,
     team_ranks,
 )
-from flare.ranking.rules import Average, MissingRule, Rules, Ties
+from flare.ranking.rules import Average, MissingRule, Rules
 from flare.ranking.table import board_of
 from tests.builders.results import (
     DSC,
@@ -188,7 +193,29 @@ def test_rounding_and_gate_that_the_challenge_has_are_taken_off():
     ],
 )
 def test_choices_of_rules_are_all_different(rules, count):
-    found = choices(rules)
+    ways = alternatives(rules)
 
-    assert len(set(found)) == len(found) == count
-    assert {choice.ties for choice in found} == set(Ties)
+    for found in ways.values():
+        assert all(a != b for a, b in itertools.combinations(found, 2))
+    assert math.prod(map(len, ways.values())) == count
+    table = make_table({("a", "1", "dsc"): 0.9, ("a", "1", "runtime_s"): 9.0})
+    board = board_of(table, rules, "a")
+    assert ranks_by_choice(board, rules) == [(1,)] * count
+
+
+def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
+    """Rounding takes longest: a text is made of each value."""
+    counted = []
+    rounded = ranks.rounded
+    monkeypatch.setattr(
+        ranks,
+        "rounded",
+        lambda values, form: counted.append(values.size) or rounded(values, form),
+    )
+    board, rules = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
+    table = compare_pairs(board, rules)
+
+    recount(board, rules, other_schemes(board, rules, table))
+
+    # The scheme of three digits, and the choices of three digits with either gate.
+    assert sum(counted) == 3 * board.values.size

@@ -296,7 +296,7 @@ def test_methods_say_how_values_were_made():
         references_sha256="ab" * 32,
         challenge_sha256="cd" * 32,
         rules_sha256="ef",
-        options="--on-bad-case worst",
+        options="--on-bad-case worst --decimals 4",
         measured=measured,
         teams_measured=1,
     )
@@ -308,7 +308,8 @@ def test_methods_say_how_values_were_made():
         "Tolerances were 1 mm (liver, kidney, spleen, pancreas).",
         "An organ in neither label map scored 1, one that only the prediction has 0,",
         f"The digest (SHA-256) of the reference labels is {'ab' * 32}.",
-        "Label maps were evaluated with --on-bad-case worst.",
+        "Cases whose label map was missing or could not be used scored 0. Scores were"
+        " rounded to 4 decimal places.",
         "1 team of 2 were measured case by case, each case in a container of its own"
         " without network: processor Xeon, A100 (driver 570), Docker 27.1, time limit"
         " 3600.0 s, memory limit 28g or 2g, a sample every 0.1 s, repeats 3, cold"
@@ -316,6 +317,7 @@ def test_methods_say_how_values_were_made():
         "made with an earlier file, with the same rules of scoring (SHA-256 cdcdcdcd",
     ):
         assert sentence in text
+    assert "--" not in text
     empty = replace(analysis, table=replace(table, origin=Origin()))
     assert "measured is not on record." in flare_methods(empty)
 

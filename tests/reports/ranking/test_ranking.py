@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 import flare
+from flare.ranking.robustness.bootstrap import bootstrap
+from flare.reports.pages.ranking import public_ranking
+from flare.reports.ranking.terminal import SHARED_FIRST, intervals_table
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import ROWS, write_table, write_team
@@ -47,6 +51,32 @@ def test_an_empty_value_is_a_missing_result(empty):
 
     assert found.results["reason"].to_dict()["b", "1", "dsc"] == "the value is empty"
     assert found.standings["rank"].to_dict() == {"a": 1, "b": 2}
+
+
+def test_metrics_are_a_list():
+    with pytest.raises(ValueError, match="metrics must be None or a list of names"):
+        flare.rank(frame_of(ROWS), metrics="dsc")
+
+
+def test_known_metrics_are_named_once():
+    with pytest.raises(RankingError) as error:
+        rank([("a", "1", "dice", 0.5)])
+
+    _, _, known = error.value.problem.partition("not ")
+    names = known.partition(" and ")[0].split(", ")
+    assert len(set(names)) == len(names)
+
+
+def test_shares_of_first_places_that_overlap_are_explained():
+    """Of a and b each is first in all draws, as they tie; of a and c only a is."""
+    tied = rank([(t, "1", "dsc", 0.5) for t in "ab"]).analysis
+    apart = rank([("a", "1", "dsc", 0.5), ("c", "1", "dsc", 0.4)]).analysis
+
+    for analysis, is_shared in ((tied, True), (apart, False)):
+        found = bootstrap(analysis.board, analysis.rules, samples=9)
+        assert (SHARED_FIRST in intervals_table(found)) is is_shared
+        page = public_ranking(replace(analysis, bootstrap=found))
+        assert (SHARED_FIRST in page.draws_note) is is_shared
 
 
 def test_cases_may_be_numbers():

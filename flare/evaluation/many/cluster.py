@@ -1,0 +1,227 @@
+"""Scores on the workers of a Dask scheduler that runs already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from flare.common.extras import install_remedy
+from flare.common.text import listing, safe
+from flare.common.version import __version__, source_commit
+from flare.evaluation.many.errors import ClusterError
+
+_log = logging.getLogger(__name__)
+
+WAIT_S = 60
+"""So long a scheduler and its first worker are waited for."""
+
+SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
+"""What the address of a scheduler begins with."""
+
+ENCRYPTED = ("tls://", "wss://")
+"""Those of them that nobody else can use or read, if Dask is set up for it."""
+
+
+class ClusterPool:
+    """The workers of a scheduler, as an executor that outlives their deaths."""
+
+    def __init__(self, client: Any) -> None:
+        from distributed import KilledWorker
+
+        self._client = client
+        self.workers = max(len(client.nthreads()), 1)
+        self.killed: tuple[type[Exception], ...] = (KilledWorker,)
+
+    @contextmanager
+    def started(self, workers: int) -> Iterator[Executor]:
+        """Dask's executor; whoever leaves early takes back what it has asked for."""
+        executor: Executor = self._client.get_executor(pure=False)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
+
+
+@contextmanager
+def cluster_pool(
+    address: str,
+    folders: Mapping[str, Path],
+    on_start: Callable[[str], None] | None = None,
+) -> Iterator[ClusterPool]:
+    """Connect to a scheduler whose workers are as they should be.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    folders : mapping of str to Path
+        What all workers have to see, by what it is for messages.
+    on_start : callable, optional
+        Told of the address of Dask's dashboard.
+
+    Raises
+    ------
+    ClusterError
+        If Dask is not installed, no worker answers, one is not as it should be, or
+        the scheduler is lost.
+    """
+    with connected(address) as client:
+        check_workers(client, folders)
+        if on_start:
+            on_start(client.dashboard_link)
+        yield ClusterPool(client)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of a running scheduler that has a worker.
+
+    With ``tls://``, Dask's own settings say where certificates are.
+
+    Raises
+    ------
+    ClusterError
+        If it is no address, Dask is not installed, or no worker answers; also within
+        the block, if the scheduler is lost.
+    """
+    if not address.startswith(SCHEMES):
+        problem = f"--cluster {safe(address)}: it is no address of a Dask scheduler"
+        remedy = "Start one, and give its address as tls://HOST:PORT."
+        raise ClusterError(problem, remedy)
+    check_dask("--cluster needs", "Or leave --cluster out.")
+    from distributed import Client
+
+    with ExitStack() as stack:
+        stack.enter_context(quiet())
+        try:
+            client = stack.enter_context(Client(address, timeout=WAIT_S))
+            client.wait_for_workers(1, timeout=WAIT_S)
+        except TypeError as error:  # so Dask says that it has no certificate
+            problem = f"{safe(address)}: Dask's settings name no certificate here"
+            remedy = "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT"
+            remedy += " and CLIENT__KEY what it is to use."
+            raise ClusterError(problem, remedy) from error
+        except (OSError, TimeoutError, ValueError) as error:
+            problem = f"{safe(address)}: no worker answers there"
+            remedy = "Start the scheduler and its workers, or leave --cluster out."
+            raise ClusterError(problem, remedy) from error
+        if not address.startswith(ENCRYPTED):
+            _log.warning(
+                "%s is not encrypted: whoever reaches this port, or sees what goes"
+                " through it, can run programs as you. Use tls:// (machines.md).",
+                safe(address),
+            )
+        stack.enter_context(explained(address))
+        yield client
+
+
+def check_dask(need: str, otherwise: str) -> None:
+    """See that Dask is installed, before anything else is done.
+
+    Parameters
+    ----------
+    need, otherwise : str
+        What needs it, and how one can do without, for the message.
+
+    Raises
+    ------
+    ClusterError
+        If it is not; says how to install it here.
+    """
+    try:
+        import distributed  # noqa: F401  found out by importing it
+    except ModuleNotFoundError as error:
+        problem = f"{need} Dask, which is not installed"
+        remedy = install_remedy("distributed", "cluster")
+        raise ClusterError(problem, f"{remedy} {otherwise}") from error
+
+
+@contextmanager
+def explained(scheduler: str) -> Iterator[None]:
+    """Say what to do where the scheduler is lost.
+
+    Raises
+    ------
+    ClusterError
+        Then.
+    """
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except (CancelledError, CommClosedError) as error:
+        raise scheduler_lost(scheduler) from error
+
+
+def scheduler_lost(scheduler: str) -> ClusterError:
+    """What is said where a scheduler that has answered is lost."""
+    problem = f"{safe(scheduler)}: the scheduler does not answer any more"
+    remedy = "Start it again, and this command: it goes on where it was."
+    return ClusterError(problem, remedy)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Dask's own log away: what matters is raised."""
+    names = ("distributed", "distributed.client", "distributed.worker")
+    levels = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def check_workers(
+    client: Any, folders: Mapping[str, Path], workers: Sequence[str] | None = None
+) -> None:
+    """See that workers run this program, and see the same files.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the scheduler.
+    folders : mapping of str to Path
+        What they have to see, by what it is for messages.
+    workers : sequence of str, optional
+        Their addresses; all if not given.
+
+    Raises
+    ------
+    ClusterError
+        If one does not.
+    """
+    here = (__version__, source_commit())
+    paths = {what: str(path.resolve()) for what, path in folders.items()}
+    answers = client.run(_look, paths, workers=workers, on_error="return")
+    for address, found in answers.items():
+        if isinstance(found, OSError):
+            continue  # it has just ended: others do what it would have done
+        if isinstance(found, Exception):
+            why = safe(str(found))
+            problem = f"Worker {safe(address)}: it cannot run this program ({why})"
+            remedy = (
+                f"Install flare {__version__} there, with the same Python and Dask."
+            )
+            raise ClusterError(problem, remedy) from found
+        version, missing = found
+        if version != here:
+            theirs, ours = (" ".join(v) for v in (version, here))
+            problem = f"Worker {safe(address)}: it runs flare {theirs}, not {ours}"
+            raise ClusterError(problem, "Install the same version everywhere.")
+        if missing:
+            problem = f"Worker {safe(address)}: it does not see {listing(missing)}"
+            remedy = "All machines need the same folders under the same paths."
+            raise ClusterError(problem, remedy)
+
+
+def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
+    """What a worker runs, and the paths that it does not see."""
+    missing = [f"{path} ({w})" for w, path in paths.items() if not Path(path).is_dir()]
+    return (__version__, source_commit()), missing

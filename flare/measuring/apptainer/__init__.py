@@ -1,1 +1,0 @@
-"""Runs teams' images with Apptainer, where there is no Docker."""

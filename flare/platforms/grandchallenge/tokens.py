@@ -1,0 +1,96 @@
+"""Reads API tokens of the platform, and keeps them out of all that is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from flare.common.text import safe, shell_word, why
+from flare.platforms.grandchallenge.errors import PlatformError
+
+TOKEN_REMEDY = (
+    "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
+    " its file's name into FLARE_GC_TOKEN_FILE."
+)
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""What ssh, too, allows nobody but the owner of a key."""
+
+
+def read_token(token: str, file: str) -> str:
+    """The one token that is given, or that a file holds.
+
+    Raises
+    ------
+    PlatformError
+        As `read_tokens`; or if there are several.
+    """
+    tokens = read_tokens(token, file)
+    if len(tokens) > 1:
+        problem = f"There are {len(tokens)} API tokens, and one is expected"
+        raise PlatformError(problem, TOKEN_REMEDY)
+    return tokens[0]
+
+
+def read_tokens(tokens: str, file: str) -> tuple[str, ...]:
+    """The tokens that are given, or that a file holds, with spaces or lines between.
+
+    Parameters
+    ----------
+    tokens : str
+        They go before those of the file.
+    file : str
+        Its name, or nothing. Nobody but its owner may read or write it.
+
+    Returns
+    -------
+    tuple of str
+        Each once, in their order; at least one.
+
+    Raises
+    ------
+    PlatformError
+        If there is none, or others may read the file. No message holds any part of
+        one.
+    """
+    if not tokens.strip() and file:
+        tokens = _content(Path(file))
+    found = tuple(dict.fromkeys(tokens.split()))
+    problem = "" if found else "There is no API token"
+    if not all(re.fullmatch("[!-~]+", token) for token in found):
+        problem = "The token is no word"
+    if problem:
+        raise PlatformError(problem, TOKEN_REMEDY)
+    return found
+
+
+def _content(file: Path) -> str:
+    """What a file of tokens holds, if it is its owner's alone."""
+    try:
+        with file.open(encoding="ascii") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            if mode & _OTHERS:
+                problem = f"{safe(file)}: others may use this file (mode {mode:04o})"
+                remedy = f"Its tokens are yours alone: chmod 600 {shell_word(file)}."
+                raise PlatformError(problem, remedy)
+            return opened.read()
+    except (OSError, ValueError) as error:
+        reason = why(error) if isinstance(error, OSError) else "it is no text"
+        problem = f"{safe(file)}: the token cannot be read ({reason})"
+        raise PlatformError(problem, TOKEN_REMEDY) from error
+
+
+def without_tokens(text: str, *tokens: str) -> str:
+    """A text in which no token stands, also as JSON may write it.
+
+    Examples
+    --------
+    >>> without_tokens("Invalid token 0f3c.", "0f3c")
+    'Invalid token [token].'
+    """
+    for token in tokens:
+        for written in (token, token.replace("/", "\\/")):
+            text = text.replace(written, "[token]")
+    return text

@@ -1,0 +1,95 @@
+"""What ends the work on one team, and what ends the program."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from flare.common.bulkhead import FAULTS, as_flare_error, bulkhead
+from flare.common.errors import (
+    FlareError,
+    InputError,
+    OutputError,
+    ProgramError,
+    WorkerError,
+)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _told(results: Path, error: BaseException) -> FlareError:
+    """What is told of an error."""
+    found: list[FlareError] = []
+    with bulkhead(results, "team", found.append):
+        raise error
+    return found[0]
+
+
+def test_an_error_of_ours_is_told_as_it_is(tmp_path: Path) -> None:
+    """It has a code already, and needs no traceback."""
+    error = InputError("a")
+
+    assert _told(tmp_path, error) is error
+    assert not (tmp_path / FAULTS).exists()
+
+
+def test_what_nobody_expected_keeps_its_traceback(tmp_path: Path) -> None:
+    """It is a fault of the program, and no one else's."""
+    found = _told(tmp_path, OverflowError("65535"))
+
+    assert isinstance(found, ProgramError)
+    assert "OverflowError" in str(found)
+    text = (tmp_path / FAULTS / "team.txt").read_text(encoding="utf-8")
+    assert "Traceback" in text
+    assert "OverflowError: 65535" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(28, "No space left on device", "a.csv"), OutputError),
+        (MemoryError(), WorkerError),
+    ],
+    ids=["disk", "memory"],
+)
+def test_what_the_computer_lacks_is_no_fault_of_the_program(
+    tmp_path: Path, error: BaseException, kind: type[FlareError]
+) -> None:
+    """A full disk, or too little memory."""
+    assert isinstance(_told(tmp_path, error), kind)
+
+
+def test_a_stop_goes_on_even_if_an_error_takes_its_place(tmp_path: Path) -> None:
+    """What cleans up after Ctrl-C may fail; the program ends all the same."""
+    found: list[FlareError] = []
+
+    with pytest.raises(KeyboardInterrupt):
+        _stop_within_a_bulkhead(tmp_path, found)
+
+    assert not found
+
+
+def _stop_within_a_bulkhead(results: Path, found: list[FlareError]) -> None:
+    """Press Ctrl-C, and let the clean-up fail."""
+    with bulkhead(results, "team", found.append):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            _raise(InputError("while cleaning up"))
+
+
+def test_a_traceback_survives_the_way_back_from_a_worker() -> None:
+    """Errors travel pickled."""
+    try:
+        _raise(OverflowError("65535"))
+    except OverflowError as error:
+        found = as_flare_error(error)
+
+    again = pickle.loads(pickle.dumps(found))
+
+    assert "OverflowError: 65535" in again.trace
+    assert str(again) == str(found)

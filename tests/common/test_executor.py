@@ -1,0 +1,101 @@
+"""Work is done whatever happens to those who do it."""
+
+import os
+import signal
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
+
+import pytest
+
+from flare.common import executor
+from flare.common.errors import WorkerError
+from flare.common.executor import LocalPool, completed
+
+
+def double(item):
+    return 2 * item
+
+
+def fatal(item):
+    """Doubles, too; but 3 kills whoever tries it."""
+    if item == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+def outcome(done):
+    return [(d.item, d.result, d.is_lost) for d in sorted(done, key=lambda d: d.item)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_each_item_is_done_once(workers):
+    done = completed(LocalPool(workers), double, range(20))
+
+    assert outcome(done) == [(n, 2 * n, False) for n in range(20)]
+
+
+def test_an_item_that_kills_its_workers_is_lost_alone():
+    done = completed(LocalPool(3), fatal, range(8))
+
+    assert outcome(done) == [(n, None if n == 3 else 2 * n, n == 3) for n in range(8)]
+
+
+def divide(items):
+    return [fatal(item) for item in items]
+
+
+def test_what_is_suspected_is_done_in_parts():
+    parts = [(0, 1), (2, 3), (4, 5)]
+
+    done = completed(
+        LocalPool(2), divide, parts, lambda items: ((item,) for item in items)
+    )
+
+    found = {d.item: d.result for d in done}
+    assert found.pop((3,)) is None
+    assert {n for items in found for n in items} == {0, 1, 2, 4, 5}
+    assert all(result == [2 * n for n in items] for items, result in found.items())
+
+
+def test_no_more_items_are_asked_for_than_are_needed_next():
+    """However many there are: what is on its way is all that is in memory."""
+    asked = []
+
+    def items():
+        for number in range(100):
+            asked.append(number)
+            yield number
+
+    done = completed(LocalPool(2), double, items())
+    next(done)
+
+    assert len(asked) <= 2 * 2 + 1
+    assert len(list(done)) == 99
+
+
+class _Broken(Executor):
+    def submit(self, *_, **__):
+        future = Future()
+        future.set_exception(BrokenExecutor())
+        return future
+
+
+class BrokenPool:
+    """One whose workers die whatever they do."""
+
+    workers, killed = 2, ()
+    started_so_far = 0
+
+    @contextmanager
+    def started(self, workers):
+        self.started_so_far += 1
+        yield _Broken()
+
+
+def test_an_end_is_made_where_workers_die_whatever_they_do():
+    pool = BrokenPool()
+
+    with pytest.raises(WorkerError):
+        list(completed(pool, double, range(10_000)))
+
+    assert pool.started_so_far == executor.FRUITLESS

@@ -1,0 +1,446 @@
+"""Whatever one team sends, the others are scored, and it alone is refused."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import flare
+from flare.common import files
+from flare.evaluation.many import run as run_module
+from flare.evaluation.many.batches import split
+from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.scoring import pool
+from flare.results.metrics_json import write_metrics
+from flare.results.refused_csv import read_refused
+from tests.builders import (
+    ROOT,
+    gzip_with,
+    nifti_bytes,
+    organ_boxes,
+    wait_until,
+    write_nifti,
+)
+from tests.builders.many import write_teams, zipped
+
+TEAMS = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def teams(tmp_path):
+    return write_teams(tmp_path, TEAMS)[0]
+
+
+@pytest.fixture
+def score(teams, tmp_path):
+    """Score all teams: why each was refused, by its name."""
+
+    def run(workers=1, **options):
+        found = flare.evaluate_many(
+            teams, tmp_path / "labels", tmp_path / "results", workers=workers, **options
+        )
+        return {team.team: team.refusal for team in found.teams}
+
+    return run
+
+
+def check_others(tmp_path, *bad, teams=TEAMS):
+    """All others have the bytes of an evaluation of their own."""
+    scored = {file.parent.name for file in tmp_path.glob("results/*/metrics.json")}
+    assert scored == {*teams} - {*bad}
+    for team in scored:
+        found = flare.evaluate(tmp_path / "teams" / team, tmp_path / "labels")
+        alone = write_metrics(found, tmp_path / "alone").read_bytes()
+        assert (tmp_path / "results" / team / "metrics.json").read_bytes() == alone
+
+
+# --- What comes up while a case is scored -----------------------------------------
+
+
+def failing(monkeypatch, what):
+    """Let this happen when the second case of beta is scored."""
+
+    def fail(pair, challenge, score=pool.score_case):
+        if pair.case == "case_2" and pair.prediction.path.parent.name == "beta":
+            what()
+        return score(pair, challenge)
+
+    monkeypatch.setattr(pool, "score_case", fail)
+
+
+def overflow():
+    text = "nobody expected this"
+    raise OverflowError(text)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_nobody_expected_refuses_its_team(score, tmp_path, monkeypatch, workers):
+    failing(monkeypatch, overflow)
+
+    refusals = score(workers)
+
+    assert [team for team in TEAMS if refusals[team]] == ["beta"]
+    assert "[X01]" in refusals["beta"]
+    trace = (tmp_path / "results" / ".faults" / "beta.txt").read_text()
+    assert "OverflowError: nobody expected this" in trace
+    assert "in overflow" in trace  # also from another process
+    check_others(tmp_path, "beta")
+    monkeypatch.undo()
+    assert not any(score(workers).values())
+    assert not list((tmp_path / "results" / ".faults").iterdir())
+
+
+def exhaust():
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("what", "workers", "how"),
+    [
+        (exhaust, 1, "ran out of memory"),
+        (exhaust, 2, "ran out of memory"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), 2, "was killed"),
+    ],
+)
+def test_a_case_that_is_too_much_refuses_its_team(
+    score, tmp_path, monkeypatch, what, workers, how
+):
+    failing(monkeypatch, what)
+
+    refusals = score(workers)
+
+    assert [team for team in TEAMS if refusals[team]] == ["beta"]
+    assert how in refusals["beta"]
+    assert "[H03]" in refusals["beta"]
+    check_others(tmp_path, "beta")
+
+
+def test_what_nobody_expected_of_a_folder_refuses_its_team(
+    score, tmp_path, monkeypatch
+):
+    plan = run_module.plan_evaluation
+
+    def fail(predictions, *rest):
+        if predictions.name == "beta":
+            overflow()
+        return plan(predictions, *rest)
+
+    monkeypatch.setattr(run_module, "plan_evaluation", fail)
+
+    refusals = score()
+
+    assert [team for team in TEAMS if refusals[team]] == ["beta"]
+    check_others(tmp_path, "beta")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_gzip_header_is_read(score, teams, tmp_path, workers):
+    content = nifti_bytes(organ_boxes(shift=2))
+    file = teams / "beta" / "case_2.nii.gz"
+    file.write_bytes(gzip_with(content, extra=b"x" * 65_535))
+
+    assert not any(score(workers).values())
+
+    check_others(tmp_path)
+
+
+# --- What lies there ----------------------------------------------------------------
+
+
+def link_folder(teams):
+    shutil.rmtree(teams / "beta")
+    (teams / "beta").symlink_to(teams.parent / "labels")
+
+
+def link_zip(teams):
+    zipped(teams / "beta")
+    (teams / "beta.zip").rename(teams.parent / "elsewhere.zip")
+    (teams / "beta.zip").symlink_to(teams.parent / "elsewhere.zip")
+
+
+def replaced(make, name="beta.zip"):
+    """Let something else lie there."""
+
+    def replace(teams):
+        if name == "beta.zip":
+            shutil.rmtree(teams / "beta")
+        else:
+            (teams / name).unlink(missing_ok=True)
+        make(teams / name)
+
+    return replace
+
+
+def listen(path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        before = Path.cwd()
+        os.chdir(path.parent)  # a path of a socket is short
+        try:
+            listener.bind(path.name)
+        finally:
+            os.chdir(before)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+CASE = "beta/case_2.nii.gz"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        link_folder,
+        link_zip,
+        *(replaced(make) for make in (os.mkfifo, listen, endless)),
+        *(replaced(make, CASE) for make in (os.mkfifo, listen, endless)),
+        *(replaced(make, "beta/predictions.json") for make in (os.mkfifo, endless)),
+    ],
+)
+def test_what_is_no_folder_or_file_refuses_its_team(score, teams, tmp_path, make):
+    make(teams)
+
+    refusals = score()
+
+    assert [team for team in TEAMS if refusals[team]] == ["beta"]
+    assert "\n" not in refusals["beta"]
+    check_others(tmp_path, "beta")
+
+
+def test_the_folder_of_all_teams_may_be_a_link(teams, tmp_path):
+    (tmp_path / "link").symlink_to(teams)
+
+    found = flare.evaluate_many(
+        tmp_path / "link", tmp_path / "labels", tmp_path / "results", workers=1
+    )
+
+    assert not any(team.refusal for team in found.teams)
+
+
+def test_a_link_in_the_results_is_not_followed(score, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "metrics.json").write_text("of somebody else")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "beta").symlink_to(elsewhere)
+
+    refusals = score()
+
+    assert [team for team in TEAMS if refusals[team]] == ["beta"]
+    assert (elsewhere / "metrics.json").read_text() == "of somebody else"
+
+
+def test_a_measured_team_keeps_its_scores(score, tmp_path):
+    folder = tmp_path / "results" / "beta"
+    folder.mkdir(parents=True)
+    (folder / "efficiency.csv").write_text("case,status\n")
+    (folder / "metrics.json").write_text("of the measurement")
+
+    assert "flare rescore" in score()["beta"]
+
+    assert (folder / "metrics.json").read_text() == "of the measurement"
+
+
+# --- Names --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+@pytest.mark.parametrize(
+    "name", ["scores.sqlite-journal", "scores.sqlite-wal", "ledger.csv", "x\u200by"]
+)
+def test_a_name_that_no_team_can_have_refuses_it(score, teams, tmp_path, name, is_zip):
+    shutil.copytree(teams / "alpha", teams / name)
+    if is_zip:
+        zip_file = shutil.make_archive(tmp_path / "zipped", "zip", teams / name)
+        shutil.rmtree(teams / name)
+        shutil.move(zip_file, teams / f"{name}.zip")
+
+    refusals = score()
+
+    assert [team for team in refusals if refusals[team]] == [name]
+    check_others(tmp_path)
+    assert not any(score()[team] for team in TEAMS)  # nor is it so the next time
+
+
+def test_a_name_that_looks_like_another_gives_way(score, teams, tmp_path):
+    """`flare rank` would refuse all teams because of it."""
+    shutil.copytree(teams / "alpha", teams / "Alpha")
+    shutil.copytree(teams / "alpha", teams / "b\u0435ta")
+
+    refusals = score()
+
+    bad = [team for team in refusals if refusals[team]]
+    assert bad == ["Alpha", "b\u0435ta"]
+    assert "alpha" in refusals["Alpha"]
+    assert "beta" in refusals["b\u0435ta"]
+    check_others(tmp_path)
+
+
+def test_any_script_is_allowed(score, teams, tmp_path):
+    names = ("Team_A", "\u533b\u5b66\u5f71\u50cf")
+    for name in names:
+        shutil.copytree(teams / "alpha", teams / name)
+
+    assert not any(score().values())
+
+    check_others(tmp_path, teams=(*TEAMS, *names))
+
+
+# --- What is scored is what was digested ----------------------------------------------
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Do something between the digest of the second case of beta and its scoring."""
+
+    def between(change):
+        digest_of = run_module.digest_of
+
+        def digested(pair):
+            digest = digest_of(pair)
+            if pair.case == "case_2" and pair.prediction.path.parent.name == "beta":
+                change(pair)
+            return digest
+
+        monkeypatch.setattr(run_module, "digest_of", digested)
+
+    return between
+
+
+def test_no_score_is_kept_of_a_file_that_changes(
+    score, teams, tmp_path, meanwhile, monkeypatch
+):
+    """A team with an equal file waits for its outcome, and gets one of its own."""
+    shutil.copytree(teams / "beta", teams / "twin")
+    file = teams / "beta" / "case_2.nii.gz"
+    before = file.read_bytes()
+    meanwhile(lambda _: write_nifti(file, organ_boxes(shift=7)))
+
+    assert not any(score().values())
+
+    check_others(tmp_path, teams=(*TEAMS, "twin"))
+    monkeypatch.undo()
+    file.write_bytes(before)
+    assert not any(score().values())
+    check_others(tmp_path, teams=(*TEAMS, "twin"))
+
+
+def test_a_file_that_goes_meanwhile_refuses_its_team(score, teams, tmp_path, meanwhile):
+    shutil.copytree(teams / "beta", teams / "twin")
+    meanwhile(lambda pair: pair.prediction.path.unlink())
+
+    refusals = score()
+
+    assert [team for team in refusals if refusals[team]] == ["beta"]
+    assert "[H01]" in refusals["beta"]
+    check_others(tmp_path, "beta", teams=(*TEAMS, "twin"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_reference_that_changes_meanwhile_ends_it(score, meanwhile, workers):
+    meanwhile(lambda pair: write_nifti(pair.reference.path, organ_boxes(shift=3)))
+
+    with pytest.raises(GroundTruthError, match="it changed while it was evaluated"):
+        score(workers)
+
+
+def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
+    score, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("flare.evaluation.many.batches.IN_MEMORY_BYTES", 10)
+
+    assert not any(score().values())
+    check_others(tmp_path)
+    found = flare.evaluate_many(
+        tmp_path / "teams", tmp_path / "labels", tmp_path / "results", workers=1
+    )
+
+    assert [team.scored for team in found.teams] == [3, 3, 3]
+
+
+# --- Many of them -------------------------------------------------------------------
+
+
+def test_refusals_are_not_written_anew_for_each_team(
+    score, teams, tmp_path, monkeypatch
+):
+    for number in range(50):
+        (teams / f"empty_{number:02}").mkdir()
+    written = []
+    write_whole = files.write_whole
+
+    def counted(file, content):
+        written.append(file)
+        write_whole(file, content)
+
+    monkeypatch.setattr("flare.results.refused_csv.write_whole", counted)
+    start = time.monotonic()
+
+    score()
+
+    assert len(written) <= 2 + (time.monotonic() - start)
+    assert len(read_refused(tmp_path / "results")) == 50
+
+
+SCORE = """
+import sys
+sys.path.insert(0, {root!r})
+import flare
+
+if __name__ == "__main__":
+    flare.evaluate_many(*sys.argv[1:4], workers=2)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
+    """Nothing that was kept is scored again, and no process of it stays behind."""
+    cases = [f"case_{number:02}" for number in range(12)]
+    teams, labels = write_teams(tmp_path, TEAMS, cases)
+    (teams / "empty").mkdir()
+    script, results = tmp_path / "score.py", tmp_path / "results"
+    script.write_text(SCORE.format(root=str(ROOT)))
+    moments = random.Random(2021)
+    for _ in range(8):
+        shutil.rmtree(results, ignore_errors=True)
+        process = subprocess.Popen(
+            [sys.executable, script, teams, labels, results], stderr=subprocess.PIPE
+        )
+        wait_until((results / "scores.sqlite").exists)
+        time.sleep(moments.uniform(0, 0.15))
+        process.kill()
+        assert process.communicate(timeout=30)[1] == b""  # when all have closed it
+        read_refused(results)
+        done = len(list(results.glob("*/metrics.json")))
+
+        found = flare.evaluate_many(teams, labels, results, workers=1)
+
+        assert sum(not t.scored and not t.refusal for t in found.teams) >= done
+        assert [t.team for t in found.teams if t.refusal] == ["empty"]
+        check_others(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("voxels", "sizes"),
+    [
+        ([150_000_000] * 5, [2, 2, 1]),
+        ([500_000_000, 1, 1], [1, 2]),
+        ([1] * 130, [64, 64, 2]),
+        ([], []),
+    ],
+)
+def test_batches_are_of_about_the_same_work(voxels, sizes):
+    pairs = [object() for _ in voxels]
+
+    batches = list(split(pairs, voxels))
+
+    assert [len(batch) for batch in batches] == sizes
+    assert [pair for batch in batches for pair in batch] == pairs

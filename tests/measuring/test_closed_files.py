@@ -1,0 +1,116 @@
+"""Files of teams, which other users of the computer cannot read."""
+
+import os
+import stat
+from contextlib import contextmanager
+
+import pytest
+
+from flare.cli.command import CLOSED
+from flare.cli.main import main
+from tests.builders import case_names, organ_boxes, run_flare, write_cases
+from tests.builders.teams import LIMITS as REAL_LIMITS
+from tests.builders.teams import PREDICT, SCRIPTS, write_team
+
+LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+
+
+@contextmanager
+def umask(mask):
+    before = os.umask(mask)
+    try:
+        yield
+        assert os.umask(mask) == mask  # it is back
+    finally:
+        os.umask(before)
+
+
+def modes(folder):
+    """The modes of folders, and of files, in a folder and of itself."""
+    paths = [folder, *folder.rglob("*")]
+    found = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    return (
+        {mode for path, mode in found.items() if path.is_dir()},
+        {mode for path, mode in found.items() if path.is_file()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("mask", "folders", "files"),
+    [(0o022, 0o750, 0o640), (0o002, 0o770, 0o660), (0o027, 0o750, 0o640)],
+)
+def test_what_is_measured_and_scored(bench, flare, mask, folders, files):
+    """Predictions, logs, traces and metrics.json; the group has what umask leaves."""
+    with umask(mask):
+        flare(
+            *("measure", bench.archive("a", PREDICT), "--images", bench.images),
+            *("--ground-truth", bench.labels, "--output", bench.results, *LIMITS),
+        )
+        assert (bench.results / "a" / "metrics.json").exists()
+        assert modes(bench.results) == ({folders}, {files})
+        (bench.results / "a" / "metrics.json").unlink()
+
+        flare("rescore", bench.results, "--ground-truth", bench.labels)
+
+        assert (bench.results / "a" / "metrics.json").exists()
+        assert modes(bench.results) == ({folders}, {files})
+
+
+def test_what_is_scored_from_folders(tmp_path):
+    labels = write_cases(tmp_path / "labels", case_names(2))
+    write_cases(tmp_path / "teams" / "a", case_names(2), labels=organ_boxes(shift=1))
+    results = tmp_path / "results"
+
+    with umask(0o022):
+        status = main(
+            [
+                *("score", str(tmp_path / "teams"), "--ground-truth", str(labels)),
+                *("--output", str(results), "--workers", "1"),
+            ]
+        )
+
+    assert status == 0
+    assert (results / "a" / "metrics.json").exists()
+    assert modes(results) == ({0o750}, {0o640})
+
+
+def test_what_the_platform_reads_is_open(tmp_path):
+    labels = write_cases(tmp_path / "labels", case_names(2))
+
+    with umask(0o022):
+        main(
+            [
+                *("evaluate", "--input", str(labels), "--ground-truth", str(labels)),
+                *("--output", str(tmp_path / "output")),
+            ]
+        )
+
+    mode = (tmp_path / "output" / "metrics.json").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o644
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_all_of_them_are_commands(name):
+    assert run_flare(name, "--help").returncode == 0
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.parametrize("user", ["0", "1234:1234"])
+def test_the_user_of_an_image_still_reads_and_writes(
+    docker, team_base, case_data, tmp_path, user
+):
+    """Whoever it is, and under a umask that closes everything."""
+    archive = write_team(tmp_path, "good", SCRIPTS["good"], User=user)
+    results = tmp_path / "results"
+    with umask(0o077):
+        status = main(
+            [
+                *("measure", str(archive), "--images", str(case_data / "images")),
+                *("--ground-truth", str(case_data / "labels")),
+                *("--output", str(results), *REAL_LIMITS),
+            ]
+        )
+
+    assert status == 0
+    assert modes(results) == ({0o700}, {0o600})

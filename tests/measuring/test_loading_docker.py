@@ -1,0 +1,42 @@
+"""Two measurements that load the same image into one real engine."""
+
+import subprocess
+
+import pytest
+
+from flare.common.engine import Engine
+from flare.measuring import loading
+from flare.measuring.archive.reading import read_archive
+from tests.builders.teams import SCRIPTS, write_team
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+OURS = "flare-measure-team-0123456789abcdef:latest"
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["flare-measure-team-fedcba9876543210:latest", "flare-test-somebody:latest"],
+)
+def test_a_tag_that_comes_while_an_image_is_loaded(
+    docker, team_base, tmp_path, monkeypatch, other
+):
+    """D3: by another measurement of the same image, or by somebody else."""
+    archive = read_archive(write_team(tmp_path, "good", SCRIPTS["good"]))
+    feed = loading._feed
+
+    def feed_and_tag(engine, fed):
+        feed(engine, fed)
+        found, _ = loading.find_image(engine, fed)
+        subprocess.run([docker, "tag", found, other], check=True)
+
+    monkeypatch.setattr(loading, "_feed", feed_and_tag)
+    engine = Engine(docker)
+    try:
+        image = loading.load_image(engine, archive, OURS)
+
+        assert archive.is_image(image)
+        assert engine.tags_of(image)[image] == {OURS, other}
+    finally:
+        engine.remove_tags(OURS, other)
+    assert not engine.image_id(image)

@@ -1,0 +1,219 @@
+"""What no platform should say, and how calls and downloads take it."""
+
+import json
+import logging
+
+import pytest
+
+from flare.common.errors import OutputError
+from flare.platforms.grandchallenge import fetching
+from flare.platforms.grandchallenge.calls import Calls
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
+    TooLargeError,
+)
+from flare.platforms.grandchallenge.fetching import fetch
+from tests.fakes.platform import ODD, TOKEN
+
+CONTENT = bytes(range(256)) * 40
+
+NO_JSON = ("html", "deep", "digits")
+
+
+@pytest.fixture
+def platform(external_platform):
+    """A platform with a phase, and a submission of it."""
+    external_platform.pk = external_platform.submit("jane", CONTENT)
+    return external_platform
+
+
+@pytest.fixture
+def pauses():
+    """Seconds between tries."""
+    return []
+
+
+@pytest.fixture
+def calls(platform, pauses):
+    """Calls to it, whose pauses take no time."""
+    return Calls(platform.api, TOKEN, sleep=pauses.append, chance=lambda: 0.5)
+
+
+def address(platform):
+    """Where the archive is, in the platform's words."""
+    host = f"https://localhost:{platform.server_port}"
+    return f"{host}/media/docker/images/{platform.pk}/x.tar.gz"
+
+
+def one(platform):
+    """The path of the evaluation."""
+    return f"evaluations/{platform.pk}/"
+
+
+# --- Calls ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", NO_JSON)
+def test_status_200_without_a_word_of_the_platform_is_asked_again(
+    platform, calls, pauses, fault
+):
+    """A proxy says so for a while; it is no answer."""
+    calls.call("GET", one(platform))
+    platform.faults["status"] = [fault] * 2
+
+    reply = calls.call("GET", one(platform))
+
+    assert (reply.status, reply.content["pk"]) == (200, platform.pk)
+    assert not reply.is_certain
+    assert pauses == [1, 2]
+
+
+@pytest.mark.parametrize("fault", NO_JSON)
+def test_another_program_at_the_address_is_said_at_once(platform, calls, pauses, fault):
+    platform.faults["version"] = [fault]
+
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
+        calls.call("GET", one(platform))
+
+    assert pauses == []
+
+
+def test_a_call_ends_after_as_many_tries_as_are_allowed(platform, pauses):
+    calls = Calls(platform.api, TOKEN, tries=2, sleep=pauses.append)
+    platform.faults["status"] = [500] * 9
+
+    with pytest.raises(PlatformError, match="localhost answers with status 500, 2 tim"):
+        calls.call("GET", one(platform))
+
+    assert (platform.calls("status"), len(pauses)) == ([500, 500], 1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_call_is_not_led_elsewhere(platform, calls, status):
+    """Where it leads would get the token."""
+    calls.call("GET", one(platform))
+    platform.faults["status"] = [status]
+
+    reply = calls.call("GET", one(platform))
+
+    assert reply.status == status
+    assert platform.calls("status") == [200, status]
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_token_that_the_platform_repeats_is_told_nobody(
+    platform, calls, caplog, status
+):
+    caplog.set_level(logging.DEBUG)
+    platform.faults["status"] = [500, status]
+
+    reply = calls.call("GET", one(platform))
+
+    assert reply.reason == "A fault of Bearer [token]"
+    assert TOKEN not in json.dumps(reply.content) + caplog.text
+
+
+def test_a_reason_of_a_thousand_lists_is_none(platform, calls, monkeypatch):
+    deep = b'{"x": ' + b"[" * 900 + b"]" * 900 + b"}"
+    calls.call("GET", one(platform))
+    monkeypatch.setitem(ODD, "lists", deep)
+    platform.faults["status"] = ["lists"]
+
+    reply = calls.call("GET", one(platform))
+
+    assert len(reply.reason) <= 200
+
+
+# --- Files ------------------------------------------------------------------------
+
+
+def fetched(platform, calls, file):
+    """The archive, of the platform's address."""
+    fetch(calls, address(platform), file)
+    return file.read_bytes()
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 503])
+def test_a_host_of_files_that_refuses_is_asked_again_from_a_new_address(
+    platform, calls, pauses, tmp_path, status
+):
+    """Its addresses are signed for some minutes."""
+    platform.faults["file"] = [status] * 2
+
+    assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
+    assert platform.calls("download") == [302] * 3
+    assert pauses == [1, 2]
+
+
+def test_a_host_of_files_that_keeps_refusing_ends_it_soon(
+    platform, calls, pauses, tmp_path, caplog
+):
+    """Only this file can be at fault; the log says which host it is."""
+    platform.faults["file"] = [403] * 99
+
+    with pytest.raises(FileRefusedError, match=r"127\.0\.0\.1 answers with stat"):
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert pauses == [1, 2, 4, 8]
+    assert "x.tar.gz: 127.0.0.1 answers with status 403; again in 1 s" in caplog.text
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_file_that_the_platform_refuses_is_not_given(
+    platform, calls, pauses, tmp_path, status
+):
+    platform.faults["download"] = [status]
+
+    with pytest.raises(FileRefusedError) as caught:
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert (caught.value.status, pauses) == (status, [])
+
+
+def test_a_file_that_the_other_host_has_lost_is_not_given(platform, calls, tmp_path):
+    platform.faults["file"] = [404]
+
+    with pytest.raises(
+        FileRefusedError, match=r"127\.0\.0\.1: it does not give x\.tar"
+    ):
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+
+@pytest.mark.parametrize("fault", ["http", "circle"])
+def test_a_file_is_fetched_over_https_alone(platform, calls, tmp_path, fault):
+    platform.faults["download"] = [fault] * 9
+
+    with pytest.raises(PlatformError, match=r"https address|to the next"):
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert platform.calls("file") == []
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_part_that_nobody_has_asked_for_is_not_the_file(platform, calls, tmp_path):
+    platform.faults["file"] = ["unasked"]
+
+    assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
+    assert [status for status, _ in platform.calls("file")] == [206, 200]
+
+
+def test_what_is_larger_than_any_file_is_told_apart(
+    platform, calls, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
+
+    with pytest.raises(TooLargeError):
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+
+def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fetching, "_fetch_rest", full)
+
+    with pytest.raises(OutputError) as caught:
+        fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert caught.value.remedy.startswith("Make room on its disk")

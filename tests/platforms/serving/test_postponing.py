@@ -1,0 +1,385 @@
+"""What stands in the way of one submission: the others go on, and nobody is blamed."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from flare.common.errors import EngineError, OutputError
+from flare.measuring.errors import ArchiveError
+from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.serving.journal import Journal, Step
+from flare.platforms.serving.overdue import OverdueSignal
+from flare.platforms.serving.service import Service
+from flare.platforms.serving.source import NotGivenError, NotNowError, Submission
+from flare.results.errors import RankingError
+from tests.fakes.submissions import FakeSource, FakeWork
+
+BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Passing:
+    """Time that passes when somebody waits."""
+
+    def __init__(self):
+        self.at, self.pauses = BEGIN, []
+
+    def __call__(self):
+        """What it is now."""
+        return self.at
+
+    def sleep(self, seconds):
+        """Wait; a test that waits for days has gone wrong."""
+        self.pauses.append(seconds)
+        self.at += timedelta(seconds=seconds)
+        assert self.at < BEGIN + timedelta(days=3)
+
+
+class TeamWork(FakeWork):
+    """Work of which a step of some teams ends by an error, so often."""
+
+    def __init__(self, faults, times=10**6):
+        super().__init__()
+        self.faults, self.times = faults, times
+
+    def measure(self, file, end):
+        """Measure, or fail."""
+        super().measure(file, end)
+        error = self.faults.get(file.name.removesuffix(".tar.gz"))
+        if error and self.times:
+            self.times -= 1
+            raise error
+
+
+@pytest.fixture
+def now():
+    """The time of the service."""
+    return Passing()
+
+
+@pytest.fixture
+def make(tmp_path, now):
+    """A service on the journal of the test."""
+
+    def service(source, work):
+        return Service(source, work, tmp_path / ".serve", now=now)
+
+    return service
+
+
+def served(service):
+    """Let it work for as long as there is something to do at once."""
+    while service.serve_one():
+        pass
+    return {e.submission.key: e for e in service.journal}
+
+
+def tries(work, team):
+    """How often a team was measured."""
+    return work.log.count(("measure", f"{team}.tar.gz"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OverflowError("FEXTRA"), KeyError("x"), EngineError("no Docker"), MemoryError()],
+)
+def test_the_others_are_served(make, error):
+    """Those behind it are answered; of it, nobody is told anything."""
+    source = FakeSource("a", "b", "c")
+
+    entries = served(make(source, TeamWork({"a": error})))
+
+    assert {key for key, e in entries.items() if e.step is Step.RETURNED} == {"b", "c"}
+    assert [*source.answers] == ["b", "c"]
+
+
+def test_a_fault_of_the_program_is_kept_for_whoever_mends_it(make, tmp_path):
+    served(make(FakeSource("a"), TeamWork({"a": OverflowError("FEXTRA")})))
+
+    text = (tmp_path / ".faults" / "a.txt").read_text()
+    assert text.startswith("Traceback")
+    assert "OverflowError: FEXTRA" in text
+
+
+def test_pauses_grow_from_a_minute_to_an_hour(make, now):
+    """1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 = 183 minutes: the ninth try."""
+    work = TeamWork({"a": EngineError("no Docker")}, times=8)
+    service = make(FakeSource("a"), work)
+
+    for minutes in (1, 2, 4, 8, 16, 32, 60, 60):
+        served(service)
+        tried = tries(work, "a")
+        now.at += timedelta(minutes=minutes, seconds=-1)
+        served(service)
+        assert tries(work, "a") == tried
+        now.at += timedelta(seconds=1)
+
+    assert served(service)["a"].step is Step.RETURNED
+    assert now.at == BEGIN + timedelta(minutes=183)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OverflowError("FEXTRA"), "[X01]"), (EngineError("no Docker"), "[H07]")],
+)
+def test_it_is_answered_when_its_hours_are_nearly_over(make, now, error, code):
+    """Half an hour before the end, and not as a fault of its own."""
+    source, at = FakeSource("a"), []
+    answer = source.answer
+    source.answer = lambda *given, **more: (at.append(now()), answer(*given, **more))
+    service = make(source, TeamWork({"a": error}))
+
+    with pytest.raises(AssertionError):  # it would go on for days
+        service.run(60, now.sleep)
+
+    assert source.answers["a"].status == "Failed"
+    assert source.answers["a"].message.endswith(code)
+    assert "no Docker" not in source.answers["a"].message
+    late = at[0] - (BEGIN + timedelta(hours=23, minutes=30))
+    assert timedelta() <= late <= timedelta(minutes=1)
+
+
+def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
+    """Told when its hours are over, and not before."""
+    source = FakeSource("x", "a", "b")
+    download = source.download
+
+    def refuse(submission, folder):
+        if submission.key in ("x", "a"):
+            told = ArchiveError("a.tar.gz", "the platform does not have it any more")
+            error = PlatformError("status 404")
+            raise NotGivenError(error, told)
+        return download(submission, folder)
+
+    source.download = refuse
+    service = make(source, FakeWork())
+
+    served(service)
+    assert [*source.answers] == ["b"]
+    now.at += timedelta(hours=23, minutes=31)
+    served(service)
+
+    assert source.answers["a"].message.endswith("[F15]")
+
+
+def test_what_was_postponed_is_not_lost_with_the_service(make, now):
+    """Started again, it is tried behind what waits, or told when its hours are over."""
+    source = FakeSource("a")
+    served(make(source, TeamWork({"a": EngineError("no Docker")})))
+    source.names = ("a", "b")
+    work = FakeWork()
+
+    served(make(source, work))
+
+    assert [name for step, name in work.log if step == "measure"] == [
+        "b.tar.gz",
+        "a.tar.gz",
+    ]
+    assert source.answers["a"].status == "Succeeded"
+
+
+# --- What concerns all ------------------------------------------------------------
+
+
+def test_two_in_a_row_let_the_others_wait(make, now):
+    """One may be that submission's alone; of two, the computer may be the reason."""
+    source = FakeSource(*"abcdef")
+    broken = EngineError("no Docker")
+    service = make(source, TeamWork(dict.fromkeys("abc", broken)))
+
+    assert set(served(service)) == {"a", "b"}
+    now.at += timedelta(minutes=1)
+    assert set(served(service)) == {"a", "b", "c"}
+    now.at += timedelta(minutes=1)
+    assert set(served(service)) == {"a", "b", "c"}
+    now.at += timedelta(minutes=1)
+
+    served(service)
+
+    assert set(source.answers) == {"d", "e", "f"}
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_computer_that_cannot_measure_claims_nothing(make, now, name):
+    """No engine, or no room: nothing is begun, and pauses grow."""
+    work = FakeWork(host=EngineError("no Docker"))
+    source = FakeSource(name)
+    service = make(source, work)
+    waited = now.sleep
+
+    def sleep(seconds):
+        waited(seconds)
+        if len(now.pauses) == 8:
+            work.errors.clear()
+        if len(now.pauses) == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        service.run(60, sleep)
+
+    assert [s / 60 for s in now.pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 1]
+    assert source.answers[name].status == "Succeeded"
+    assert len([call for call in source.log if call[0] == "claim"]) == 1
+
+
+def test_without_time_to_look_again_the_status_says_so(make, now):
+    """--once: the others are served, and then the line of the first ends it."""
+    source = FakeSource("a", "b")
+
+    with pytest.raises(EngineError, match="no Docker"):
+        make(source, TeamWork({"a": EngineError("no Docker")})).run(None, now.sleep)
+
+    assert [*source.answers] == ["b"]
+    assert now.pauses == []
+
+
+def test_without_time_to_look_again_an_error_of_all_ends_it(make, now):
+    work = FakeWork(host=OutputError("the disk is full"))
+
+    with pytest.raises(OutputError):
+        make(FakeSource("a"), work).run(None, now.sleep)
+
+    assert work.log == []
+
+
+def test_the_organisers_are_told_at_once(make):
+    """Nobody is answered for what they have to mend."""
+    source = FakeSource("a", "b")
+
+    with pytest.raises(RankingError):
+        served(make(source, TeamWork({"a": RankingError("x.csv", "it is no table")})))
+
+    assert source.answers == {}
+
+
+def test_an_answer_that_is_not_heard_is_sent_again(make, now):
+    source, work = FakeSource("a", "b"), FakeWork()
+    answer, failed = source.answer, []
+
+    def deaf(submission, *given, **more):
+        if submission.key == "a" and len(failed) < 3:
+            failed.append(more["is_again"])
+            text = "it does not answer as the platform does"
+            raise PlatformError(text)
+        answer(submission, *given, **more)
+
+    source.answer = deaf
+    service = make(source, work)
+    for _ in range(4):
+        served(service)
+        now.at += timedelta(hours=1)
+
+    assert failed == [False, True, True]
+    assert tries(work, "a") == 1
+    assert [*source.answers] == ["b", "a"]
+
+
+def test_a_claim_that_has_to_wait_lets_what_is_open_go_on(make, now):
+    """With one token, it waits for the submission that is postponed here."""
+    source = FakeSource("a", "b")
+    claim = source.claim
+
+    def one_at_a_time(submission, *, is_again):
+        if submission.key == "b" and "a" not in source.answers:
+            text = "this token's user has claimed another one"
+            raise NotNowError(text)
+        return claim(submission, is_again=is_again)
+
+    source.claim = one_at_a_time
+    served(make(source, TeamWork({"a": EngineError("no Docker")})))
+
+    served(make(source, FakeWork()))  # after a restart, what is new would go first
+
+    assert [*source.answers] == ["a", "b"]
+
+
+# --- The hours of several ---------------------------------------------------------
+
+
+def test_a_long_measurement_lets_another_one_be_answered_in_time(make, now):
+    """It is ended for that, and goes on then; it was claimed an hour later."""
+    source = FakeSource("a")
+    work = TeamWork({"a": OverflowError("FEXTRA"), "b": OverdueSignal()}, times=3)
+    service = make(source, work)
+    served(service)
+    now.at += timedelta(hours=1)
+    source.names = ("a", "b")
+    measure = work.measure
+
+    def long(file, end):
+        if file.name == "b.tar.gz" and tries(work, "b") == 0:
+            now.at = BEGIN + timedelta(hours=23, minutes=30)
+        measure(file, end)
+
+    work.measure = long
+
+    served(service)
+
+    assert source.answers["a"].message.endswith("[X01]")
+    assert source.answers["b"].status == "Succeeded"
+    assert [*source.answers] == ["a", "b"]
+    assert tries(work, "b") == 2
+
+
+def test_an_error_while_it_is_ended_is_not_its_own(make, now):
+    """What removes a container may fail, and takes the place of the signal."""
+    source, work = FakeSource("a"), FakeWork()
+
+    def measure(file, end):
+        try:
+            raise OverdueSignal
+        finally:
+            text = "it cannot be removed"
+            raise EngineError(text)
+
+    work.measure = measure
+
+    served(make(source, work))
+
+    assert source.answers["a"].message.endswith("[F18]")
+
+
+# --- The journal ------------------------------------------------------------------
+
+
+def test_two_users_never_share_a_folder(make, tmp_path, caplog):
+    """What an earlier edition may have given to one is not given to the other."""
+    source = FakeSource("a")
+    served(make(source, FakeWork()))
+
+    def claimable():
+        one = Submission(key="x", team="a", user="other", title="other (x)")
+        return [one, Submission(key="b", team="b", user="b", title="b")]
+
+    source.claimable = claimable
+
+    entries = served(make(source, FakeWork()))
+
+    assert set(entries) == {"a", "b"}
+    assert "other (x): not claimed" in caplog.text
+
+
+def test_a_journal_of_0_2_0_is_read(make, tmp_path):
+    """It has neither users nor faults; the user of a phase is in the title."""
+    folder = tmp_path / ".serve"
+    folder.mkdir()
+    (folder / "journal.json").write_text(
+        '{"source": "a fake", "submissions": [{"key": "k", "team": "jane-doe-4e148699",'
+        ' "title": "Jane.Doe (abcd1234)", "place": {}, "step": "returned", "times":'
+        ' {"claiming": "2026-05-01T12:00:00+00:00"}, "status": "Failed", "message": ""}'
+        "]}"
+    )
+
+    (entry,) = Journal(folder, "a fake")
+
+    assert (entry.submission.user, entry.fault) == ("Jane.Doe", "")
+
+
+def test_the_journal_is_closed_to_others(make, tmp_path):
+    """It names everybody who takes part."""
+    served(make(FakeSource("a"), FakeWork()))
+
+    folder = tmp_path / ".serve"
+    served(make(FakeSource("a"), FakeWork()))
+
+    assert stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXO == 0

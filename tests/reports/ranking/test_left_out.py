@@ -1,0 +1,127 @@
+"""What nobody has measured is left out of a ranking, which says so everywhere."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import flare
+from flare.reports.pages.report import write_report
+from flare.results.errors import RankingError
+from tests.builders import run_flare
+from tests.builders.results import FLARE21, write_table, write_team
+
+LINE = "Not ranked: Running time (s) and GPU memory (MB), as no team was measured."
+SCORES = {"a": {"1": 0.9, "2": 0.8}, "b": {"1": 0.7, "2": 0.6}}
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Results of two teams as flare score writes them: nothing was measured."""
+    for team, scores in SCORES.items():
+        write_team(tmp_path / "results" / team, scores)
+    return tmp_path / "results"
+
+
+def metrics_of(ranking):
+    return [rule.metric for rule in ranking.analysis.rules.metrics]
+
+
+def test_without_measurements_teams_are_ranked_by_their_scores(scored, tmp_path):
+    done = run_flare("rank", scored, "--output", tmp_path / "ranking")
+
+    assert done.returncode == 0
+    assert done.stdout.count(LINE) == 1
+    content = json.loads((tmp_path / "ranking" / "ranking.json").read_text())
+    assert content["settings"]["not_measured"] == ["runtime_s", "max_gpu_memory_mb"]
+    assert [rule["metric"] for rule in content["settings"]["metrics"]] == ["dsc", "nsd"]
+    # Always the better of two by both metrics, and always the worse one.
+    found = {team["team"]: team["score"] for team in content["ranking"]}
+    assert found == {"a": 1 / 2, "b": 2 / 2}
+    for name in ("report.txt", "methods.txt", "ranking.tex"):
+        assert LINE in (tmp_path / "ranking" / name).read_text()
+    for name in ("ranking.md", "sheets/a.md", "sheets/b.md"):
+        assert LINE.split(":")[0] in (tmp_path / "ranking" / name).read_text()
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("is_organiser", [False, True])
+def test_each_page_says_so(scored, tmp_path, is_written, is_organiser):
+    source = scored
+    if is_written:
+        source = tmp_path / "ranking"
+        flare.rank(scored, bootstrap=0).write(source)
+
+    write_report([source], tmp_path / "pages", is_organiser=is_organiser)
+
+    pages = list((tmp_path / "pages").rglob("*.html"))
+    assert len(pages) == 3
+    for page in pages:
+        assert page.read_text().count(LINE) == 1
+
+
+def test_the_ranking_is_that_of_the_metrics_that_are_there(scored, tmp_path):
+    for name, metrics in (("default", None), ("given", ["dsc", "nsd"])):
+        flare.rank(scored, metrics=metrics, bootstrap=9).write(tmp_path / name)
+
+    default, given = (
+        json.loads((tmp_path / name / "ranking.json").read_text())
+        for name in ("default", "given")
+    )
+    del default["settings"]["not_measured"]
+    assert default == given
+
+
+@pytest.mark.parametrize(
+    "name", ["efficiency.csv", "measurement.json"], ids=["rows", "settings"]
+)
+def test_where_a_team_was_measured_nothing_is_left_out(scored, name):
+    """Though what was measured has no value, or the team has no scores yet."""
+    (scored / "c").mkdir()
+    text = "case,status\n" if name == "efficiency.csv" else "{}"
+    (scored / "c" / name).write_text(text)
+
+    with pytest.raises(RankingError, match="no team has a value of runtime_s"):
+        flare.rank(scored, bootstrap=0)
+
+
+def test_what_metrics_json_has_itself_is_ranked(scored):
+    """An evaluation of another program may have put the running time there."""
+    for number, team in enumerate("ab"):
+        file = scored / team / "metrics.json"
+        content = json.loads(file.read_text())
+        for metric in ("runtime_s", "max_gpu_memory_mb"):
+            content["case"][metric] = {"0": 9 + number, "1": 9 + number}
+        file.write_text(json.dumps(content))
+
+    assert "runtime_s" in metrics_of(flare.rank(scored, bootstrap=0))
+
+
+def test_given_metrics_are_not_left_out(scored):
+    with pytest.raises(RankingError) as error:
+        flare.rank(scored, metrics=["dsc", "runtime_s"], bootstrap=0)
+
+    assert "--metrics dsc." in str(error.value)
+
+
+def test_a_table_without_them_is_refused(tmp_path):
+    """It may lack them by mistake; and what to type instead is said."""
+    rows = [
+        (team, case, metric, value)
+        for team, own in SCORES.items()
+        for case, value in own.items()
+        for metric in ("dsc", "nsd")
+    ]
+    frame = pd.DataFrame(rows, columns=["team", "case", "metric", "value"])
+    for table in (frame, write_table(tmp_path / "results.csv", rows)):
+        with pytest.raises(RankingError) as error:
+            flare.rank(table, bootstrap=0)
+        assert "--metrics dsc,nsd." in str(error.value)
+
+
+def test_a_challenge_of_measurements_alone_needs_them(scored):
+    challenge = replace(FLARE21, ranking=FLARE21.ranking[2:])
+
+    with pytest.raises(RankingError, match="no team has a value of runtime_s"):
+        flare.rank(scored, challenge=challenge, bootstrap=0)

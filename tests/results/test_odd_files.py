@@ -1,0 +1,92 @@
+"""Files of results that are no files: read as broken ones, and never waited for."""
+
+import os
+
+import pytest
+
+import flare
+from flare.reports.pages.report import write_report
+from flare.results.errors import GroupsFileError, RankingError
+from flare.results.groups_csv import read_groups
+from flare.results.metrics_json import read_options
+from tests.builders.results import write_team
+
+
+def make_pipe(file):
+    os.mkfifo(file)
+
+
+def make_device(file):
+    file.symlink_to("/dev/zero")
+
+
+def make_folder(file):
+    file.mkdir()
+
+
+def make_loop(file):
+    file.symlink_to(file.name)
+
+
+ODD = pytest.mark.parametrize("make", [make_pipe, make_device, make_folder, make_loop])
+
+
+@pytest.fixture
+def results(tmp_path):
+    for team, dsc in (("a", 0.9), ("b", 0.8)):
+        write_team(tmp_path / team, {"1": dsc}, [("1", "ok", 9, 1000)])
+    return tmp_path
+
+
+@ODD
+@pytest.mark.parametrize("name", ["a/metrics.json", "a/efficiency.csv", "ledger.csv"])
+def test_rank_refuses_it(results, make, name):
+    file = results / name
+    file.unlink(missing_ok=True)
+    make(file)
+
+    with pytest.raises(RankingError) as error:
+        flare.rank(results, bootstrap=0)
+
+    assert (error.value.file, error.value.code) == (str(file), "G06")
+
+
+@ODD
+def test_how_a_team_was_measured_is_not_known(results, make):
+    """As where another program has written measurement.json."""
+    make(results / "a" / "measurement.json")
+
+    assert len(flare.rank(results, bootstrap=0).standings) == 2
+
+
+@ODD
+def test_what_organisers_give_is_refused(results, make, tmp_path):
+    file = tmp_path / "given"
+    make(file)
+
+    with pytest.raises(RankingError):
+        flare.rank(results, decisions=file, bootstrap=0)
+    with pytest.raises(GroupsFileError):
+        read_groups(file, ["1"])
+    with pytest.raises(RankingError):
+        flare.rank(file, bootstrap=0)
+
+
+@ODD
+def test_a_written_ranking_without_its_values_is_refused(results, make, tmp_path):
+    flare.rank(results, bootstrap=0).write(tmp_path / "ranking")
+    values = tmp_path / "ranking" / "values.csv"
+    values.unlink()
+    make(values)
+
+    with pytest.raises(RankingError) as error:
+        write_report([tmp_path / "ranking"], tmp_path / "pages", is_organiser=True)
+
+    assert error.value.file == str(values)
+
+
+@ODD
+def test_options_of_such_an_evaluation_are_not_known(tmp_path, make):
+    make(tmp_path / "metrics.json")
+
+    assert read_options(tmp_path / "metrics.json") is None

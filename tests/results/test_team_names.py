@@ -1,0 +1,50 @@
+"""Names that teams can have, and the folders of a platform's users."""
+
+from __future__ import annotations
+
+import pytest
+
+from flare.results.lookalikes import confusable
+from flare.results.team_names import LONGEST_BYTES, folder_of, name_problem
+
+USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
+
+UNUSABLE = [
+    *("", ".", "..", ".unpacked", " a", "a ", "a.", "a/b", "a\\b", "a\nb", "a\0b"),
+    *("a\u200bb", "\u202ea", "\udcff", "x" * (LONGEST_BYTES + 1), "医" * 67),
+    *("refused.csv", "ledger.csv", "a.CSV", "index.html", "a.tar.gz", "a.zip"),
+    *("scores.sqlite", "Scores.sqlite-journal", "scores.sqlite-wal", "a.sqlite-shm"),
+    *("scores\uff0esqlite", "a\uff0fb", "con", "NUL.x", "lpt1"),
+]
+
+
+@pytest.mark.parametrize("name", USABLE)
+def test_names_of_any_script_are_allowed(name: str) -> None:
+    """Letters of any script, capitals, and spaces within."""
+    assert name_problem(name) == ""
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_names_that_no_team_can_have(name: str) -> None:
+    """Files of the results, SQLite's beside them, and what no folder can be called."""
+    assert name_problem(name)
+    assert name_problem(folder_of(name)) == ""
+
+
+def test_nobody_can_take_the_folder_of_another_user() -> None:
+    """A name that looks as if it was made gets a made one, too."""
+    made = folder_of("Jane.Doe", is_image=True)
+
+    assert made == "jane-doe-4e148699"  # sha256sum of the name
+    assert folder_of(made, is_image=True) != made
+    assert folder_of(made) != made
+    assert folder_of(made.upper()) not in (made, made.upper())
+
+
+def test_the_plain_one_of_names_that_look_alike_stands() -> None:
+    """The others have to give way; so do all where none is plain."""
+    assert confusable(["team", "te\u0430m", "TEAM", "other"]) == {
+        "te\u0430m": "team",
+        "TEAM": "team",
+    }
+    assert set(confusable(["Team", "TEAM"])) == {"Team", "TEAM"}
