@@ -44,7 +44,8 @@ class FakePlatform(ThreadingHTTPServer):
     """A phase, its evaluations, and what services have done with them.
 
     `faults` has a list for each call (version, claimable, claim, update, status,
-    download, file, and model, model file): what goes wrong the next times. A number is
+    download, file, and model, model file): what goes wrong the next times ("endless": a
+    file without its size). A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
@@ -300,7 +301,8 @@ class _Handler(BaseHTTPRequestHandler):
             span = f"bytes {start}-{len(data) - 1}/{len(data)}"
             self.send_header("Content-Range", span)
         rest = data[start:]
-        self.send_header("Content-Length", str(len(rest)))
+        if fault != "endless":
+            self.send_header("Content-Length", str(len(rest)))
         self.end_headers()
         self.wfile.write(rest[: len(rest) // 2] if fault == "short" else rest)
         if fault == "short":

@@ -58,7 +58,11 @@ def fetch(calls: Calls, url: str, file: Path) -> None:
         except OSError as error:
             raise unwritable(part, error) from error
 
-    calls.again(safe(file.name), attempt)
+    try:
+        calls.again(safe(file.name), attempt)
+    except TooLargeError:
+        part.unlink(missing_ok=True)
+        raise
     _note_of(part).unlink(missing_ok=True)
 
 

@@ -151,6 +151,8 @@ class Service:
                 if self.serve_one():
                     failed = 0
                     continue
+                if self._now() >= self._claims_at:
+                    failed = 0
             except HostError as error:
                 obey_stop(error)
                 if poll_s is None:
@@ -158,9 +160,8 @@ class Service:
                 failed += 1
                 pause = _pause(failed)
                 _log.error("%s Tried again in %s", error, _minutes(pause))
-                sleep(pause.total_seconds())
-                continue
-            failed = 0
+                # Meanwhile others may have to be answered.
+                self._claims_at = self._now() + pause
             if poll_s is None:
                 break
             sleep(poll_s)

@@ -198,13 +198,18 @@ def test_a_part_that_nobody_has_asked_for_is_not_the_file(platform, calls, tmp_p
     assert [status for status, _ in platform.calls("file")] == [206, 200]
 
 
+@pytest.mark.parametrize("fault", [None, "endless"])
 def test_what_is_larger_than_any_file_is_told_apart(
-    platform, calls, tmp_path, monkeypatch
+    platform, calls, tmp_path, monkeypatch, fault
 ):
+    """Nothing of it stays on the disk, whether its size was said or not."""
+    platform.faults["file"] = [fault]
     monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
 
     with pytest.raises(TooLargeError):
         fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert not [*tmp_path.glob("*.part")]
 
 
 def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_path):

@@ -199,27 +199,50 @@ def test_two_in_a_row_let_the_others_wait(make, now):
     assert set(source.answers) == {"d", "e", "f"}
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_a_computer_that_cannot_measure_claims_nothing(make, now, name):
-    """No engine, or no room: nothing is begun, and pauses grow."""
-    work = FakeWork(host=EngineError("no Docker"))
-    source = FakeSource(name)
-    service = make(source, work)
-    waited = now.sleep
+def test_a_computer_that_cannot_measure_claims_nothing(make, now):
+    """No engine, or no room: nothing is begun, and it is looked at less and less."""
+    source, work, looked = FakeSource("a"), FakeWork(), []
+
+    def check_host():
+        looked.append((now() - BEGIN) / timedelta(minutes=1))
+        if len(looked) < 9:
+            text = "no Docker"
+            raise EngineError(text)
 
     def sleep(seconds):
-        waited(seconds)
-        if len(now.pauses) == 8:
-            work.errors.clear()
-        if len(now.pauses) == 9:
+        now.sleep(seconds)
+        if source.answers:
             raise KeyboardInterrupt
 
+    work.check_host = check_host
     with pytest.raises(KeyboardInterrupt):
-        service.run(60, sleep)
+        make(source, work).run(60, sleep)
 
-    assert [s / 60 for s in now.pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 1]
-    assert source.answers[name].status == "Succeeded"
-    assert len([call for call in source.log if call[0] == "claim"]) == 1
+    assert looked == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+    assert source.answers["a"].status == "Succeeded"
+    assert source.log.count(("claim", "a", False)) == 1
+
+
+def test_what_is_over_is_answered_though_nothing_can_be_claimed(make, now):
+    """While the pauses are of an hour, half of which is all the time that is left."""
+    source, work = FakeSource("a"), TeamWork({"a": OverflowError("FEXTRA")})
+    service, at = make(source, work), []
+    served(service)
+    answer = source.answer
+
+    def note(*given, **more):
+        at.append(now() - BEGIN)
+        answer(*given, **more)
+
+    def claimable():
+        text = "the platform cannot be reached"
+        raise PlatformError(text)
+
+    source.answer, source.claimable = note, claimable
+    with pytest.raises(AssertionError):  # it would go on for days
+        service.run(60, now.sleep)
+
+    assert timedelta(hours=23, minutes=30) <= at[0] < timedelta(hours=23, minutes=32)
 
 
 def test_without_time_to_look_again_the_status_says_so(make, now):
