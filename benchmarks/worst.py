@@ -53,9 +53,9 @@ def salt_and_pepper(shape: Shape, random: np.random.Generator) -> np.ndarray:
 
 
 def checkerboard(shape: Shape, _: np.random.Generator) -> np.ndarray:
-    """Four labels by turns along every axis: each voxel is a surface of its own."""
+    """All labels by turns along every axis: each voxel is a surface of its own."""
     z, y, x = _axes(shape)
-    return 1 + (x + y + z) % 4
+    return 1 + (x + y + z) % ORGANS
 
 
 def combs(shape: Shape, _: np.random.Generator) -> np.ndarray:
@@ -78,6 +78,13 @@ def blocks(size: int, share: float) -> Maker:
     return make
 
 
+def fractal(shape: Shape, _: np.random.Generator) -> np.ndarray:
+    """Sierpinski's tetrahedra, of 16 voxels, of one label each."""
+    z, y, x = _axes(shape)
+    labels = 1 + (z // 16 * 7 + y // 16 * 3 + x // 16) % ORGANS
+    return labels * (((z & y | y & x | x & z) & 15) == 0)
+
+
 def gyroid(period: float, turns: float) -> Maker:
     """Curved shells: all labels, and the background, by turns."""
 
@@ -95,6 +102,8 @@ KINDS: dict[str, Maker] = {
     "checkerboard": checkerboard,
     "combs": combs,
     "blocks of 3 voxels": blocks(3, 1.0),
+    "specks": blocks(1, 0.02),
+    "fractal": fractal,
     "gyroid of 20 voxels": gyroid(20, 0.5),
     "gyroid of 40 voxels": gyroid(40, 0.5),
 }

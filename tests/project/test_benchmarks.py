@@ -46,18 +46,22 @@ def test_a_peer_goes_through_all_cases(cases, peer):
 
 
 @pytest.mark.slow
-def test_cases_that_are_slow_on_purpose_are_whole(tmp_path):
-    command = [sys.executable, BENCHMARKS / "worst.py", tmp_path, "--slices=4"]
+@pytest.mark.parametrize("grid", ["fine", "thick"])
+def test_cases_that_are_slow_on_purpose_are_whole(tmp_path, grid):
+    command = [sys.executable, BENCHMARKS / "worst.py", tmp_path, grid, "--slices=4"]
     subprocess.run(command, check=True)
 
-    folders = sorted(path.name for path in tmp_path.iterdir())
-    assert len(folders) == 14
-    assert {"honest-1", "honest-2", "checkerboard-1", "comb along z-2"} < {*folders}
+    folders = {path.name for path in tmp_path.iterdir()}
+    assert len(folders) == 20
+    assert {"honest", "start-up", "noise", "fractal in both"} < folders
     for name in folders:
         files = tmp_path / name
-        results = flare.evaluate(files / "predictions", files / "reference")
-        assert len(results.cases) == int(name[-1])
-        assert (results.cases[0].dsc > 0.5) == name.startswith("honest")
+        results = flare.evaluate(
+            files / "predictions", files / "reference", challenge="flare22"
+        )
+        assert len(results.cases) == (20 if name == "honest" else 1)
+        if not name.endswith("in both") and name != "start-up":
+            assert (results.cases[0].dsc > 0.5) == (name == "honest")
 
 
 @pytest.mark.slow
@@ -125,12 +129,13 @@ def test_the_page_about_speed_quotes_the_table():
     assert set(quoted) <= set(results)
 
 
-def test_readme_quotes_what_a_case_costs():
+def test_readme_claims_no_more_than_the_goal_that_is_reached():
+    """How much faster than the official loop: a goal that is missed says so."""
     results = (BENCHMARKS / "results.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (row,) = re.findall(r"\*\*one worker / `sitk.ReadImage`\*\* \| ([^|]*) \|", results)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (goal,) = re.findall(r"loop / one worker\*\* \|.*\| at least (\d+) \|", results)
 
-    assert f"[{row}](docs/reference/speed.md)" in readme
+    assert f"[at least {goal} times as fast](docs/reference/speed.md)" in readme
 
 
 @pytest.mark.parametrize(
@@ -147,11 +152,7 @@ def test_a_page_of_organisers_quotes_its_whole_table(page, table, rows):
 
 
 MISSED = {
-    "**one worker / only inflating**",
     "**300 cases: wall time of one / two workers**",
-    "totalsegmentator_ct: one worker / `sitk.ReadImage`",
-    "checkerboard, 512 x 512 x 600 / an honest case",
-    "noise, 512 x 512 x 600 / an honest case",
 }
 """Goals that are not reached; docs/developers/speed.md says why."""
 
