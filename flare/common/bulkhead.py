@@ -6,19 +6,29 @@ follows from that is one table, docs/developers/blame.md.
 
 from __future__ import annotations
 
+import errno
 import logging
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flare.common.errors import FlareError, OutputError, ProgramError, WorkerError
+from flare.common.errors import (
+    FlareError,
+    InputError,
+    OutputError,
+    ProgramError,
+    WorkerError,
+)
 from flare.common.files import write_whole
 from flare.common.places import PACKAGE
 from flare.common.text import safe, why
 
 FAULTS = ".faults"
 """Folder in RESULTS for tracebacks of what nobody expected, a file for each team."""
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk, which concern all that is written there."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +63,11 @@ def as_flare_error(error: BaseException) -> FlareError:
         return error
     if isinstance(error, MemoryError):
         return WorkerError("The evaluation ran out of memory")
-    if isinstance(error, OSError) and error.filename:
-        problem = f"{safe(str(error.filename))}: it cannot be used ({why(error)})"
-        return OutputError(problem, "Look at it, and at the space left on its disk.")
+    if isinstance(error, OSError):
+        problem = f"{safe(str(error.filename or 'a file'))}: {why(error)}"
+        if error.errno in _DISK:
+            return OutputError(problem, "Make room on its disk.")
+        return InputError(problem, "Look at it, and at who may read it.")
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames] or [Path("a library")]
     ours = [file for file in files if PACKAGE in file.parents]

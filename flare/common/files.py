@@ -54,6 +54,16 @@ def closed_to_others() -> Iterator[None]:
         os.umask(usual)
 
 
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a regular file; unlike `Path.is_file`, raises nothing."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder; unlike `Path.is_dir`, raises nothing."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 def open_regular(file: Path) -> io.BufferedReader:
     """Open a file to be read that may turn out to be a pipe or a device.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
@@ -103,26 +103,31 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         raise RankingError(file, problem)
 
 
-def confusable(names: Sequence[str]) -> dict[str, str]:
+def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str, str]:
     """Names that a person takes for another one, each with that one.
 
-    Of names that look alike, the one without capitals, accents of its own and letters
-    of another script stands; if there is none, none of them does.
+    A name that is settled stands. Of new ones that look alike none does: nobody can
+    tell which of them means to be taken for the other.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Different ones.
+    settled : collection of str
+        Names that are in use already.
 
     Examples
     --------
     >>> confusable(["alpha", "Alpha", "beta"])
+    {'alpha': 'Alpha', 'Alpha': 'alpha'}
+    >>> confusable(["alpha", "Alpha"], settled=["alpha"])
     {'Alpha': 'alpha'}
-    >>> confusable(["Beta", "BETA"])
-    {'Beta': 'BETA', 'BETA': 'Beta'}
     """
     found = {}
-    for same in _groups(names, _looks):
-        plain = _looks(same[0])
+    for same in _groups([*dict.fromkeys([*settled, *names])], _looks):
         for name in same:
-            if name != plain:
-                others = [other for other in same if other != name]
-                found[name] = plain if plain in others else others[0]
+            if name not in settled:
+                found[name] = next(other for other in same if other != name)
     return found
 
 

@@ -41,10 +41,10 @@ def test_nobody_can_take_the_folder_of_another_user() -> None:
     assert folder_of(made.upper()) not in (made, made.upper())
 
 
-def test_the_plain_one_of_names_that_look_alike_stands() -> None:
-    """The others have to give way; so do all where none is plain."""
-    assert confusable(["team", "te\u0430m", "TEAM", "other"]) == {
-        "te\u0430m": "team",
-        "TEAM": "team",
-    }
-    assert set(confusable(["Team", "TEAM"])) == {"Team", "TEAM"}
+def test_of_new_names_that_look_alike_none_stands() -> None:
+    """Nobody can tell who means to be taken for whom; what is settled stays."""
+    names = ["team", "te\u0430m", "TEAM", "other"]
+
+    assert set(confusable(names)) == {"team", "te\u0430m", "TEAM"}
+    assert confusable(names, settled=["team"]) == {"te\u0430m": "team", "TEAM": "team"}
+    assert confusable(["alpha"], settled=["beta", "Beta"]) == {}

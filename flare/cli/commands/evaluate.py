@@ -118,15 +118,12 @@ def command(
         from flare.common.allocator import reuse_freed_memory
         from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
-        from flare.evaluation.submission.folder import has_label_maps
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores_table import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
-    if ground_truth is None:
-        is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
-        ground_truth = PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
+    ground_truth = ground_truth or _usual_references()
     _log.info(
         "flare %s, challenge %s, reference labels in %s",
         __version__,
@@ -155,10 +152,16 @@ def command(
         from flare.results.scores_csv import write_scores
 
         write_scores(csv, [output])
-    table = results_table(results)
-    if not fits(table):
-        table = results_table(results, has_std=False)
-    _log.info("\n%s\n\nWrote %s", table, file)
+    tables = (results_table(results), results_table(results, has_std=False))
+    _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
+
+
+def _usual_references() -> Path:
+    """Those that the platform has unpacked, if there are any, else the bundled ones."""
+    from flare.evaluation.submission.folder import has_label_maps
+
+    is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
+    return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
 
 
 def _refuse_teams(folder: Path, error: Exception) -> None:

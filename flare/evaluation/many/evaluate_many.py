@@ -18,6 +18,7 @@ from flare.evaluation.many.submissions import find_submissions
 from flare.evaluation.rule_overrides import check_count
 from flare.evaluation.stages import Options
 from flare.results.lock import FolderLock
+from flare.results.metrics_json import METRICS_JSON
 
 
 def evaluate_many(
@@ -87,7 +88,8 @@ def evaluate_many(
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     teams, ground_truth, output = Path(teams), Path(ground_truth), Path(output)
-    submissions = find_submissions(teams)
+    settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
+    submissions = find_submissions(teams, settled)
 
     @contextmanager
     def opened_pool() -> Iterator[Pool]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.challenge.case_names import SUFFIXES
 from flare.common.errors import InputError
+from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why
 from flare.results.lookalikes import confusable
 from flare.results.team_names import REMEDY, name_problem
@@ -28,13 +29,22 @@ class Submission:
     @property
     def is_zip(self) -> bool:
         """Whether it has to be unpacked."""
-        return not self.path.is_dir()
+        return not is_folder(self.path)
 
 
-def find_submissions(folder: Path) -> tuple[Submission, ...]:
+def find_submissions(
+    folder: Path, settled: Collection[str] = ()
+) -> tuple[Submission, ...]:
     """All submissions, in the order of the teams' names.
 
     Hidden files and folders are nobody's.
+
+    Parameters
+    ----------
+    folder : Path
+        With a folder, or a zip file, for each team.
+    settled : collection of str
+        Names of teams that have results already.
 
     Raises
     ------
@@ -50,7 +60,7 @@ def find_submissions(folder: Path) -> tuple[Submission, ...]:
     maps = [
         entry
         for entry in entries
-        if entry.name.lower().endswith(SUFFIXES) and not entry.is_dir()
+        if entry.name.lower().endswith(SUFFIXES) and not is_folder(entry)
     ]
     if maps:
         names = listing(entry.name for entry in maps)
@@ -58,14 +68,14 @@ def find_submissions(folder: Path) -> tuple[Submission, ...]:
         raise InputError(problem, _REMEDY)
     found: dict[str, list[Path]] = {}
     for entry in entries:
-        if entry.is_dir():
+        if is_folder(entry):
             found.setdefault(entry.name, []).append(entry)
         elif entry.suffix.lower() == _ZIP:
             found.setdefault(entry.stem, []).append(entry)
     if not found:
         problem = f"{safe(folder)}: neither a folder nor a zip file is in it"
         raise InputError(problem, _REMEDY)
-    alike = confusable(sorted(found))
+    alike = confusable(sorted(found), settled)
     return tuple(
         Submission(
             team=team, path=paths[0], problem=_problem(team, paths, alike.get(team))
@@ -92,7 +102,7 @@ def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError 
     if reason:
         return InputError(f"{safe(team)}: {reason}", REMEDY)
     (path,) = paths
-    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+    if path.is_symlink() or not (is_folder(path) or is_file(path)):
         problem = f"{safe(path.name)}: it is a link, or no regular file or folder"
         return InputError(problem, "Put the folder or the zip file itself there.")
     return None

@@ -14,6 +14,7 @@ from pathlib import Path
 from flare.challenge.case_names import case_name
 from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import FileError, InputError
+from flare.common.files import is_file
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FolderError
@@ -245,7 +246,7 @@ def _label_map_file(
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
         is_archive = suffix in ARCHIVE_SUFFIXES
-    elif not path.is_file() or (path.is_symlink() and not follow_links):
+    elif not is_file(path) or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
     return LabelMapFile(

@@ -194,8 +194,7 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     """
     owners = _owners(output)
     kept = {user: folder for folder, user in owners.items()}
-    alike = confusable([*dict.fromkeys([*users, *owners])])
-    alike |= {name: folder for folder, name in alike.items() if folder in owners}
+    alike = confusable(users, settled=owners)
     folders = {}
     for user in users:
         is_taken = user in alike or user in owners

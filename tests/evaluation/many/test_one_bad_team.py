@@ -192,6 +192,10 @@ def endless(path):
     path.symlink_to("/dev/zero")
 
 
+def lead_too_far(path):
+    path.symlink_to("x" * 300)
+
+
 CASE = "beta/case_2.nii.gz"
 
 
@@ -201,7 +205,7 @@ CASE = "beta/case_2.nii.gz"
         link_folder,
         link_zip,
         *(replaced(make) for make in (os.mkfifo, listen, endless)),
-        *(replaced(make, CASE) for make in (os.mkfifo, listen, endless)),
+        *(replaced(make, CASE) for make in (os.mkfifo, listen, endless, lead_too_far)),
         *(replaced(make, "beta/predictions.json") for make in (os.mkfifo, endless)),
     ],
 )
@@ -213,6 +217,15 @@ def test_what_is_no_folder_or_file_refuses_its_team(score, teams, tmp_path, make
     assert [team for team in TEAMS if refusals[team]] == ["beta"]
     assert "\n" not in refusals["beta"]
     check_others(tmp_path, "beta")
+
+
+def test_a_link_that_leads_too_far_is_nobody(score, teams, tmp_path):
+    """What cannot even be looked at ends nothing."""
+    lead_too_far(teams / "delta")
+
+    assert not any(score().values())
+
+    check_others(tmp_path)
 
 
 def test_the_folder_of_all_teams_may_be_a_link(teams, tmp_path):
@@ -270,8 +283,11 @@ def test_a_name_that_no_team_can_have_refuses_it(score, teams, tmp_path, name, i
     assert not any(score()[team] for team in TEAMS)  # nor is it so the next time
 
 
-def test_a_name_that_looks_like_another_gives_way(score, teams, tmp_path):
-    """`flare rank` would refuse all teams because of it."""
+def test_names_that_look_like_others_give_way_to_those_with_results(
+    score, teams, tmp_path
+):
+    """`flare rank` would refuse all teams because of them."""
+    assert not any(score().values())
     shutil.copytree(teams / "alpha", teams / "Alpha")
     shutil.copytree(teams / "alpha", teams / "b\u0435ta")
 
