@@ -64,21 +64,42 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def open_regular(file: Path) -> io.BufferedReader:
+def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
     """Open a file to be read that may turn out to be a pipe or a device.
 
     A pipe would be waited for, and a device may have no end.
+
+    Parameters
+    ----------
+    file : Path
+        What is opened.
+    is_real : bool
+        Whether no part of the path was a link when it was looked at: then it is
+        refused if one is now.
 
     Raises
     ------
     OSError
         If it cannot be opened, or is not a regular file.
     """
-    content = os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
-    if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
-        content.close()
-        raise OSError(errno.EINVAL, "it is not a regular file", str(file))
-    return content
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+        if is_real and _path_of(descriptor, file) != os.fspath(file):
+            raise OSError(errno.EINVAL, "a link leads to it now", str(file))
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def _path_of(descriptor: int, file: Path) -> str:
+    """Where an open file lies; Linux knows, whatever has become of its name."""
+    try:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    except OSError:
+        return os.path.realpath(file)
 
 
 def read_regular(file: Path) -> str:

@@ -91,7 +91,8 @@ class Digested:
     path : Path
         The file.
     most_bytes : int, optional
-        A larger file is read without a digest, so that it need not be in memory.
+        Of a prediction. A larger one is read without a digest, so that it need not be
+        in memory; one that a link leads to by now is refused.
     """
 
     def __init__(self, path: Path, most_bytes: int | None = None) -> None:
@@ -107,12 +108,12 @@ class Digested:
 
     def open(self, _: str = "rb") -> BinaryIO:
         """Open the file: its content in memory, whatever happens to it meanwhile."""
-        file = open_regular(self._path)
+        file = open_regular(self._path, is_real=self._most_bytes is not None)
         size = os.fstat(file.fileno()).st_size
         if self._most_bytes is not None and size > self._most_bytes:
             return file
         with file:
-            content = file.read()
+            content = file.read(size)
         self.sha256 = hashlib.sha256(content).hexdigest()
         return BytesIO(content)
 
@@ -126,7 +127,7 @@ def digest_of(pair: CasePair) -> str:
         If it cannot be read any more.
     """
     try:
-        with open_regular(pair.prediction.path) as file:
+        with open_regular(pair.prediction.path, is_real=True) as file:
             if os.fstat(file.fileno()).st_size > IN_MEMORY_BYTES:
                 return ""
             return hashlib.file_digest(file, "sha256").hexdigest()

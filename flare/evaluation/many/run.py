@@ -228,9 +228,9 @@ class Run:
             problem = f"{safe(folder)}: it holds what was measured of the team"
             raise InputError(problem, "Use flare rescore, or another --output.")
         with ExitStack() as stack:
-            predictions = submission.path
+            predictions = submission.path.resolve()
             if submission.is_zip:
-                predictions = self._output / UNPACKED / submission.team
+                predictions = self._output.resolve() / UNPACKED / submission.team
                 predictions.mkdir(parents=True)
                 stack.callback(remove_tree, predictions)
                 unpack_zip(submission.path, predictions)

@@ -360,6 +360,30 @@ def test_a_file_that_goes_meanwhile_refuses_its_team(score, teams, tmp_path, mea
     check_others(tmp_path, "beta", teams=(*TEAMS, "twin"))
 
 
+def link_the_file(pair):
+    pair.prediction.path.unlink()
+    pair.prediction.path.symlink_to(pair.reference.path)
+
+
+def link_the_folder(pair):
+    folder = pair.prediction.path.parent
+    folder.rename(folder.with_name(".elsewhere"))
+    folder.symlink_to(pair.reference.path.parent)
+
+
+@pytest.mark.parametrize("link", [link_the_file, link_the_folder])
+def test_a_link_to_the_references_that_comes_meanwhile_is_not_followed(
+    score, meanwhile, link
+):
+    """Whoever owns the folder of beta would have a DSC of 1."""
+    meanwhile(link)
+
+    refusals = score()
+
+    assert [team for team in refusals if refusals[team]] == ["beta"]
+    assert "[H01]" in refusals["beta"]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reference_that_changes_meanwhile_ends_it(score, meanwhile, workers):
     meanwhile(lambda pair: write_nifti(pair.reference.path, organ_boxes(shift=3)))
