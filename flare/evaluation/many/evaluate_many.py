@@ -87,7 +87,10 @@ def evaluate_many(
     check_count("workers", workers, least=1)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
-    teams, ground_truth, output = Path(teams), Path(ground_truth), Path(output)
+    # In full, as a worker of a cluster may have been started in another folder.
+    teams, ground_truth, output = (
+        Path(folder).absolute() for folder in (teams, ground_truth, output)
+    )
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
     submissions = find_submissions(teams, settled)
 
