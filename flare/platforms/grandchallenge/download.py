@@ -274,9 +274,8 @@ def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
             raise PlatformError(problem)
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
-            problem = f"{safe(calls.api)}: it counts {count} evaluations"
-            remedy = f"No more than {MOST_EVALUATIONS} are taken. Is --api right?"
-            raise PlatformError(problem, remedy)
+            problem = f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations"
+            raise PlatformError(problem, "Are --api and --phase right?")
         for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value)
