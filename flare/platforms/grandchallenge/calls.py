@@ -7,6 +7,7 @@ import json as json_module
 import logging
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -358,8 +359,11 @@ def open_client(api: str, token: str) -> Any:
     # They would log what the platform answers to a refused request.
     for name in ("gcapi.client", "gcapi.transports", "httpx"):
         logging.getLogger(name).disabled = True
+    options = {"base_url": api, "timeout": TIMEOUT_S, "retry_strategy": Once}
     try:
-        return Client(token=token, base_url=api, timeout=TIMEOUT_S, retry_strategy=Once)
+        # It would warn of a newer version, in the platform's words.
+        with warnings.catch_warnings(action="ignore"):
+            return Client(token=token, **options)
     except (
         ValueError,
         LookupError,

@@ -341,7 +341,9 @@ def test_a_pipe_in_a_folder_is_not_waited_for(platform, tmp_path, name):
     run = fetch(platform, tmp_path, "--predictions", timeout=60)
 
     if name == ".predictions.zip.part":
-        assert "it cannot be written (it is no file)" in error_of(run)
+        line = error_of(run)
+        assert "it cannot be written (it is no file)" in line
+        assert line.endswith("[H02]")
     else:
         assert run.returncode == 0
 
@@ -774,6 +776,16 @@ def test_a_gcapi_that_is_too_old(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path))
 
     assert "gcapi is too old for it. Upgrade it: pip install --upgrade gcapi." in line
+
+
+def test_a_gcapi_that_is_not_the_newest_will_do(platform, tmp_path):
+    """Its warning would repeat what the platform says."""
+    platform.versions = {"latest_version": f"99+{TOKEN}"}
+    platform.evaluations = [evaluation(1, "alice")]
+
+    run = fetch(platform, tmp_path)
+
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_results_that_cannot_be_written(platform, tmp_path):
