@@ -18,7 +18,7 @@ from flare.common.errors import (
     OutputError,
 )
 from flare.common.executor import Done, Pool, completed
-from flare.common.files import remove_tree
+from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe, why
 from flare.evaluation.many.batches import Batch, digest_of, score_batch, split
 from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
@@ -351,7 +351,8 @@ class Run:
         FlareError
             If it concerns all teams.
         """
-        if isinstance(error, (OrganiserError, OutputError)):
+        are_there = is_folder(self._ground_truth)
+        if isinstance(error, (OrganiserError, OutputError)) or not are_there:
             raise error
         folder = self._output / submission.team
         is_ours = not folder.is_symlink() and not is_measured(folder)
