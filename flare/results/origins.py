@@ -229,6 +229,11 @@ def check_rules(
         scored_by = key if told is None else str(told)
         if key and scored_by != key:
             problem = f"it was scored by {safe(scored_by)}, not by {safe(key)}"
+            if team in odd and expected is not None:
+                problem += f": {differences_text(_rules(team) or {}, expected)}"
+            count = f"If the rules of {safe(scored_by)} count, give"
+            other = f"{count} --challenge {safe(_name(scored_by))}. Otherwise, "
+            remedy = other + remedy[0].lower() + remedy[1:]
             raise RankingError(str(team.file), problem, remedy)
     if odd and expected is not None:
         same = [team for team in odd if _rules(team) == _rules(odd[0])]

@@ -41,7 +41,7 @@ def test_all_teams_and_how_much_there_was_to_do(words):
         "teams 2",
         "refused 0",
         "cases scored now 6",
-        "known before 0",
+        "known already 0",
     ]
 
 
@@ -89,7 +89,7 @@ def test_scored_cases_are_no_more_than_there_are(words, tmp_path):
     lines = run_flare(*words, *ONE).stdout.splitlines()
 
     assert [" ".join(line.split()) for line in lines[-4:]] == [
-        *("teams 2", "refused 1", "cases scored now 6", "known before 0"),
+        *("teams 2", "refused 1", "cases scored now 6", "known already 0"),
     ]
 
 

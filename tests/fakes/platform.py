@@ -5,6 +5,7 @@ serializers, of December 2025) say, and compared with that app at work; nothing 
 taken from the client under test.
 """
 
+import gzip
 import json
 import ssl
 import threading
@@ -35,6 +36,7 @@ ODD = {
     "deep": b"[" * 100_000 + b"]" * 100_000,
     "digits": b'{"status": ' + b"9" * 10_000 + b"}",
     "object": b'{"message": "ok"}',
+    "gzip": gzip.compress(b'{"message": "ok"}'),
 }
 """What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
@@ -50,7 +52,8 @@ class FakePlatform(ThreadingHTTPServer):
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
     download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
-    only. A refusal repeats the token. The call before an "obeyed html" is obeyed.
+    only, or the rest is "another" file's. A refusal repeats the token. The call before
+    an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -293,6 +296,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.log.append((name, 416))
             self.send_error(416)
             return
+        if fault == "another":
+            data, mark = bytes(len(data)), '"another"'
         status = 206 if start else 200
         self.server.log.append((name, (status, len(data) - start)))
         self.send_response(status)
@@ -407,6 +412,8 @@ class _Handler(BaseHTTPRequestHandler):
         if status == 302:
             self.send_header("Location", content)
         self.send_header("Content-Type", "application/json")
+        if fault == "gzip":
+            self.send_header("Content-Encoding", fault)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

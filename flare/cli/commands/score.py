@@ -158,7 +158,7 @@ def _summary(scored: ScoredTeams) -> str:
         ("teams", str(len(teams))),
         ("refused", str(sum(bool(found.refusal) for found in teams))),
         ("cases scored now", str(now)),
-        ("known before", str(cases - now)),
+        ("known already", str(cases - now)),
     ]
     return "\n".join(aligned(rows))
 

@@ -9,8 +9,10 @@ from typing import Literal
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.common.errors import InputError
 from flare.common.executor import LocalPool, Pool
 from flare.common.machine import available_cpus
+from flare.common.text import safe
 from flare.evaluation.many.kept_scores import SCORES_SQLITE, KeptScores
 from flare.evaluation.many.outcomes import Progress, ScoredTeam, ScoredTeams
 from flare.evaluation.many.run import USE, Listeners, Run
@@ -91,6 +93,9 @@ def evaluate_many(
     teams, ground_truth, output = (
         Path(folder).absolute() for folder in (teams, ground_truth, output)
     )
+    if teams.resolve() == output.resolve():
+        problem = f"{safe(output)}: it is the folder of what teams have submitted"
+        raise InputError(problem, "Choose another folder for the results.")
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
     submissions = find_submissions(teams, settled)
 

@@ -18,7 +18,7 @@ from flare.common.errors import (
     OutputError,
 )
 from flare.common.executor import Done, Pool, completed
-from flare.common.files import remove_tree
+from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe, why
 from flare.evaluation.many.batches import Batch, digest_of, score_batch, split
 from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
@@ -30,6 +30,7 @@ from flare.evaluation.scoring.pool import Attempt, worker_error
 from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
 from flare.evaluation.submission.matching import CasePair
 from flare.evaluation.submission.unpacking import unpack_zip
+from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import (
     MEANS,
@@ -351,10 +352,12 @@ class Run:
         FlareError
             If it concerns all teams.
         """
-        if isinstance(error, (OrganiserError, OutputError)):
+        are_there = is_folder(self._ground_truth)
+        if isinstance(error, (OrganiserError, OutputError)) or not are_there:
             raise error
         folder = self._output / submission.team
-        is_ours = not folder.is_symlink() and not is_measured(folder)
+        is_ours = not (folder.is_symlink() or is_measured(folder))
+        is_ours &= not isinstance(error, MeasurementError)  # another process has it
         if is_ours and (folder / METRICS_JSON).is_file():
             prepare_output(folder)
         refusal = Refusal(

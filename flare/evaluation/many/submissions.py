@@ -10,6 +10,7 @@ from flare.challenge.case_names import SUFFIXES
 from flare.common.errors import InputError
 from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why
+from flare.evaluation.submission.other_formats import ARCHIVE_SUFFIXES
 from flare.results.lookalikes import confusable
 from flare.results.team_names import REMEDY, name_problem
 
@@ -67,11 +68,17 @@ def find_submissions(
         problem = f"{safe(folder)}: label maps lie in it ({names}), not teams"
         raise InputError(problem, _REMEDY)
     found: dict[str, list[Path]] = {}
+    others: dict[str, list[Path]] = {}
     for entry in entries:
+        ends = [end for end in ARCHIVE_SUFFIXES if entry.name.lower().endswith(end)]
         if is_folder(entry):
             found.setdefault(entry.name, []).append(entry)
-        elif entry.suffix.lower() == _ZIP:
+        elif _ZIP in ends:
             found.setdefault(entry.stem, []).append(entry)
+        elif ends:
+            others.setdefault(entry.name[: -max(map(len, ends))], []).append(entry)
+    # Of a team that has nothing else: otherwise it was unpacked beside its folder.
+    found = others | found
     if not found:
         problem = f"{safe(folder)}: neither a folder nor a zip file is in it"
         raise InputError(problem, _REMEDY)
@@ -105,4 +112,7 @@ def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError 
     if path.is_symlink() or not (is_folder(path) or is_file(path)):
         problem = f"{safe(path.name)}: it is a link, or no regular file or folder"
         return InputError(problem, "Put the folder or the zip file itself there.")
+    if is_file(path) and path.suffix.lower() != _ZIP:
+        problem = f"{safe(path.name)}: it is an archive, but no zip file"
+        return InputError(problem, "Unpack it into a folder, or make a zip file of it.")
     return None

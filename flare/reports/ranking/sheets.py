@@ -14,13 +14,16 @@ from flare.reports.ranking.rows import plain
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
 """Names of devices, which no file may have on Windows, whatever its extension."""
 
+LONGEST_NAME = 60
+"""Letters of a team's name that its files have: in any script, their names fit."""
+
 
 def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """File names of the sheets, which no two teams share on any computer."""
     found: list[tuple[str, Standing]] = []
     seen: set[str] = set()
     for standing in sorted(standings, key=lambda standing: standing.team):
-        stem = re.sub(r"[^A-Za-z0-9_-]", "_", standing.team)[:80]
+        stem = re.sub(r"[^\w-]", "_", standing.team)[:LONGEST_NAME]
         if _RESERVED.fullmatch(stem):
             stem += "_"
         name, number = stem, 1

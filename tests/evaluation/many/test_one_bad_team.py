@@ -14,6 +14,7 @@ import pytest
 
 import flare
 from flare.common import files
+from flare.common.errors import InputError
 from flare.evaluation.many import run as run_module
 from flare.evaluation.many.batches import split
 from flare.evaluation.organiser_errors import GroundTruthError
@@ -226,6 +227,35 @@ def test_a_link_that_leads_too_far_is_nobody(score, teams, tmp_path):
     assert not any(score().values())
 
     check_others(tmp_path)
+
+
+def test_another_archive_than_a_zip_is_named(score, teams, tmp_path):
+    """It would be missing without a word; one that was unpacked here is not."""
+    (teams / "delta.tar.gz").write_bytes(b"")
+    (teams / "alpha.tgz").write_bytes(b"")
+
+    refusals = score()
+
+    assert [team for team in refusals if refusals[team]] == ["delta"]
+    check_others(tmp_path)
+
+
+def test_references_that_are_not_there_are_no_fault_of_a_team(score, teams, tmp_path):
+    """Nothing that was scored before is lost by a word that is typed wrongly."""
+    assert not any(score().values())
+    (tmp_path / "labels").rename(tmp_path / "elsewhere")
+
+    with pytest.raises(InputError, match="labels"):
+        score()
+
+    (tmp_path / "elsewhere").rename(tmp_path / "labels")
+    assert not read_refused(tmp_path / "results")
+    check_others(tmp_path)
+
+
+def test_results_do_not_go_among_submissions(teams, tmp_path):
+    with pytest.raises(InputError, match="submitted"):
+        flare.evaluate_many(teams, tmp_path / "labels", teams / ".." / "teams")
 
 
 def test_the_folder_of_all_teams_may_be_a_link(teams, tmp_path):
