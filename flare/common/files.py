@@ -27,7 +27,9 @@ def write_whole(file: Path, content: str | bytes) -> None:
     part = file.with_name(f".{file.name}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        part.unlink(missing_ok=True)
+        with part.open("xb") as new:  # never through a link that somebody has laid
+            new.write(content.encode() if isinstance(content, str) else content)
         part.replace(file)
     except OSError as error:
         with suppress(OSError):
