@@ -23,10 +23,7 @@ def status_text(folder: Path, hours: float) -> str:
     source, entries = read_journal(folder)
     if not entries:
         return f"{safe(folder.parent)}: no submission was claimed yet"
-    rows: list[tuple[str, ...]] = [
-        ("submission", "team", "step", "at (UTC)", "answer by", "answer")
-    ]
-    rows += [_row(entry, hours) for entry in entries]
+    rows = [TITLES, *(_row(entry, hours) for entry in entries)]
     return "\n".join([f"Submissions of {source}:", *aligned(rows)])
 
 

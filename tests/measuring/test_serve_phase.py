@@ -252,7 +252,7 @@ def test_a_dry_run_claims_nothing(external_platform, serve, hand_in):
 
 
 def test_a_dry_run_without_a_network_ends_soon(external_platform, serve):
-    """After two tries; a service would try for hours."""
+    """After two tries; a service would go on trying."""
     external_platform.faults["version"] = ["reset"] * 99
 
     status, _, stderr = serve("--dry-run")

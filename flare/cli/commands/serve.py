@@ -196,7 +196,7 @@ def command(**given: Any) -> None:
 def _source(own: Mapping[str, Any]) -> Source:
     """Where submissions come from."""
     # Here, as help and completion should not wait for it.
-    from flare.platforms.grandchallenge.calls import Calls
+    from flare.platforms.grandchallenge.calls import TRIES, Calls
     from flare.platforms.grandchallenge.external_phase import PhaseSource
     from flare.platforms.serving.drop_folder import DropFolder
     from flare.platforms.serving.service import utc_now
@@ -206,7 +206,7 @@ def _source(own: Mapping[str, Any]) -> Source:
     file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
     # What we start does not need them, and so does not get them.
     tokens = read_tokens(os.environ.pop("FLARE_GC_TOKEN", ""), file)
-    tries = DRY_TRIES if own["dry_run"] else None
+    tries = DRY_TRIES if own["dry_run"] else TRIES
     calls = [Calls(own["api"], token, tries=tries) for token in tokens]
     return PhaseSource(str(own["phase"]), *calls)
 

@@ -21,19 +21,13 @@ from flare.platforms.grandchallenge.tokens import without_tokens
 _log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 1.0
-"""Before a call is made again; doubled each time,"""
-
-LONGEST_PAUSE_S = 300.0
-"""up to this."""
-
-GIVE_UP_S = 6 * 3600.0
-"""So long a call is tried: a submission has 24 hours."""
+"""Before a call is made again; doubled each time."""
 
 TIMEOUT_S = 60.0
 """Without a word from the platform."""
 
 TRIES = 5
-"""At what only one file can be at fault for: others wait."""
+"""Of a call or a file; meanwhile others wait, and may have to be answered."""
 
 LARGEST_MIB = 64
 """Of an answer to a call; a page of evaluations has some MiB."""
@@ -57,20 +51,13 @@ class PassingError(Exception):
     ----------
     reason : str
         What has failed.
-    tries : int, optional
-        So often it is tried at most; without it, for hours.
     end : PlatformError, optional
         What it has come to after the last try.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        tries: int | None = None,
-        end: PlatformError | None = None,
-    ) -> None:
+    def __init__(self, reason: str, end: PlatformError | None = None) -> None:
         super().__init__(reason)
-        self.tries, self.end = tries, end
+        self.end = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +95,10 @@ class Calls:
         Address of the API, with https.
     token : str
         It is given to gcapi's client, and to nobody else.
-    tries : int, optional
-        So often a call is tried at most; without it, for hours.
-    sleep, clock, chance : callable
-        Wait for some seconds; seconds that only go forward; a number from 0 to 1.
+    tries : int
+        So often a call is tried at most.
+    sleep, chance : callable
+        Wait for some seconds; a number from 0 to 1.
     """
 
     def __init__(
@@ -119,9 +106,8 @@ class Calls:
         api: str,
         token: str,
         *,
-        tries: int | None = None,
+        tries: int = TRIES,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
         if not api.startswith("https://"):
@@ -129,7 +115,7 @@ class Calls:
             raise PlatformError(problem, "Give the address with https:// as --api.")
         self.api = f"{api.rstrip('/')}/"
         self._token, self._tries = token, tries
-        self._sleep, self._clock, self._chance = sleep, clock, chance
+        self._sleep, self._chance = sleep, chance
         self._opened: Any = None
 
     def call(
@@ -150,7 +136,7 @@ class Calls:
         Raises
         ------
         PlatformError
-            If it does not accept the token, or cannot be reached for hours.
+            If it does not accept the token, or cannot be reached.
 
         What answers a call without a word of JSON is not the platform, whatever status
         it gives: a proxy says so, too.
@@ -190,9 +176,9 @@ class Calls:
         Raises
         ------
         PlatformError
-            If it fails for hours, or will not do better later.
+            If it fails each time, or will not do better later.
         """
-        begin, pause_s, tried = self._clock(), FIRST_PAUSE_S, 0
+        pause_s, tried = FIRST_PAUSE_S, 0
         while True:
             tried += 1
             try:
@@ -206,16 +192,14 @@ class Calls:
                     raise PlatformError(problem, "Is --api right?") from error
                 if not passing:
                     raise
-                is_over = self._clock() - begin > GIVE_UP_S
-                if is_over or tried in (passing.tries, self._tries):
-                    lasting = "for hours" if is_over else f"{tried} times"
-                    problem = f"{safe(self.api)}: {what}: {passing}, {lasting}"
+                if tried >= self._tries:
+                    problem = f"{safe(self.api)}: {what}: {passing}, {tried} times"
                     end = PlatformError(problem, "Try again later.")
                     raise passing.end or end from error
             wait_s = pause_s * (0.5 + self._chance())
             _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s *= 2
 
     @contextmanager
     def stream(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
@@ -248,7 +232,7 @@ class Calls:
                         host = self.host_of(response)
                         reason = f"{host} answers with status {status}"
                         end = FileRefusedError(reason, status)
-                        raise PassingError(reason, TRIES, end)
+                        raise PassingError(reason, end)
                     yield response
                     return
                 url = str(response.next_request.url)

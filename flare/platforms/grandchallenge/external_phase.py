@@ -7,6 +7,7 @@ methods for them.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,11 +30,14 @@ from flare.platforms.serving.source import (
     Claim,
     NextTokenError,
     NotGivenError,
+    NotKnownError,
     NotNowError,
     NotOursError,
     Submission,
 )
 from flare.results.team_names import folder_of
+
+_log = logging.getLogger(__name__)
 
 ANSWERED = ("Succeeded", "Failed")
 """Statuses of evaluations that have a result."""
@@ -52,7 +56,7 @@ _ONE_AT_A_TIME = "only claim one"
 """Parts of what the platform says to a call that it refuses."""
 
 _GONE = (404, 410)
-"""What a host answers that does not have a file (any more)."""
+"""What a host answers that does not have something (any more)."""
 
 _AT_WORK = (
     "this token's user has claimed another one, which is postponed here, or another"
@@ -84,6 +88,7 @@ class PhaseSource:
         self._calls = {one.mark: one for one in calls}
         self._used: set[str] = set()
         self._refused: set[str] = set()
+        self._odd: set[str] = set()
         self._any = calls[0]
 
     @property
@@ -103,7 +108,7 @@ class PhaseSource:
         Raises
         ------
         PlatformError
-            If the platform refuses.
+            If the platform refuses, or describes none of them as we know it.
         """
         found: list[Any] = []
         for mark in self._free():
@@ -121,7 +126,21 @@ class PhaseSource:
                 break
         own = [v for v in found if v.get("phase_pk") == self._phase]
         ordered = sorted(own, key=lambda value: str(value.get("created")))
-        return [self._submission(value, mark) for value in ordered]
+        readable = []
+        for value in ordered:
+            try:
+                readable.append(self._submission(value, mark))
+            except PlatformError as error:
+                self._note_odd(str(value.get("pk")), error)
+        if ordered and not readable:
+            raise self._stranger()
+        return readable
+
+    def _note_odd(self, key: str, error: PlatformError) -> None:
+        """Say once that a submission is not described as others are."""
+        if key not in self._odd:
+            _log.error("%s: not claimed: %s", safe(key), error)
+        self._odd.add(key)
 
     def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Claim a submission.
@@ -132,6 +151,8 @@ class PhaseSource:
             If another service was faster.
         NotNowError
             If this user has claimed another one.
+        NotKnownError
+            If it was tried before, and the platform does not show it.
         PlatformError
             If the platform refuses in another way, or it was claimed with a token that
             is not here.
@@ -232,6 +253,8 @@ class PhaseSource:
         ------
         NotOursError
             If the platform does not wait for it any more.
+        NotKnownError
+            If the platform does not show it.
         PlatformError
             If the platform has not heard it; it may later.
         """
@@ -284,6 +307,8 @@ class PhaseSource:
     def _status(self, submission: Submission) -> str:
         """The status of an evaluation, in the platform's words."""
         reply = self._any.call("GET", f"evaluations/{submission.key}/")
+        if reply.status in _GONE:
+            raise NotKnownError(self._refusal(reply))
         self._check(reply)
         if not _has(reply, pk=submission.key):
             raise self._stranger()
@@ -301,14 +326,17 @@ class PhaseSource:
 
     def _check(self, reply: Reply) -> None:
         """Refuse a reply that is a refusal."""
-        if reply.status == 200:
-            return
+        if reply.status != 200:
+            raise self._refusal(reply)
+
+    def _refusal(self, reply: Reply) -> PlatformError:
+        """What a reply that is a refusal comes to."""
         problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
         remedy = (
             "Check --phase, and that the token's user is among the external evaluators"
             " of the challenge."
         )
-        raise PlatformError(problem, remedy)
+        return PlatformError(problem, remedy)
 
     def _stranger(self) -> PlatformError:
         """It is not the platform that we know."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from flare.common.files import read_regular, unwritable, write_whole
 from flare.common.text import safe
-from flare.platforms.grandchallenge.calls import TRIES, Calls, PassingError
+from flare.platforms.grandchallenge.calls import Calls, PassingError
 from flare.platforms.grandchallenge.errors import FileRefusedError, TooLargeError
 
 LARGEST_BYTES = 64 * 2**30
@@ -87,7 +87,7 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
         if status == 416 or (status == 206 and not is_rest):
             part.unlink(missing_ok=True)  # nothing is missing, or it is another file
             reason = f"{host} gives another part than was asked for"
-            raise PassingError(reason, TRIES)
+            raise PassingError(reason)
         if status not in (200, 206):
             name = safe(part.name[1:-5])
             problem = f"{host}: it does not give {name} (status {status})"
@@ -108,7 +108,7 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
         if part.stat().st_size > total:
             part.unlink()
         reason = f"{host} has sent another number of bytes than it said"
-        raise PassingError(reason, TRIES)
+        raise PassingError(reason)
 
 
 def _total(response: Any, have: int) -> int | None:

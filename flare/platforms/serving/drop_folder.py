@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,7 +17,7 @@ from flare.common.files import write_whole
 from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.serving.source import Answer, Claim, Submission
 from flare.results.team_names import REMEDY, derived_folder, name_problem
 
@@ -97,17 +98,22 @@ class DropFolder:
         ArchiveError
             If it is not there any more, or is another one now, or no team can have
             its name.
+        ModelError
+            If its model is a link: that may be another team's.
         """
         path = self._folder / submission.title
         is_same = False
         with suppress(OSError):
-            is_same = path.is_file() and _submission(path).key == submission.key
+            is_same = _is_regular(path) and _submission(path).key == submission.key
         if not is_same:
             problem = "it was removed or replaced before it was measured"
             raise ArchiveError(submission.title, problem, "Hand it in again.")
         problem = name_problem(path.name.removesuffix(SUFFIX))
         if problem:
             raise ArchiveError(submission.title, problem, REMEDY)
+        model = model_beside(path)
+        if model and model.is_symlink():
+            raise ModelError(model.name, "it is a link", "Hand in the file itself.")
         return path
 
     def answer(
@@ -144,10 +150,11 @@ class DropFolder:
 
     def _is_file(self, path: Path) -> bool:
         """Whether what is called like an archive is a file; if not, it is said once."""
-        is_file = path.is_file()
+        is_file = _is_regular(path)
         if not is_file and path.name not in self._told:
             self._told.add(path.name)
-            _log.warning("%s: it is no file, and is not taken", safe(path))
+            kind = "a link" if path.is_symlink() else "no file"
+            _log.warning("%s: it is %s, and is not taken", safe(path), kind)
         return is_file
 
 
@@ -155,6 +162,11 @@ def _is_archive(name: str) -> bool:
     """Whether a file is that of a team's image, by its name."""
     is_model = name.endswith(MODEL_SUFFIX)
     return name.endswith(SUFFIX) and not is_model and name[0] != "."
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file itself: a link may lead to another team's."""
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def _files(path: Path) -> tuple[Path, ...]:

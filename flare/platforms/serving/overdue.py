@@ -52,10 +52,13 @@ def ended_after(seconds: float) -> Iterator[None]:
     if seconds <= 0:
         raise OverdueSignal
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
     try:
-        yield
-    finally:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # also if the signal has come on the way out; the next one is far off
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from flare.common.bulkhead import bulkhead, obey_stop
+from flare.common.bulkhead import as_flare_error, bulkhead, keep_trace, obey_stop
 from flare.common.errors import (
     FlareError,
     HostError,
     OrganiserError,
+    OutputError,
     ProgramError,
     SubmissionError,
 )
@@ -37,6 +39,7 @@ from flare.platforms.serving.source import (
     Answer,
     NextTokenError,
     NotGivenError,
+    NotKnownError,
     NotNowError,
     NotOursError,
     Source,
@@ -48,7 +51,6 @@ _log = logging.getLogger(__name__)
 
 DOWNLOADS = "downloads"
 """Folder of archives, one for each submission, until it is answered."""
-
 
 LONGEST_PAUSE = timedelta(hours=1)
 """Pauses are of 1, 2, 4, ... minutes, up to this."""
@@ -140,10 +142,10 @@ class Service:
 
         Raises
         ------
-        HostError, ProgramError
-            If there is no time to look again, and something stands in the way.
         OrganiserError
             If they are at fault.
+        Exception
+            If there is no time to look again, and something stands in the way.
         """
         failed = 0
         while True:
@@ -153,15 +155,18 @@ class Service:
                     continue
                 if self._now() >= self._claims_at:
                     failed = 0
-            except HostError as error:
-                obey_stop(error)
-                if poll_s is None:
+            except Exception as raised:
+                obey_stop(raised)
+                error = as_flare_error(raised)
+                if poll_s is None or isinstance(error, OrganiserError):
                     raise
                 failed += 1
                 pause = _pause(failed)
                 _log.error("%s Tried again in %s", error, _minutes(pause))
                 # Meanwhile others may have to be answered.
                 self._claims_at = self._now() + pause
+                with suppress(OutputError):  # the disk may be what is at fault
+                    keep_trace(self._folder.parent, self._folder.name, error)
             if poll_s is None:
                 break
             sleep(poll_s)
@@ -204,6 +209,12 @@ class Service:
                 self._claims_at = self._now() + _pause(1)
         except NotGivenError as error:
             self._postpone(entry, error.error, told=str(error.told))
+        except NotKnownError as error:
+            # Until then, it may be the rights of the token's user that are missing.
+            if self._now() < entry.claimed + timedelta(hours=self._hours):
+                raise error.error from error
+            _log.warning("%s: it is given up: %s", title, error)
+            self._done(self.journal.latest(entry), Step.LOST, message=str(error))
         except _OthersTurnError:
             _log.info("%s: interrupted, as the hours of another one are over", title)
         if self._is_open(entry):

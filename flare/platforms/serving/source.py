@@ -77,6 +77,20 @@ class NotGivenError(Exception):
         self.error, self.told = error, told
 
 
+class NotKnownError(Exception):
+    """The source does not know a submission, or does not show it to us now.
+
+    Parameters
+    ----------
+    error : HostError
+        What it says.
+    """
+
+    def __init__(self, error: HostError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Source(Protocol):
     """Where submissions come from, and where answers go.
 
@@ -110,6 +124,8 @@ class Source(Protocol):
             If somebody else was faster.
         NotNowError
             If it has to wait.
+        NotKnownError
+            If it was tried before, and is not there now.
         """
 
     def download(self, submission: Submission, folder: Path) -> Path:
@@ -130,4 +146,6 @@ class Source(Protocol):
         ------
         NotOursError
             If it is too late for that.
+        NotKnownError
+            If it is not there now.
         """

@@ -19,6 +19,7 @@ from flare.platforms.serving.source import (
     Answer,
     NextTokenError,
     NotGivenError,
+    NotKnownError,
     NotNowError,
     NotOursError,
 )
@@ -44,10 +45,6 @@ class FakeTime:
         self.pauses.append(seconds)
         self.at += seconds
 
-    def clock(self):
-        """Seconds since the beginning."""
-        return self.at
-
 
 @pytest.fixture
 def passing():
@@ -66,7 +63,6 @@ def make_source(platform, passing, token=TOKEN, api=None):
         api or platform.api,
         token,
         sleep=passing.sleep,
-        clock=passing.clock,
         chance=lambda: 0.5,
     )
     return PhaseSource(PHASE, calls)
@@ -720,17 +716,26 @@ def test_a_platform_that_does_not_answer_in_time_is_asked_again(
     assert len(platform.answers()["jane"]) == 1
 
 
-@pytest.mark.slow
-def test_pauses_grow_to_five_minutes_and_end_after_hours(platform, source, passing):
-    """1, 2, 4, ... 256, 300, 300 ...: 511 s, and then 300 s each up to 6 hours."""
-    platform.faults["claimable"] = [500] * 1000
+def test_a_call_is_given_up_before_others_wait_for_long(platform, source, passing):
+    """The service tries it again, after those that wait for it."""
+    submission = claimed(platform, source)
+    platform.faults["update"] = [500] * 1000
 
-    with pytest.raises(PlatformError) as error:
-        source.claimable()
+    with pytest.raises(PlatformError, match="status 500, 5 times"):
+        source.answer(submission, GOOD, is_again=False)
 
-    assert passing.pauses[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
-    assert 6 * 3600 < passing.at <= 6 * 3600 + 300
-    assert "localhost answers with status 500, for hours" in str(error.value)
+    assert passing.pauses == [1, 2, 4, 8]
+
+
+def test_faults_of_two_kinds_are_counted_together(platform, source, passing, tmp_path):
+    """A storage that refuses, and a single 503 when it would have been given up."""
+    submission = claimed(platform, source)
+    platform.faults["download"] = [*[403] * 4, 503, *[403] * 1000]
+
+    with pytest.raises(PlatformError):
+        source.download(submission, tmp_path)
+
+    assert len(passing.pauses) <= 8  # and as often at the address that it has now
 
 
 def test_pauses_differ_between_services(platform, passing):
@@ -796,6 +801,48 @@ def test_something_else_answers(platform, passing):
 
     with pytest.raises(PlatformError, match=r"it cannot be used \(HTTPStatusError"):
         source.claimable()
+
+
+def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
+    """It is said once; of nothing but such ones, the platform may be another one."""
+    odd = platform.submit("odd", b"")
+    good = platform.submit("jane", b"")
+    real = source._any.call
+
+    def call(method, path, **more):
+        reply = real(method, path, **more)
+        for value in reply.content:
+            if value["pk"] == odd:
+                value["algorithm_image"] = None
+        return reply
+
+    source._any.call = call
+
+    for _ in range(2):
+        assert [one.key for one in source.claimable()] == [good]
+    assert caplog.text.count(f"{odd}: not claimed") == 1
+    platform.evaluations[good]["status"] = CLAIMED
+    with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
+        source.claimable()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda source, one: source.claim(one, is_again=True),
+        lambda source, one: source.answer(one, GOOD, is_again=False),
+    ],
+    ids=["claim", "answer"],
+)
+def test_what_the_platform_does_not_know_is_no_error_of_the_network(
+    platform, source, ask
+):
+    """It was removed there, or this user may not see it now."""
+    submission = claimed(platform, source)
+    del platform.evaluations[submission.key]
+
+    with pytest.raises(NotKnownError, match="status 404: No Evaluation matches"):
+        ask(source, submission)
 
 
 def test_two_users_never_have_one_folder(platform, source):

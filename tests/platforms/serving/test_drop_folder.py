@@ -8,7 +8,7 @@ import pytest
 
 from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.errors import ArchiveError
+from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.serving.drop_folder import DropFolder
 from flare.platforms.serving.source import Answer
 
@@ -108,10 +108,10 @@ def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
     assert titles(source) == ["b.tar.gz"]
     assert titles(source) == ["b.tar.gz"]
 
-    assert caplog.text.count("it is no file, and is not taken") == 1
+    assert caplog.text.count("and is not taken") == 1
 
 
-@KINDS
+@pytest.mark.parametrize("make", [make_fifo, Path.mkdir], ids=["pipe", "folder"])
 def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
     """A pipe is not waited for."""
     put(tmp_path, "a.tar.gz")
@@ -123,6 +123,53 @@ def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
     archive = read_archive(source.download(one, tmp_path), model=model)
 
     assert "F19" in [problem.code for problem in archive.problems]
+
+
+def test_a_link_to_another_team_s_model_is_not_followed(tmp_path, source):
+    """It may be one that its author cannot read; the image is the author's own."""
+    for name in ("a.tar.gz", "a.model.tar.gz", "b.tar.gz"):
+        put(tmp_path, name)
+    (tmp_path / "b.model.tar.gz").symlink_to("a.model.tar.gz")
+    b = next(one for one in source.claimable() if one.team == "b")
+
+    with pytest.raises(ModelError, match="it is a link"):
+        source.download(b, tmp_path)
+
+
+def test_a_link_to_another_team_s_image_is_not_followed(tmp_path, source):
+    """Neither one that was there before, nor one that takes a file's place."""
+    put(tmp_path, "a.tar.gz")
+    (tmp_path / "b.tar.gz").symlink_to("a.tar.gz")
+    assert titles(source) == ["a.tar.gz"]
+    (one,) = source.claimable()
+
+    (tmp_path / "a.tar.gz").rename(tmp_path / "c.tar.gz")
+    (tmp_path / "a.tar.gz").symlink_to("c.tar.gz")
+
+    with pytest.raises(ArchiveError, match="it was removed or replaced"):
+        source.download(one, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "lay", [os.mkfifo, lambda path: path.symlink_to(path.parent.parent / "victim")]
+)
+def test_an_answer_is_written_through_nothing_that_was_laid_there(
+    tmp_path, source, lay
+):
+    """Not into the file of another one, nor into a pipe that nobody reads."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    put(tmp_path, "a.tar.gz")
+    (one,) = source.claimable()
+    (tmp_path / "returned").mkdir()
+    lay(tmp_path / "returned" / ".a.json.part")
+
+    source.answer(one, Answer(message="x"), is_again=False)
+
+    assert victim.read_text() == "mine"
+    answer = tmp_path / "returned" / "a.json"
+    assert not answer.is_symlink()
+    assert '"error_message": "x"' in answer.read_text()
 
 
 @pytest.mark.parametrize("name", ["a.tar.gz", "a.model.tar.gz"])

@@ -1,5 +1,6 @@
 """The hours that a submission has: ended in time, and foreseen."""
 
+import os
 import signal
 import time
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,29 @@ def test_nothing_is_ended_behind_the_block():
 
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_a_signal_on_the_way_out_is_the_last(monkeypatch):
+    """It comes when the block has ended, and the timer is not off yet."""
+    before, real = signal.getsignal(signal.SIGALRM), signal.setitimer
+    calls = []
+
+    def late(timer, seconds, repeat=0.0):
+        calls.append(seconds)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGALRM)
+        real(timer, seconds, repeat)
+
+    monkeypatch.setattr(signal, "setitimer", late)
+    try:
+        with pytest.raises(OverdueSignal), ended_after(60):
+            pass
+
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        assert signal.getsignal(signal.SIGALRM) is before
+    finally:
+        real(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("left", [0, -5])

@@ -11,7 +11,12 @@ from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.overdue import OverdueSignal
 from flare.platforms.serving.service import Service
-from flare.platforms.serving.source import NotGivenError, NotNowError, Submission
+from flare.platforms.serving.source import (
+    NotGivenError,
+    NotKnownError,
+    NotNowError,
+    Submission,
+)
 from flare.results.errors import RankingError
 from tests.fakes.submissions import FakeSource, FakeWork
 
@@ -243,6 +248,75 @@ def test_what_is_over_is_answered_though_nothing_can_be_claimed(make, now):
         service.run(60, now.sleep)
 
     assert timedelta(hours=23, minutes=30) <= at[0] < timedelta(hours=23, minutes=32)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_kept"),
+    [(OSError(116, "Stale file handle", "/results"), False), (KeyError("x"), True)],
+    ids=["host", "program"],
+)
+@pytest.mark.parametrize("step", ["claimable", "check_host"])
+def test_no_error_ends_it_while_it_looks_for_work(
+    make, now, tmp_path, error, is_kept, step
+):
+    """A file server that starts again, or a fault of ours; the traceback is kept."""
+    source, work, left = FakeSource("a"), FakeWork(), [error] * 3
+    owner = source if step == "claimable" else work
+    real = getattr(owner, step)
+
+    def fail():
+        if left:
+            raise left.pop()
+        return real()
+
+    def sleep(seconds):
+        now.sleep(seconds)
+        if source.answers:
+            raise KeyboardInterrupt
+
+    setattr(owner, step, fail)
+    with pytest.raises(KeyboardInterrupt):
+        make(source, work).run(60, sleep)
+
+    assert source.answers["a"].status == "Succeeded"
+    assert now.at >= BEGIN + timedelta(minutes=1 + 2 + 4)
+    kept = [file.read_text() for file in tmp_path.glob(".faults/*")]
+    assert ["KeyError: 'x'" in text for text in kept] == [True] * is_kept
+
+
+def test_a_fault_of_the_program_on_a_full_disk_does_not_end_it(make, now, tmp_path):
+    """Its traceback cannot be kept."""
+    source = FakeSource("a")
+    (tmp_path / ".faults").write_text("no folder can be made here")
+
+    def claimable():
+        raise KeyError
+
+    source.claimable = claimable
+    with pytest.raises(AssertionError):  # it would go on for days
+        make(source, FakeWork()).run(60, now.sleep)
+
+
+@pytest.mark.parametrize("step", ["claim", "answer"])
+def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
+    """When its 24 hours are over: until then, only rights may be missing."""
+    source, at = FakeSource("a"), []
+
+    def unknown(*_, **__):
+        at.append(now() - BEGIN)
+        raise NotKnownError(PlatformError("status 404"))
+
+    setattr(source, step, unknown)
+    service = make(source, FakeWork())
+    while now.at < BEGIN + timedelta(hours=30):
+        served(service)
+        now.sleep(60)
+
+    (entry,) = service.journal
+    assert entry.step is Step.LOST
+    assert "status 404" in entry.message
+    assert all(one < timedelta(hours=24) for one in at[:-1])
+    assert timedelta(hours=24) <= at[-1] <= timedelta(hours=25)
 
 
 def test_without_time_to_look_again_the_status_says_so(make, now):
