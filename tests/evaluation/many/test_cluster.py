@@ -298,8 +298,7 @@ def test_a_worker_that_sees_a_folder_through_a_link_scores_nothing(
     with pytest.raises(ClusterError) as caught:
         flare.evaluate_many(teams, labels, tmp_path / "r", cluster="tcp://10.0.0.7:1")
 
-    assert caught.value.problem == (
-        f"Worker tcp://10.0.0.7:1: it sees {link} (teams) through a link"
-    )
+    assert caught.value.problem.startswith("Worker tcp://10.0.0.7:1: it sees /")
+    assert caught.value.problem.endswith("/teams (teams) through a link")
     assert not [*(tmp_path / "r").glob("*/metrics.json")]
     assert not (tmp_path / "r" / "refused.csv").exists()
