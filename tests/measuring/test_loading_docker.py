@@ -1,4 +1,4 @@
-"""Two measurements that load the same image into one real engine."""
+"""Images that a real engine gets from two measurements at once, or cannot load."""
 
 import subprocess
 
@@ -7,6 +7,8 @@ import pytest
 from flare.common.engine import Engine
 from flare.measuring import loading
 from flare.measuring.archive.reading import read_archive
+from flare.measuring.errors import LoadError
+from tests.builders.archives import FILES, save
 from tests.builders.teams import SCRIPTS, write_team
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -40,3 +42,13 @@ def test_a_tag_that_comes_while_an_image_is_loaded(
     finally:
         engine.remove_tags(OURS, other)
     assert not engine.image_id(image)
+
+
+@pytest.mark.parametrize("name", ["usr/bin/pkill", "tmp/a: no space left on device"])
+def test_a_name_that_sounds_like_the_computer_s_fault(docker, tmp_path, name):
+    """No file system takes a name of more than 255 bytes."""
+    archive = read_archive(save(tmp_path, FILES, {name + 300 * "x": b"y"}))
+    assert archive.problems == ()
+
+    with pytest.raises(LoadError, match="file name too long"):
+        loading.load_image(Engine(docker), archive, OURS)
