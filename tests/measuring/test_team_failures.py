@@ -106,7 +106,7 @@ def run(monkeypatch, tmp_path):
         ),
         (
             OSError(28, "No space left on device", "/x/y"),
-            "/x/y: no space left on device.",
+            "/x/y: it cannot be written (no space left on device).",
         ),
         (EngineError("docker: gone"), "docker: gone. Start Docker or Podman"),
         (MeasurementError("f", "p", "r."), "f: p. r. [H07]"),
