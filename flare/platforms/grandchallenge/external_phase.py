@@ -319,10 +319,10 @@ class PhaseSource:
         params = {"submission__phase": self._phase, "limit": "1000"}
         reply = self._any.call("GET", "evaluations/", params=params)
         self._check(reply)
-        try:
-            return any(value["status"] == CLAIMED for value in reply.content["results"])
-        except (KeyError, TypeError) as error:
-            raise self._stranger() from error
+        found = reply.content.get("results") if isinstance(reply.content, dict) else 0
+        if not isinstance(found, list):
+            raise self._stranger()
+        return any(isinstance(v, dict) and v.get("status") == CLAIMED for v in found)
 
     def _check(self, reply: Reply) -> None:
         """Refuse a reply that is a refusal."""
