@@ -50,7 +50,8 @@ class FakePlatform(ThreadingHTTPServer):
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
     download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
-    only, or a "page" in its place. A refusal repeats the token. The call before an "obeyed html" is obeyed.
+    only, or a "page" in its place. A refusal repeats the token. The call before an
+    "obeyed html" is obeyed.
     """
 
     daemon_threads = True
