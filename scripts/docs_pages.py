@@ -185,6 +185,7 @@ def _at_the_top(name: str, up: str = "../") -> str:
     except OSError as error:
         message = f"{name}: cannot be read ({error.strerror})"
         raise PluginError(message) from error
+    text = text.replace("](SECURITY.md", "](docs/security.md")
     return re.sub(r"\]\(docs/", f"]({up}", text)
 
 

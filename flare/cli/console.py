@@ -21,7 +21,6 @@ from flare.common.errors import (
     MESSAGE_LIMIT,
     FlareError,
     StoppedError,
-    WorkerError,
 )
 from flare.common.text import wrapped
 
@@ -77,9 +76,6 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
         command()
     except (FlareError, OutcomeError) as error:
         return 1, str(error)
-    except MemoryError:
-        _log_traceback()
-        return 1, str(WorkerError("The evaluation ran out of memory"))
     except KeyboardInterrupt as error:
         return INTERRUPTED, _stopped(error, "The evaluation was interrupted")
     except _TerminatedError as error:

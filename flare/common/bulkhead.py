@@ -6,7 +6,6 @@ follows from that is one table, docs/developers/blame.md.
 
 from __future__ import annotations
 
-import errno
 import logging
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,19 +15,15 @@ from pathlib import Path
 from flare.common.errors import (
     FlareError,
     InputError,
-    OutputError,
     ProgramError,
     WorkerError,
 )
-from flare.common.files import write_whole
+from flare.common.files import DISK, unwritable, write_whole
 from flare.common.places import PACKAGE
 from flare.common.text import safe, why
 
 FAULTS = ".faults"
 """Folder in RESULTS for tracebacks of what nobody expected, a file for each team."""
-
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Errors of a disk, which concern all that is written there."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +48,8 @@ def bulkhead(
     except Exception as error:  # noqa: BLE001  it ends this team alone
         obey_stop(error)
         found = as_flare_error(error)
-        keep_trace(results, name, found)
         tell(found)
+        keep_trace(results, name, found)
 
 
 def as_flare_error(error: BaseException) -> FlareError:
@@ -65,8 +60,8 @@ def as_flare_error(error: BaseException) -> FlareError:
         return WorkerError("The evaluation ran out of memory")
     if isinstance(error, OSError):
         problem = f"{safe(str(error.filename or 'a file'))}: {why(error)}"
-        if error.errno in _DISK:
-            return OutputError(problem, "Make room on its disk.")
+        if error.errno in DISK:
+            return unwritable(error.filename or "a file", error)
         return InputError(problem, "Look at it, and at who may read it.")
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames] or [Path("a library")]
@@ -86,7 +81,8 @@ def keep_trace(results: Path, name: str, error: FlareError) -> None:
     """
     if isinstance(error, ProgramError) and error.trace:
         file = results / FAULTS / f"{name}.txt"
-        write_whole(file, error.trace)
+        # A name of a file in it may be no UTF-8.
+        write_whole(file, error.trace.encode("utf-8", "backslashreplace"))
         _log.error("%s: %s Its traceback is in %s", safe(name), error, safe(file))
 
 

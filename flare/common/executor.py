@@ -103,19 +103,22 @@ def _phase(
 ) -> Iterator[Done[Item, Result]]:
     """Do work with executors of so many workers, one after the other."""
     again: deque[Item] = deque()
-    deaths: Counter[int] = Counter()  # by the identity of items, which are kept
+    deaths: Counter[int] = Counter()  # by the identity of items that are not done
     fruitless = 0
     while fruitless < FRUITLESS:
         running: dict[Future[Result], Item] = {}
         with pool.started(workers) as executor:
             try:
+                executor.submit(int).result()  # breaks if workers die of nothing, too
+                fruitless = 0
                 while _fill(executor, function, running, again, items, workers):
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         error = future.exception()
                         if isinstance(error, BrokenExecutor):
                             raise error
-                        yield _done(running.pop(future), future, pool.killed)
-                        fruitless = 0
+                        item = running.pop(future)
+                        deaths.pop(id(item), None)
+                        yield _done(item, future, pool.killed)
                 return
             except BrokenExecutor as error:
                 _log.info("A worker process ended early (%r); starting others.", error)
@@ -128,6 +131,7 @@ def _phase(
             if deaths[id(item)] < DEATHS:
                 again.append(item)
             else:
+                del deaths[id(item)]
                 yield Done(item=item, error=future.exception(), is_lost=True)
     problem = f"{FRUITLESS} worker processes were killed, one after the other"
     raise WorkerError(problem)

@@ -13,6 +13,9 @@ from pathlib import Path
 from flare.common.errors import OutputError
 from flare.common.text import csv_cell, safe, why
 
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk, which concern all that is written there."""
+
 
 def write_whole(file: Path, content: str | bytes) -> None:
     """Write a file under another name, and give it its own when it is whole.
@@ -27,9 +30,10 @@ def write_whole(file: Path, content: str | bytes) -> None:
     part = file.with_name(f".{file.name}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        # Made anew, so that nothing is written through a link that lies there.
         part.unlink(missing_ok=True)
-        with part.open("xb") as new:  # never through a link that somebody has laid
-            new.write(content.encode() if isinstance(content, str) else content)
+        with part.open("xb") as opened:
+            opened.write(content.encode() if isinstance(content, str) else content)
         part.replace(file)
     except OSError as error:
         with suppress(OSError):
@@ -39,7 +43,7 @@ def write_whole(file: Path, content: str | bytes) -> None:
 
 def unwritable(file: Path | str, error: OSError) -> OutputError:
     """What to tell of a file that cannot be written; a full disk needs no mount."""
-    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    is_full = error.errno in DISK
     remedy = "Make room on its disk; the same command goes on." if is_full else ""
     problem = f"{safe(file)}: it cannot be written ({why(error)})"
     return OutputError(problem, remedy)

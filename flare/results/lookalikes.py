@@ -124,7 +124,8 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
     {'Alpha': 'alpha'}
     """
     found = {}
-    for same in _groups([*dict.fromkeys([*settled, *names])], _looks):
+    every = [*dict.fromkeys([*settled, *names])]
+    for same in (*_groups(every, plain_name), *_groups(every, _looks)):
         for name in same:
             if name not in settled:
                 found[name] = next(other for other in same if other != name)

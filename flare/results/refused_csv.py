@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
+import os
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.files import csv_text, write_whole
+from flare.common.files import csv_text, open_regular, unwritable, write_whole
 from flare.common.text import cell_text
 from flare.results.csv_rows import read_rows
 
@@ -99,11 +101,22 @@ def write_refused(
 
 
 def _own_rows(file: Path) -> list[list[str]]:
-    """What was refused before; nothing if that was not written by this program."""
+    """What was refused before; nothing if that was not written by this program.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read now: what it holds would be lost.
+    """
     try:
-        with file.open(encoding="utf-8", newline="") as content:
-            rows = list(csv.reader(content))
-    except (OSError, ValueError, csv.Error):
+        with open_regular(file) as content:
+            text = content.read().decode("utf-8-sig")  # a spreadsheet may have saved it
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unwritable(file, error) from error
+    except (ValueError, csv.Error):
         return []
     if not rows or tuple(rows[0]) != COLUMNS:
         return []
@@ -119,7 +132,7 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
         If refused.csv is there, but cannot be read.
     """
     file = results / REFUSED_CSV
-    if not file.is_file():
+    if not os.path.lexists(file):
         return ()
     found = []
     for _, row in read_rows(file, ("team",)):

@@ -48,6 +48,13 @@ def test_what_nobody_expected_keeps_its_traceback(tmp_path: Path) -> None:
     assert "OverflowError: 65535" in text
 
 
+def test_a_name_that_is_no_utf_8_does_not_end_it(tmp_path: Path) -> None:
+    """Names of files are their authors', and stand in tracebacks."""
+    _told(tmp_path, ValueError("a\udcff.nii.gz"))
+
+    assert "\\udcff" in (tmp_path / FAULTS / "team.txt").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

@@ -40,6 +40,20 @@ def test_an_item_that_kills_its_workers_is_lost_alone():
     assert outcome(done) == [(n, None if n == 3 else 2 * n, n == 3) for n in range(8)]
 
 
+def mostly_fatal(item):
+    """Kills whoever tries one of the first twelve."""
+    if item < 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+def test_many_that_kill_their_workers_do_not_end_the_others():
+    """More deaths in a row than end the work where workers die of nothing, too."""
+    done = completed(LocalPool(2), mostly_fatal, range(16))
+
+    assert outcome(done) == [(n, None if n < 12 else 2 * n, n < 12) for n in range(16)]
+
+
 def divide(items):
     return [fatal(item) for item in items]
 

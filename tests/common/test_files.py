@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 
 import pytest
 from hypothesis import example, given
@@ -29,6 +30,19 @@ def test_what_was_there_stays_if_it_cannot_be_replaced(tmp_path):
 
     assert (tmp_path / "b.txt" / "inside").read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["b.txt"]
+
+
+def test_nothing_is_written_through_a_link_or_into_a_pipe(tmp_path):
+    """Whoever may write in a folder could lay one under the name that comes first."""
+    (tmp_path / "victim").write_text("of somebody else")
+    (tmp_path / ".a.json.part").symlink_to(tmp_path / "victim")
+    os.mkfifo(tmp_path / ".b.json.part")
+
+    for name in ("a.json", "b.json"):
+        write_whole(tmp_path / name, "own")
+        assert (tmp_path / name).read_text() == "own"
+
+    assert (tmp_path / "victim").read_text() == "of somebody else"
 
 
 def test_a_table_comes_back_as_it_was(tmp_path):

@@ -5,6 +5,7 @@ serializers, of December 2025) say, and compared with that app at work; nothing 
 taken from the client under test.
 """
 
+import gzip
 import json
 import ssl
 import threading
@@ -35,6 +36,7 @@ ODD = {
     "deep": b"[" * 100_000 + b"]" * 100_000,
     "digits": b'{"status": ' + b"9" * 10_000 + b"}",
     "object": b'{"message": "ok"}',
+    "gzip": gzip.compress(b'{"message": "ok"}'),
 }
 """What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
@@ -50,8 +52,8 @@ class FakePlatform(ThreadingHTTPServer):
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
     download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
-    only, or a "page" in its place. A refusal repeats the token. The call before an
-    "obeyed html" is obeyed.
+    only, the rest is "another" file's, or a "page" is in its place. A refusal repeats
+    the token. The call before an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -296,6 +298,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "page":
             start, data = 0, ODD["html"]
+        if fault == "another":
+            data, mark = bytes(len(data)), '"another"'
         status = 206 if start else 200
         self.server.log.append((name, (status, len(data) - start)))
         self.send_response(status)
@@ -412,6 +416,8 @@ class _Handler(BaseHTTPRequestHandler):
         if status == 302:
             self.send_header("Location", content)
         self.send_header("Content-Type", "application/json")
+        if fault == "gzip":
+            self.send_header("Content-Encoding", fault)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -1,5 +1,10 @@
 """What was refused is on record until a team sends something else."""
 
+import os
+
+import pytest
+
+from flare.common.errors import OutputError
 from flare.results.refused_csv import Refusal, read_refused, write_refused
 
 A = Refusal(team="a", file="a.tar.gz", reason="=no image", archive_sha256="1")
@@ -22,6 +27,25 @@ def test_teams_that_were_not_looked_at_stay(tmp_path):
     write_refused(tmp_path, [], {"b"})
 
     assert read_refused(tmp_path) == (A,)
+
+
+def test_rows_of_others_stay_after_a_spreadsheet_has_saved_the_file(tmp_path):
+    """Excel begins a file with a mark of its own."""
+    write_refused(tmp_path, [A, B], {"a", "b"})
+    file = tmp_path / "refused.csv"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+
+    write_refused(tmp_path, [], {"b"})
+
+    assert read_refused(tmp_path) == (A,)
+
+
+def test_what_cannot_be_read_is_not_written_anew(tmp_path):
+    """Nor is a pipe waited for."""
+    os.mkfifo(tmp_path / "refused.csv")
+
+    with pytest.raises(OutputError):
+        write_refused(tmp_path, [A], {"a"})
 
 
 def test_without_a_refusal_there_is_no_file(tmp_path):

@@ -52,7 +52,8 @@ def test_a_refused_team_is_told_of_everywhere(results, tmp_path):
     assert "  b: b.tar.gz was refused, and the team is ranked by what else it" in text
     assert [f["team"] for f in found["roll_call"]["refused"]] == ["b", "badlayout"]
     assert (
-        "1 team was not ranked, because what it sent was refused: badlayout." in methods
+        "1 team was not ranked, because what it sent could not be scored: badlayout."
+        in methods
     )
     assert found["interim"] is None
 
@@ -64,8 +65,9 @@ def test_the_paragraph_counts_the_teams_that_were_refused(results, tmp_path):
 
     _, _, methods = rank(results, tmp_path)
 
-    assert "2 teams were not ranked, because what they sent was refused: c, d." in (
-        methods
+    assert (
+        "2 teams were not ranked, because what they sent could not be scored: c, d."
+        in (methods)
     )
 
 

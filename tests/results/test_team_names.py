@@ -48,3 +48,10 @@ def test_of_new_names_that_look_alike_none_stands() -> None:
     assert set(confusable(names)) == {"team", "te\u0430m", "TEAM"}
     assert confusable(names, settled=["team"]) == {"te\u0430m": "team", "TEAM": "team"}
     assert confusable(["alpha"], settled=["beta", "Beta"]) == {}
+
+
+def test_every_pair_that_a_ranking_would_refuse_is_confusable() -> None:
+    """The mathematical Alpha is the Greek one, but looks like no Latin letter."""
+    names = ["\U0001d6a8lpha", "\u0391lpha"]
+
+    assert set(confusable(names)) == set(names)

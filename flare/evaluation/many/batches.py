@@ -16,6 +16,7 @@ from flare.common.bulkhead import as_flare_error
 from flare.common.errors import InputError, OrganiserError
 from flare.common.files import open_regular
 from flare.common.text import safe, why
+from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.pool import Attempt, attempt_case
 from flare.evaluation.submission.folder import LabelMapFile
 from flare.evaluation.submission.matching import CasePair
@@ -69,9 +70,7 @@ def _scored(pair: CasePair, batch: Batch) -> Attempt:
         )
     except (OrganiserError, MemoryError):
         raise
-    except Exception as error:
-        if isinstance(error, InputError) and not os.access(reference, os.R_OK):
-            raise
+    except Exception as error:  # noqa: BLE001  it is this team's alone
         fault = as_flare_error(error)
         return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
     digests = reference.sha256, prediction.sha256
@@ -107,13 +106,27 @@ class Digested:
         return os.fspath(self._path)
 
     def open(self, _: str = "rb") -> BinaryIO:
-        """Open the file: its content in memory, whatever happens to it meanwhile."""
-        file = open_regular(self._path, is_real=self._most_bytes is not None)
-        size = os.fstat(file.fileno()).st_size
-        if self._most_bytes is not None and size > self._most_bytes:
-            return file
-        with file:
-            content = file.read(size)
+        """Open the file: its content in memory, whatever happens to it meanwhile.
+
+        Raises
+        ------
+        OSError
+            If it is a prediction that cannot be read.
+        GroundTruthError
+            If it is a reference.
+        """
+        try:
+            file = open_regular(self._path, is_real=self._most_bytes is not None)
+            size = os.fstat(file.fileno()).st_size
+            if self._most_bytes is not None and size > self._most_bytes:
+                return file
+            with file:
+                content = file.read(size)
+        except OSError as error:
+            if self._most_bytes is not None:
+                raise
+            problem = f"{safe(self._path.name)}: it cannot be read ({why(error)})"
+            raise GroundTruthError(problem) from error
         self.sha256 = hashlib.sha256(content).hexdigest()
         return BytesIO(content)
 

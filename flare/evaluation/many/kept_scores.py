@@ -108,8 +108,8 @@ class KeptScores:
 
     def keep(self, outcomes: Iterable[tuple[str, Attempt]]) -> None:
         """Keep what came of cases, by their keys."""
-        rows = [(key, _content(attempt)) for key, attempt in outcomes]
         with self._explained(), self._database:
+            rows = [(key, _content(attempt)) for key, attempt in outcomes]
             self._database.executemany(
                 "INSERT OR REPLACE INTO scores VALUES (?, ?)",
                 [(key, text) for key, text in rows if text],

@@ -30,6 +30,7 @@ from flare.evaluation.scoring.pool import Attempt, worker_error
 from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
 from flare.evaluation.submission.matching import CasePair
 from flare.evaluation.submission.unpacking import unpack_zip
+from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import (
     MEANS,
@@ -355,7 +356,8 @@ class Run:
         if isinstance(error, (OrganiserError, OutputError)) or not are_there:
             raise error
         folder = self._output / submission.team
-        is_ours = not folder.is_symlink() and not is_measured(folder)
+        is_ours = not (folder.is_symlink() or is_measured(folder))
+        is_ours &= not isinstance(error, MeasurementError)  # another process has it
         if is_ours and (folder / METRICS_JSON).is_file():
             prepare_output(folder)
         refusal = Refusal(

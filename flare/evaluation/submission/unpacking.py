@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from flare.challenge.case_names import SUFFIXES
+from flare.common.files import DISK, unwritable
 from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 
@@ -81,6 +82,8 @@ def unpack_zip(file: Path, folder: Path) -> str:
         problem = f"{name}: it is no zip file, or a damaged one ({error})"
         raise UploadError(problem, _ANEW) from error
     except (NotImplementedError, RuntimeError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in DISK:
+            raise unwritable(folder, error) from error
         reason = error.strerror if isinstance(error, OSError) else str(error)
         problem = f"{name}: it cannot be unpacked ({safe(str(reason).lower())})"
         raise UploadError(problem, _ANEW) from error

@@ -7,6 +7,7 @@ import json as json_module
 import logging
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ TIMEOUT_S = 60.0
 
 TRIES = 5
 """Of a call or a file; meanwhile others wait, and may have to be answered."""
+
+LARGEST_MIB = 64
+"""Of an answer to a call; a page of evaluations has some MiB."""
 
 MOST_REDIRECTS = 5
 """From the address of a file to the host that has it."""
@@ -142,22 +146,24 @@ class Calls:
         def attempt() -> Reply:
             nonlocal tried
             tried += 1
-            response = self._client().request(
+            # Unpacked on the way, a small answer could fill the memory.
+            with self._client().stream(
                 method,
                 f"{self.api}{path}",
                 params=params,
                 json=json,
-                headers=self._headers(),
-            )
-            status = response.status_code
-            if status == 401:
-                problem = f"{safe(self.api)}: it does not accept the token"
-                raise PlatformError(problem, NEW_TOKEN)
-            self.check(response)
-            content = self._json_of(response)
+                headers={**self._headers(), "Accept-Encoding": "identity"},
+            ) as response:
+                status = response.status_code
+                if status == 401:
+                    problem = f"{safe(self.api)}: it does not accept the token"
+                    raise PlatformError(problem, NEW_TOKEN)
+                self.check(response)
+                content = self._json_of(response)
             if response.is_success and content is None:
                 reason = (
-                    f"{response.url.host} answers with status {status}, but no JSON"
+                    f"{self.host_of(response)} answers with status {status}, but no"
+                    f" JSON of at most {LARGEST_MIB} MiB"
                 )
                 raise PassingError(reason)
             return Reply(status=status, content=content, is_certain=tried == 1)
@@ -178,7 +184,7 @@ class Calls:
             try:
                 return attempt()
             except Exception as error:
-                passing = _passing(error)
+                passing = self._passing(error)
                 if not passing and type(error).__module__.startswith("httpx"):
                     words = self.redact(printable(str(error)))[:120]
                     text = f"{type(error).__name__}: {words}"
@@ -223,7 +229,8 @@ class Calls:
                     self.check(response)
                     status = response.status_code
                     if not is_own and status in (400, 401, 403):
-                        reason = f"{response.url.host} answers with status {status}"
+                        host = self.host_of(response)
+                        reason = f"{host} answers with status {status}"
                         end = FileRefusedError(reason, status)
                         raise PassingError(reason, end)
                     yield response
@@ -242,8 +249,12 @@ class Calls:
         """
         status = response.status_code
         if status >= 500 or status == 429:
-            reason = f"{response.url.host} answers with status {status}"
+            reason = f"{self.host_of(response)} answers with status {status}"
             raise PassingError(reason)
+
+    def host_of(self, message: Any) -> str:
+        """The host of a request or response, without the token."""
+        return safe(self.redact(message.url.host))
 
     @property
     def mark(self) -> str:
@@ -254,13 +265,44 @@ class Calls:
         """What the platform has said, without the token."""
         return without_tokens(text, self._token)
 
+    def _passing(self, error: Exception) -> PassingError | None:
+        """What has failed on the way, if it may pass."""
+        if isinstance(error, PassingError):
+            return error
+        kind = type(error)
+        if not kind.__module__.startswith("httpx") or not hasattr(error, "request"):
+            return None
+        host = self.host_of(error.request)
+        status = getattr(getattr(error, "response", None), "status_code", 0)
+        if status >= 500 or status == 429:
+            return PassingError(f"{host} answers with status {status}")
+        if status or kind.__name__ == "UnsupportedProtocol":
+            return None
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return None
+        return PassingError(f"{host} cannot be reached ({kind.__name__})")
+
     def _json_of(self, response: Any) -> Any:
         """The content of an answer; None if it is no JSON, or none that can be read."""
-        text = self.redact(response.content.decode("utf-8", "replace"))
+        content = bytearray()
+        for block in response.iter_raw():
+            content += block
+            if len(content) > LARGEST_MIB << 20:
+                return None
         try:
-            return json_module.loads(text)
+            return self._redacted(json_module.loads(content.decode("utf-8", "replace")))
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
+
+    def _redacted(self, value: Any) -> Any:
+        """What was JSON without the token: before, escapes could have hidden it."""
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, list):
+            return [self._redacted(item) for item in value]
+        if isinstance(value, dict):
+            return {self.redact(k): self._redacted(item) for k, item in value.items()}
+        return value
 
     def _headers(self) -> dict[str, str]:
         """What makes a request ours."""
@@ -301,8 +343,11 @@ def open_client(api: str, token: str) -> Any:
     # They would log what the platform answers to a refused request.
     for name in ("gcapi.client", "gcapi.transports", "httpx"):
         logging.getLogger(name).disabled = True
+    options = {"base_url": api, "timeout": TIMEOUT_S, "retry_strategy": Once}
     try:
-        return Client(token=token, base_url=api, timeout=TIMEOUT_S, retry_strategy=Once)
+        # It would warn of a newer version, in the platform's words.
+        with warnings.catch_warnings(action="ignore"):
+            return Client(token=token, **options)
     except (
         ValueError,
         LookupError,
@@ -318,21 +363,3 @@ def open_client(api: str, token: str) -> Any:
             remedy = "Upgrade it: pip install --upgrade gcapi."
             raise PlatformError(problem, remedy) from error
         raise
-
-
-def _passing(error: Exception) -> PassingError | None:
-    """What has failed on the way, if it may pass."""
-    if isinstance(error, PassingError):
-        return error
-    kind = type(error)
-    if not kind.__module__.startswith("httpx") or not hasattr(error, "request"):
-        return None
-    host = error.request.url.host
-    status = getattr(getattr(error, "response", None), "status_code", 0)
-    if status >= 500 or status == 429:
-        return PassingError(f"{host} answers with status {status}")
-    if status or kind.__name__ == "UnsupportedProtocol":
-        return None
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return None
-    return PassingError(f"{host} cannot be reached ({kind.__name__})")

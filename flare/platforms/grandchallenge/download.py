@@ -21,11 +21,7 @@ from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import (
-    FileRefusedError,
-    PlatformError,
-    TooLargeError,
-)
+from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
 from flare.platforms.grandchallenge.fetching import fetch
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.lookalikes import confusable, plain_name
@@ -43,13 +39,20 @@ RECORD = "platform.json"
 UPLOAD = "predictions.zip"
 """What a team has uploaded, which is unpacked beside it as the platform has done."""
 
-PAGE = 100
-"""Evaluations that are asked for at a time."""
+PAGE = 20
+"""Evaluations that are asked for at a time; each comes with its metrics.json."""
+
+MOST_EVALUATIONS = 100_000
+"""Of a phase."""
 
 TRIES = 3
 """At each call: somebody waits for the download."""
 
 METRICS_SOCKET = "metrics-json-file"
+
+_RANKED_ONLY = "the platform gives only the ranked values"
+_ADMIN = "The token has to be of an admin."
+"""What is found, and to be done, where the values of cases are not given."""
 
 _STATUS = {
     400: "it knows no such phase",
@@ -112,7 +115,8 @@ def download(
     Raises
     ------
     PlatformError
-        If the platform refuses, or does not answer.
+        If the platform refuses, or does not answer; or, after all other teams, if the
+        metrics or the upload of one cannot be had.
     OutputError
         If a file cannot be written.
     """
@@ -122,30 +126,31 @@ def download(
     if not chosen:
         problem = f"{safe(api)}: the phase has no result that this token may see"
         raise PlatformError(problem)
-    partial = [e.username for e in chosen if "case" not in e.metrics]
-    if partial:
-        problem = f"{listing(partial)}: the platform gives only the ranked values"
-        raise PlatformError(problem, "The token has to be of an admin.")
-    refused, packed = [], {}
+    if not any("case" in evaluation.metrics for evaluation in chosen):
+        names = listing([evaluation.username for evaluation in chosen])
+        problem = f"{names}: {_RANKED_ONLY}"
+        raise PlatformError(problem, _ADMIN)
+    refused, failed = [], {}
     folders = _folders(output, [evaluation.username for evaluation in chosen])
     for number, evaluation in enumerate(chosen, start=1):
         folder = output / folders[evaluation.username]
         with _told(api):
             is_new = _prepare(folder, evaluation, phase)
-            if has_predictions and evaluation.predictions_url:
-                try:
+        rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
+        what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
+        state = what if is_new else f"{what}, is there already"
+        try:
+            with _told(api):
+                if is_new:
+                    _write_metrics(evaluation, folder)
+                if has_predictions and evaluation.predictions_url:
                     _take_upload(calls, evaluation, folder)
-                except FileRefusedError:
-                    refused.append(folder.name)
-                except (TooLargeError, UploadError) as error:
-                    packed[folder.name] = error
-            if is_new:
-                content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
-                write_whole(folder / METRICS_JSON, f"{content}\n")
+        except FileRefusedError:
+            refused.append(folder.name)
+        except PlatformError as error:  # of this team alone
+            failed[folder.name] = error
+            state = f"{what}, is not whole: {error.finding}"
         if on_team:
-            rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
-            what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
-            state = what if is_new else f"{what}, is there already"
             on_team(number, len(chosen), folder.name, state)
     if refused:
         _log.info(
@@ -154,10 +159,10 @@ def download(
             listing(refused),
             RECORD,
         )
-    if packed:
-        first = next(iter(packed.values()))
-        problem = f"{listing(packed)}: {UPLOAD} is not unpacked: {first.finding}"
-        raise PlatformError(problem, f"Unpack it into {PREDICTIONS} yourself.")
+    if failed:
+        first = next(iter(failed.values()))
+        problem = f"{listing(failed)}: {first.finding}"
+        raise PlatformError(problem, first.remedy)
     return len(chosen)
 
 
@@ -267,7 +272,10 @@ def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
             text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
             problem = f"{safe(calls.api)}: {text}"
             raise PlatformError(problem)
-        page = reply.content["results"]
+        page, count = reply.content["results"], int(reply.content["count"])
+        if count > MOST_EVALUATIONS:
+            problem = f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations"
+            raise PlatformError(problem, "Are --api and --phase right?")
         for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value)
@@ -275,7 +283,7 @@ def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
                     found[evaluation.pk] = evaluation
         new = {str(value["pk"]) for value in page} - seen
         seen |= new
-        if not new or len(seen) >= reply.content["count"]:
+        if not new or len(seen) >= count:
             return list(found.values())
 
 
@@ -293,7 +301,7 @@ def _evaluation(value: Mapping[str, Any]) -> Evaluation:
         created=datetime.fromisoformat(value["created"]),
         rank=int(value["rank"] or 0),
         metrics=metrics,
-        predictions_url=submission.get("predictions_file") or "",
+        predictions_url=str(submission.get("predictions_file") or ""),
     )
 
 
@@ -303,8 +311,7 @@ def _evaluation(value: Mapping[str, Any]) -> Evaluation:
 def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
     """Make a team's folder ready; the result is whether its metrics.json is to come.
 
-    The record is written first and metrics.json last, so that a download that was
-    ended goes on where it was.
+    The record is written first, so that a download that was ended goes on where it was.
     """
     record = {
         "evaluation": evaluation.pk,
@@ -331,6 +338,24 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
     return True
 
 
+def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
+    """Write a team's metrics.json, if it can be ranked.
+
+    Raises
+    ------
+    PlatformError
+        If it has no values of cases, or one that JSON does not have.
+    """
+    if "case" not in evaluation.metrics:
+        raise PlatformError(_RANKED_ONLY, _ADMIN)
+    try:
+        content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        problem = f"the platform's {METRICS_JSON} is no JSON ({error})"
+        raise PlatformError(problem, "Evaluate this submission again.") from error
+    write_whole(folder / METRICS_JSON, f"{content}\n")
+
+
 def _take_upload(calls: Calls, evaluation: Evaluation, folder: Path) -> None:
     """Fetch what was uploaded, and unpack it.
 
@@ -338,8 +363,8 @@ def _take_upload(calls: Calls, evaluation: Evaluation, folder: Path) -> None:
     ------
     FileRefusedError
         If the platform does not give it.
-    UploadError
-        If it cannot be unpacked.
+    PlatformError
+        If it does not arrive, or cannot be unpacked.
     """
     fetch(calls, evaluation.predictions_url, folder / UPLOAD)
     _unpack(folder)
@@ -356,5 +381,9 @@ def _unpack(folder: Path) -> None:
     try:
         prepare_input(folder / UPLOAD, part)
         part.replace(target)
+    except UploadError as error:
+        problem = f"{UPLOAD} is not unpacked: {error.finding}"
+        remedy = f"Unpack it into {PREDICTIONS} yourself."
+        raise PlatformError(problem, remedy) from error
     finally:
         remove_tree(part)

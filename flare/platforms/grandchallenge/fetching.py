@@ -79,9 +79,11 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
     headers = {"Range": f"bytes={have}-", "If-Range": mark} if mark else {}
     # Unpacked on the way, it would have another size.
     with calls.stream(url, {**headers, "Accept-Encoding": "identity"}) as response:
-        status, host = response.status_code, response.url.host
+        status, host = response.status_code, calls.host_of(response)
+        offered = calls.redact(_mark_of(response))
         span = response.headers.get("Content-Range", "")
-        is_rest = bool(mark) and span.startswith(f"bytes {have}-")
+        is_same = bool(mark) and offered in ("", mark)
+        is_rest = is_same and span.startswith(f"bytes {have}-")
         if status == 416 or (status == 206 and not is_rest):
             part.unlink(missing_ok=True)  # nothing is missing, or it is another file
             reason = f"{host} gives another part than was asked for"
@@ -98,7 +100,7 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
         if total is not None and total > LARGEST_BYTES:
             problem = f"{host}: {safe(part.name[1:-5])} has {total >> 30} GiB"
             raise TooLargeError(problem)
-        _keep_mark(part, calls.redact(_mark_of(response)))
+        _keep_mark(part, offered)
         with part.open("ab" if is_rest else "wb") as content:
             for block in response.iter_raw():
                 content.write(block)

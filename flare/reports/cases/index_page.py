@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.reports.cases.case_page import Place
 from flare.reports.cases.colours import film_style
 from flare.reports.pages.evaluation import ORGANISERS_NOTE
 from flare.reports.pages.page import page_html, template_text
-from flare.reports.pages.parts import Frame, count
+from flare.reports.pages.parts import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from flare.common.text import count
 from flare.reports.cases.colours import organ_class
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.frames import PLANES, Frame, Pixels, Plane, bar_length
 from flare.reports.cases.outlines import outline
-from flare.reports.pages.parts import count
 from flare.reports.pages.svg import decimal, element
 
 

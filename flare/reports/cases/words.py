@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flare.common.text import printable
+from flare.common.text import count, printable
 from flare.reports.cases.findings import CaseFinding, OrganFinding
 from flare.reports.cases.strays import Stray
 from flare.reports.cases.turning import TILTED_DEGREES
-from flare.reports.pages.parts import count
 
 FEW = 3
 """So many pieces of an organ are told one by one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from flare.common.text import printable
+from flare.common.text import count, printable
 from flare.reports.figures.mosaics import draw_effects, draw_mosaic, score_shade
 from flare.reports.figures.names import file_stem
 from flare.reports.figures.plates import Plate
@@ -22,7 +22,7 @@ from flare.reports.pages.distributions import (
     log_axis,
     score_axis,
 )
-from flare.reports.pages.parts import RANK_BOUNDS, count, shade
+from flare.reports.pages.parts import RANK_BOUNDS, shade
 from flare.reports.pages.ranking import (
     MetricValues,
     OrganiserRanking,

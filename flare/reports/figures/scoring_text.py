@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.common.text import printable
+from flare.common.text import count, printable
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.intervals import METHOD, mean_interval
-from flare.reports.pages.parts import NO_RESULT, count
+from flare.reports.pages.parts import NO_RESULT
 from flare.reports.ranking.latex import NEEDS, latex_table
 from flare.reports.ranking.methods import SCORES_DEFINED, rules_note_sentences
 from flare.results.evaluation_file import EvaluationFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.reports.pages.distributions import score_axis, spread_rows
 from flare.reports.pages.intervals import mean_interval
 from flare.reports.pages.parts import (
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import (
     Row,
     Table,
     Tile,
-    count,
     heads,
     name_cell,
     number_cell,

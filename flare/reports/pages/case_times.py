@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.reports.pages.curves import curve_rows
 from flare.reports.pages.parts import (
     MANY_ROWS,
     Figure,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.text import listing
+from flare.common.text import count, listing
 from flare.reports.pages.comparison import (
     Compared,
     Comparison,
@@ -27,7 +27,7 @@ from flare.reports.pages.own_comparison import own_comparison, rounded
 from flare.reports.pages.page import page_html
 from flare.reports.pages.paired import TEST_METHOD, Paired, Pairs, compare_scores
 from flare.reports.pages.participant import NOTE
-from flare.reports.pages.parts import NO_RESULT, Figure, Frame, Table, Tile, count
+from flare.reports.pages.parts import NO_RESULT, Figure, Frame, Table, Tile
 from flare.reports.pages.side_by_side import (
     left_out_table,
     means_table,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.reports.pages.distributions import TOP, drawing, linear_axis
 from flare.reports.pages.parts import (
     MANY_ROWS,
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import (
     Figure,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flare.common.text import listing, printable
+from flare.common.text import count, listing, printable
 from flare.reports.pages.case_scores import (
     NO_LINKS,
     CaseScores,
@@ -24,7 +24,6 @@ from flare.reports.pages.parts import (
     Frame,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     text_cell,

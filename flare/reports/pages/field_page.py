@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.reports.pages.own_page import missing_table, rank_tiles, ranks_table
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import (
@@ -15,7 +15,6 @@ from flare.reports.pages.parts import (
     Row,
     Table,
     Tile,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from flare.common.text import listing, printable, safe
+from flare.common.text import count, listing, printable, safe
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.distributions import score_axis, spread_rows
 from flare.reports.pages.intervals import FEWEST_CASES, METHOD, mean_interval
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import (
     Figure,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     number_cell,

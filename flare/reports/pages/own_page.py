@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
 from flare.reports.pages.page import page_html
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import (
     Row,
     Table,
     Tile,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flare.challenge.case_names import case_of
-from flare.common.text import printable
+from flare.common.text import count, printable
 from flare.reports.pages.case_scores import (
     CaseScores,
     case_table,
@@ -25,7 +25,7 @@ from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
-from flare.reports.pages.parts import SCORE_KEY, Frame, count
+from flare.reports.pages.parts import SCORE_KEY, Frame
 from flare.results.evaluation_file import EvaluationFile
 from flare.results.groups_csv import Grouping
 from flare.results.values import SCORES

@@ -124,17 +124,6 @@ class Frame:
     audience_note: str
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> count(1, "case"), count(2, "case")
-    ('1 case', '2 cases')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def row_height(rows: int) -> int:
     """How high each row of a figure is, in pixels; the style sheet has both, too."""
     return 18 if rows > MANY_ROWS else 28

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flare.common.text import listing, printable, safe
+from flare.common.text import count, listing, printable, safe
 from flare.ranking.robustness.schemes import Scheme
 from flare.reports.pages.parts import (
     NO_RESULT,
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import (
     Head,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.pages.case_times import times_figure
 from flare.reports.pages.distributions import spread_rows
@@ -18,7 +18,6 @@ from flare.reports.pages.parts import (
     Figure,
     Frame,
     Tile,
-    count,
 )
 from flare.reports.pages.rank_figures import (
     EFFECT_KEY,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.reports.pages.distributions import log_axis, spread_rows
 from flare.reports.pages.mosaic import ABSENT, mosaic
 from flare.reports.pages.page import page_html
-from flare.reports.pages.parts import Figure, Frame, Tile, count, row_height
+from flare.reports.pages.parts import Figure, Frame, Tile, row_height
 from flare.reports.pages.running import (
     LAST_CASES,
     CaseState,

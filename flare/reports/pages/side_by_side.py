@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from flare.common.text import count
 from flare.reports.pages.comparison import Comparison
 from flare.reports.pages.comparison_tables import difference_cell
 from flare.reports.pages.paired import Pairs
@@ -11,7 +12,6 @@ from flare.reports.pages.parts import (
     Cell,
     Row,
     Table,
-    count,
     heads,
     name_cell,
     score_cell,

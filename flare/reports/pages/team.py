@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.reports.pages.curves import memory_figures
 from flare.reports.pages.evaluation import (
     ORGANISERS_NOTE,
@@ -28,7 +28,6 @@ from flare.reports.pages.parts import (
     Row,
     Table,
     Tile,
-    count,
     heads,
     name_cell,
     number_cell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.reports.pages.distributions import (
     Scale,
     linear_axis,
@@ -12,7 +12,7 @@ from flare.reports.pages.distributions import (
     score_axis,
     spread_rows,
 )
-from flare.reports.pages.parts import Figure, Table, count
+from flare.reports.pages.parts import Figure, Table
 from flare.reports.pages.tips import dot_tips
 
 Axis = tuple[Scale, tuple[tuple[float, str], ...]]

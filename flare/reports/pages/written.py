@@ -84,11 +84,11 @@ def read_written(folder: Path) -> WrittenRanking:
     except _BAD as error:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
     table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
-    _check_names(folder, table, told, guests)
     joined = _joined(guests)
     standings = rank_teams(table, rules, joined.guests)
     board = board_of(table, rules, standings.competing)
     try:
+        _check_names(folder, table, told, guests)
         analysis = Analysis(
             challenge=challenge,
             table=table,
@@ -104,9 +104,9 @@ def read_written(folder: Path) -> WrittenRanking:
             recounts=read_recounts(told["recount"], board),
             flags=(),
         )
+        _check_equal(folder, analysis, told)
     except _BAD as error:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
-    _check_equal(folder, analysis, told)
     interim, decisions, flags = found
     return WrittenRanking(
         analysis=analysis, interim=interim or "", decisions=decisions, flags=flags

@@ -147,7 +147,7 @@ def _roll_sentences(roll: RollCall) -> list[str]:
         was, they = ("was", "it") if len(teams) == 1 else ("were", "they")
         sentences.append(
             f"{count(len(teams), 'team')} {was} not ranked, because what {they} sent"
-            f" was refused: {_names(teams)}."
+            f" could not be scored: {_names(teams)}."
         )
     teams = sorted({found.team for found in roll.replaced})
     if teams:

@@ -121,7 +121,7 @@ class Platform(BaseHTTPRequestHandler):
         self.answer(
             200,
             {
-                "count": len(server.evaluations),
+                "count": server.count or len(server.evaluations),
                 "next": None,
                 "previous": None,
                 "results": server.evaluations[start : start + limit],
@@ -151,6 +151,7 @@ def platform(request, certificate):
     server = ThreadingHTTPServer(("localhost", 0), Platform)
     server.evaluations, server.files, server.requests = [], {}, []
     server.versions, server.status, server.limit, server.short_files = {}, 0, 1000, 0
+    server.count = None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -340,7 +341,9 @@ def test_a_pipe_in_a_folder_is_not_waited_for(platform, tmp_path, name):
     run = fetch(platform, tmp_path, "--predictions", timeout=60)
 
     if name == ".predictions.zip.part":
-        assert "it cannot be written (it is no file)" in error_of(run)
+        line = error_of(run)
+        assert "it cannot be written (it is no file)" in line
+        assert line.endswith("[H02]")
     else:
         assert run.returncode == 0
 
@@ -425,6 +428,49 @@ def test_results_that_are_not_from_the_platform_are_left_alone(platform, tmp_pat
     assert (tmp_path / "alice" / "metrics.json").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        pytest.param({**METRICS, "x": float("nan")}, id="nan"),
+        pytest.param({**METRICS, "x": [float("inf")]}, id="inf"),
+        pytest.param({"aggregates": {}}, id="no cases"),
+    ],
+)
+def test_metrics_that_are_none_keep_nobody_else_from_theirs(
+    platform, tmp_path, metrics
+):
+    platform.evaluations = [
+        evaluation(1, "alice", metrics=metrics),
+        evaluation(2, "bob"),
+    ]
+
+    line = error_of(fetch(platform, tmp_path))
+
+    assert line.startswith("alice: the platform")
+    assert line.endswith("[H09]")
+    assert numbers(tmp_path) == {"bob": 2}
+
+
+def test_all_teams_are_named_of_which_something_is_missing(platform, tmp_path):
+    """And why, in the lines of each."""
+    metrics = {**METRICS, "x": float("nan")}
+    platform.files["/media/1.zip"] = b"case,dsc"
+    url = f"{platform.url}/media/1.zip"
+    platform.evaluations = [
+        evaluation(1, "alice", metrics=metrics),
+        evaluation(2, "bob", file=url),
+        evaluation(3, "carl"),
+    ]
+
+    run = fetch(platform, tmp_path, "--predictions")
+
+    assert error_of(run).startswith(
+        "alice, bob: the platform's metrics.json is no JSON"
+    )
+    assert "of 2026-09-01 10:00, is not whole: predictions.zip is not" in run.stdout
+    assert numbers(tmp_path) == {"bob": 2, "carl": 3}
+
+
 # --- What was submitted -----------------------------------------------------------
 
 
@@ -469,7 +515,7 @@ def test_an_upload_is_fetched_from_no_http_address(platform, tmp_path):
 
     assert "http://127.0.0.1:1/elsewhere/1.zip: the file is not at an https" in line
     assert "Signature" not in line
-    assert names(tmp_path / "alice") == ["platform.json"]
+    assert names(tmp_path / "alice") == ["metrics.json", "platform.json"]
 
 
 def test_what_is_of_teams_is_closed_to_other_users(platform, tmp_path):
@@ -587,17 +633,23 @@ def test_uploads_that_a_token_does_not_get_are_named(platform, tmp_path, status)
 
 
 def test_a_download_that_breaks_off_goes_on_where_it_was(platform, tmp_path):
-    """Three times, as often as it is tried; what has arrived is no upload yet."""
+    """Three times, as often as it is tried; what has arrived is no upload yet.
+
+    The other team has its own.
+    """
     content = platform.files["/media/1.zip"] = zipped(a=os.urandom(1000))
     url = f"{platform.url}/media/1.zip"
-    platform.evaluations = [evaluation(1, "alice", file=url)]
+    users = ["alice", "bob"]
+    platform.evaluations = [evaluation(n, u, file=url) for n, u in enumerate(users)]
     platform.short_files = 3
 
     line = error_of(fetch(platform, tmp_path, "--predictions"))
 
+    assert line.startswith("alice: ")
     assert "localhost cannot be reached (RemoteProtocolError), 3 times" in line
     assert not (tmp_path / "alice" / "predictions.zip").exists()
-    assert not (tmp_path / "alice" / "metrics.json").exists()
+    assert names(tmp_path / "bob" / "predictions") == ["a", "inputs.json"]
+    assert numbers(tmp_path) == {"alice": 0, "bob": 1}
     assert fetch(platform, tmp_path, "--predictions").returncode == 0
     assert (tmp_path / "alice" / "predictions.zip").read_bytes() == content
     assert not [*(tmp_path / "alice").glob(".*")]
@@ -684,6 +736,15 @@ def test_an_evaluation_that_is_none_is_no_fault_of_the_program(
     assert "[H09]" in line
 
 
+@pytest.mark.parametrize("count", [10**18, float("nan"), float("inf")])
+def test_a_phase_has_an_end(platform, tmp_path, count):
+    platform.evaluations = [evaluation(1, "alice")]
+    platform.count = count
+
+    assert error_of(fetch(platform, tmp_path)).endswith("[H09]")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_phase_without_results(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path))
 
@@ -715,6 +776,16 @@ def test_a_gcapi_that_is_too_old(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path))
 
     assert "gcapi is too old for it. Upgrade it: pip install --upgrade gcapi." in line
+
+
+def test_a_gcapi_that_is_not_the_newest_will_do(platform, tmp_path):
+    """Its warning would repeat what the platform says."""
+    platform.versions = {"latest_version": f"99+{TOKEN}"}
+    platform.evaluations = [evaluation(1, "alice")]
+
+    run = fetch(platform, tmp_path)
+
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_results_that_cannot_be_written(platform, tmp_path):

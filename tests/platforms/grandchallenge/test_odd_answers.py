@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from flare.common.errors import OutputError
+from flare.platforms.grandchallenge import calls as calls_module
 from flare.platforms.grandchallenge import fetching
 from flare.platforms.grandchallenge.calls import Calls
 from flare.platforms.grandchallenge.errors import (
@@ -18,7 +19,7 @@ from tests.fakes.platform import ODD, TOKEN
 
 CONTENT = bytes(range(256)) * 40
 
-NO_JSON = ("html", "deep", "digits")
+NO_JSON = ("html", "deep", "digits", "gzip")
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def one(platform):
 def test_status_200_without_a_word_of_the_platform_is_asked_again(
     platform, calls, pauses, fault
 ):
-    """A proxy says so for a while; it is no answer."""
+    """A proxy says so for a while; it is no answer. Nobody has asked for gzip."""
     calls.call("GET", one(platform))
     platform.faults["status"] = [fault] * 2
 
@@ -112,6 +113,30 @@ def test_a_token_that_the_platform_repeats_is_told_nobody(
 
     assert reply.reason == "A fault of Bearer [token]"
     assert TOKEN not in json.dumps(reply.content) + caplog.text
+
+
+def test_no_escape_of_json_hides_a_token(platform, calls, monkeypatch):
+    """Neither in a key nor in a text, however deep."""
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in TOKEN)
+    body = f'{{"{escaped}": ["a {escaped}", {{"b": "{escaped}"}}, 0.1, null]}}'
+    monkeypatch.setitem(ODD, "escaped", body.encode())
+    platform.faults["status"] = ["escaped"]
+
+    reply = calls.call("GET", one(platform))
+
+    assert reply.content == {"[token]": ["a [token]", {"b": "[token]"}, 0.1, None]}
+
+
+def test_an_answer_has_an_end(platform, calls, pauses, monkeypatch):
+    """However little of the memory it would take, there is a largest one."""
+    monkeypatch.setattr(calls_module, "LARGEST_MIB", 1, raising=False)
+    monkeypatch.setitem(ODD, "large", b'"' + b"x" * 2**20 + b'"')
+    platform.faults["status"] = ["large"]
+
+    reply = calls.call("GET", one(platform))
+
+    assert reply.content["pk"] == platform.pk
+    assert pauses == [1]
 
 
 def test_a_reason_of_a_thousand_lists_is_none(platform, calls, monkeypatch):
@@ -196,6 +221,27 @@ def test_a_part_that_nobody_has_asked_for_is_not_the_file(platform, calls, tmp_p
 
     assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
     assert [status for status, _ in platform.calls("file")] == [206, 200]
+
+
+def test_the_rest_of_another_file_is_not_appended(platform, calls, tmp_path):
+    """Its ETag tells it apart; the file is fetched anew."""
+    platform.faults["file"] = ["short", "another"]
+
+    assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
+    assert [status for status, _ in platform.calls("file")] == [200, 206, 200]
+
+
+def test_a_host_that_is_called_like_the_token_is_not_named(
+    platform, pauses, tmp_path, caplog
+):
+    """Hosts are written in small letters."""
+    calls = Calls(platform.api, "A1B2-Token", tries=2, sleep=pauses.append)
+
+    with pytest.raises(PlatformError) as caught:
+        fetch(calls, "https://A1B2-Token.localhost:1/x", tmp_path / "x")
+
+    assert "[token].localhost cannot be reached" in str(caught.value)
+    assert "a1b2" not in (str(caught.value) + caplog.text).lower()
 
 
 @pytest.mark.parametrize("fault", [None, "endless"])

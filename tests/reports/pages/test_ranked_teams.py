@@ -245,7 +245,7 @@ def test_teams_that_are_renamed_or_out_of_competition_have_pages_too(tmp_path):
         pages = pages_of(source, folder, is_organiser=is_organiser, decisions=decisions)
         assert "out of competition" in pages["teams/team_2.html"]
         assert "as if it alone had joined the 3 teams" in pages["teams/team_2.html"]
-        assert "Ünï/cø in the ranking" in pages["teams/_n__c_.html"]
+        assert "Ünï/cø in the ranking" in pages["teams/Ünï_cø.html"]
         assert 'id="draws"' not in pages["teams/team_2.html"]
 
 
@@ -304,9 +304,7 @@ def test_hostile_teams_have_harmless_files_and_links(tmp_path, is_organiser):
     assert len(pages) == 1 + len(seen)
     links = [link for link in links_of(pages["index.html"]) if link[0] != "#"]
     assert sorted(links) == sorted(set(pages) - {"index.html"})
-    assert all(
-        re.fullmatch(r"teams/[\w-]{1,84}\.html", link, re.ASCII) for link in links
-    )
+    assert all(re.fullmatch(r"teams/[\w-]{1,64}\.html", link) for link in links)
     for html in pages.values():
         for tag, attributes in Page(html).elements:
             assert tag != "img"
