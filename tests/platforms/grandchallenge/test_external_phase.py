@@ -832,7 +832,7 @@ def test_something_else_answers(platform, passing):
 
 
 def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
-    """It is said once; of nothing but such ones, the platform may be another one."""
+    """It is said once."""
     odd = platform.submit("odd", b"")
     good = platform.submit("jane", b"")
     real = source._any.call
@@ -849,9 +849,26 @@ def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
     for _ in range(2):
         assert [one.key for one in source.claimable()] == [good]
     assert caplog.text.count(f"{odd}: not claimed") == 1
-    platform.evaluations[good]["status"] = CLAIMED
+
+
+def test_where_all_are_described_oddly_it_is_said_but_once(platform, source):
+    """The platform may be another one; what is handed in next is served all the same."""
+    platform.submit("odd", b"")
+    real = source._any.call
+
+    def call(method, path, **more):
+        reply = real(method, path, **more)
+        reply.content[0]["algorithm_image"] = None
+        return reply
+
+    source._any.call = call
+
     with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
         source.claimable()
+    good = platform.submit("jane", b"")
+    assert [one.key for one in source.claimable()] == [good]
+    platform.evaluations[good]["status"] = CLAIMED
+    assert source.claimable() == []
 
 
 @pytest.mark.parametrize(
