@@ -852,7 +852,7 @@ def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
 
 
 def test_where_all_are_described_oddly_it_is_said_but_once(platform, source):
-    """The platform may be another one; what is handed in next is served all the same."""
+    """The platform may be another one; what is handed in next is served anyway."""
     platform.submit("odd", b"")
     real = source._any.call
 
