@@ -48,6 +48,15 @@ _HOST = re.compile(
 )
 """What they say where the computer is why."""
 
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+"""Names of files, as some messages have them,"""
+
+_PATH = re.compile(r"(?<![^\s(])/")
+"""and where one begins in others."""
+
+_TAIL = re.compile(r"(\)|: unknown|: exit status \d+)+\s*\Z")
+"""What may come behind the reason."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -159,16 +168,24 @@ def _feed(engine: Engine, archive: Archive) -> None:
 def is_of_content(said: str) -> bool:
     """Whether an engine that cannot load an image names what the image holds.
 
+    Whoever made the image chose the names of files in it, so they decide nothing: what
+    counts is what comes before the first one, and the reason behind the last colon.
+
     Examples
     --------
     >>> is_of_content("failed to register layer: lsetxattr /x: invalid argument")
+    True
+    >>> is_of_content("failed to register layer: lsetxattr /kill: invalid argument")
     True
     >>> is_of_content("failed to register layer: write /x: no space left on device")
     False
     >>> is_of_content("No such image: sha256:1")
     False
     """
-    return bool(_CONTENT.search(said)) and not _HOST.search(said)
+    own, *rest = _PATH.split(_TAIL.sub("", _QUOTED.sub("", said)), maxsplit=1)
+    _, colon, reason = "".join(rest).rpartition(": ")
+    reason = _PATH.split(reason)[0] if colon else ""
+    return bool(_CONTENT.search(own)) and not _HOST.search(f"{own}\n{reason}")
 
 
 def wait_loaded(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:

@@ -1,7 +1,9 @@
 """What is wrong with one team of a command keeps no other from being measured."""
 
+import contextlib
 import csv
 import os
+import socket
 
 import pytest
 
@@ -71,9 +73,15 @@ def make_link_to_a_device(path):
     path.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize(
-    "make", [make_pipe, make_folder, make_link_to_a_pipe, make_link_to_a_device]
-)
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):
+        bound.bind(path.name)  # the whole path may be too long for one
+
+
+KINDS = (make_pipe, make_folder, make_socket, make_link_to_a_pipe)
+
+
+@pytest.mark.parametrize("make", [*KINDS, make_link_to_a_device])
 def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure_all, make):
     bench.archive("b", PREDICT)
     make(bench.folder / "archives" / "a.tar.gz")

@@ -13,7 +13,7 @@ from flare.measuring import loading as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.errors import ArchiveError, LoadError
-from flare.measuring.loading import load_image
+from flare.measuring.loading import is_of_content, load_image
 from tests.builders import ROOT
 
 pytestmark = pytest.mark.slow
@@ -140,6 +140,44 @@ def test_only_what_names_the_content_is_the_archive_s_fault(
     assert type(caught.value) is kind
     loads = [c for c in make_engine.state()["calls"] if c[:2] == ["image", "load"]]
     assert len(loads) == (1 if kind is LoadError else 3)
+
+
+LAYER = "Error response from daemon: failed to register layer: "
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        LAYER + "lsetxattr /usr/bin/pkill: operation not supported",
+        LAYER + "lsetxattr /opt/memory/timeout.py: operation not supported",
+        LAYER + "lsetxattr /a no space left on device/x: operation not supported",
+        LAYER + "lsetxattr /a: no space left on device: operation not supported",
+        LAYER + "lchown /usr/bin/pkill: invalid argument: unknown",
+        LAYER + "lsetxattr security.capability /usr/bin/pkill",
+        LAYER + 'invalid symlink "/x" -> "a: no space left on device"',
+        LAYER + r'invalid symlink "/x" -> "a\": no space left on device"',
+        "Error processing tar file(lsetxattr /bin/kill: not supported): exit status 1",
+    ],
+)
+def test_names_in_an_image_do_not_make_its_fault_the_computer_s(said):
+    assert is_of_content(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: open /opt/unpack/xattr: device or resource busy",
+        'Error response from daemon: rename "/unpack" "/xattr": permission denied',
+        LAYER + "write /usr/bin/x: no space left on device",
+        LAYER + "write /usr/bin/pkill: no space left on device: unknown",
+        LAYER + "write /usr/bin/a name: input/output error",
+        "Error processing tar file(write /x: no space left on device): exit status 1",
+        "Error processing tar file(signal: killed): ",
+        "processing tar file: i/o timeout",
+    ],
+)
+def test_names_in_an_image_do_not_make_the_computer_s_fault_its_own(said):
+    assert not is_of_content(said)
 
 
 def test_an_engine_that_ends_while_it_loads_is_no_team_s_fault(make_engine, archive):

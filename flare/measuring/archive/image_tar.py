@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
 from flare.common.text import safe
 from flare.measuring.archive.budget import BrokenError, Budget, LimitError
@@ -82,7 +83,7 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
     """
     names: set[str] = set()
     is_file_system = False
-    with explained(), path.open("rb") as file:
+    with explained(), open_regular(path) as file:
         content = TarContent(unpacked(file, compression_of(file)), budget)
         for entry, archive in entries_of(content, budget):
             name = posixpath.normpath(entry.name)

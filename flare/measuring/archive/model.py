@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import IO
 
 from flare.common.errors import InputError, OutputError
+from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
 from flare.common.text import safe, why
 from flare.measuring.archive import model_tar
 from flare.measuring.archive.budget import BrokenError, LimitError
 from flare.measuring.archive.model_tar import Kind, ModelTar
-from flare.measuring.archive.strict_tar import explained
+from flare.measuring.archive.strict_tar import NO_FILE, explained
 from flare.measuring.errors import ModelError
 
 MODEL_SUFFIX = ".model.tar.gz"
@@ -59,12 +60,11 @@ def read_model(path: Path) -> Model:
     InputError
         If there is no such file, or it may not be read.
     """
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise ModelError(path.name, "it is no file")
     try:
-        with path.open("rb"):
-            pass
+        open_regular(path).close()
     except OSError as error:
+        if error.errno in NO_FILE:
+            raise ModelError(path.name, "it is no file") from error
         problem = f"{safe(path)}: it cannot be read ({why(error)})"
         raise InputError(problem, "Give the model as the team has sent it.") from error
     walk = ModelTar(path)

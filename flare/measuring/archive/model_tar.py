@@ -16,6 +16,7 @@ from pathlib import Path
 from tarfile import TarFile, TarInfo
 from typing import IO
 
+from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
 from flare.common.text import safe
 from flare.measuring.archive.budget import BrokenError, Budget
@@ -81,7 +82,7 @@ class ModelTar:
         BrokenError
             If it cannot be read, or would not be the same for all readers.
         """
-        with explained(), self._path.open("rb") as file:
+        with explained(), open_regular(self._path) as file:
             kind = compression_of(file)
             stored = Hashed(file)
             content = TarContent(unpacked(stored, kind), self._budget)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import InputError
+from flare.common.files import open_regular
 from flare.common.text import safe, why
 from flare.measuring.archive.budget import BrokenError
 from flare.measuring.archive.checks import (
@@ -21,6 +22,7 @@ from flare.measuring.archive.image_json import Image, StoredLayer, find_image
 from flare.measuring.archive.image_tar import read_contents
 from flare.measuring.archive.manifests import manifest_of, without_volumes
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
+from flare.measuring.archive.strict_tar import NO_FILE
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.results.team_names import REMEDY, name_problem
@@ -47,14 +49,9 @@ class Archive:
     """SHA-256 of the configuration: the ID of the image in most engines."""
     manifest: str = ""
     """SHA-256 of the manifest that `write_image` writes: the ID in other engines."""
-    environment: tuple[str, ...] = ()
-    """What the image sets, as NAME=VALUE."""
     overrides: tuple[str, ...] = ()
     """What has to be set in a container instead, as NAME=VALUE."""
-    working_directory: str = ""
     user: str = ""
-    volumes: tuple[str, ...] = ()
-    """Paths for which an engine would make volumes; they stay folders of the image."""
     unpacked_bytes: int = 0
     """Of all layers together."""
     model: Model | None = None
@@ -94,14 +91,14 @@ def read_archive(
     InputError
         If there is no such file, or one may not be read.
     ArchiveError
-        If it is a folder, a device or a pipe.
+        If it is a folder, a device, a pipe or a socket.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise ArchiveError(path.name, "it is not a file")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
+        if error.errno in NO_FILE:
+            raise ArchiveError(path.name, "it is not a file") from error
         problem = f"{safe(path)}: it cannot be read ({why(error)})"
         raise InputError(
             problem, "Give TEAMNAME.tar.gz as the team has sent it."
@@ -159,11 +156,8 @@ def _describe(image: Image) -> dict[str, Any]:
         "layers": image.stored,
         "image": hashlib.sha256(configuration).hexdigest(),
         "manifest": hashlib.sha256(manifest).hexdigest(),
-        "environment": environment,
         "overrides": environment_overrides(environment),
-        "working_directory": str(settings.get("WorkingDir") or ""),
         "user": str(settings.get("User") or ""),
-        "volumes": tuple(map(str, settings.get("Volumes") or ())),
         "unpacked_bytes": sum(layer.unpacked_bytes for layer in image.layers),
     }
 

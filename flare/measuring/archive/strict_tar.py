@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import tarfile
@@ -23,6 +24,9 @@ from flare.measuring.archive.budget import MOST_ENTRIES, BrokenError, Budget
 
 PADDING_BYTES = 2**20
 """So many zeros may follow the end of a tar file."""
+
+NO_FILE = (errno.EINVAL, errno.ENXIO)
+"""Errors of `open_regular` where there is no regular file; the second is a socket's."""
 
 NAME_BYTES = 2**16
 """Headers that hold a longer name are no header of an honest file."""

@@ -1,9 +1,11 @@
 """Models beside images are unpacked as they are, or refused: a stranger wrote them."""
 
 import bz2
+import contextlib
 import gzip
 import hashlib
 import os
+import socket
 import stat
 import tarfile
 
@@ -307,6 +309,18 @@ def test_a_model_that_is_not_there(tmp_path):
         read_model(tmp_path / "team_a.model.tar.gz")
 
 
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):
+        bound.bind(path.name)  # the whole path may be too long for one
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, make_socket])
+def test_a_model_that_is_no_file(tmp_path, make):
+    make(tmp_path / "team_a.model.tar.gz")
+
+    assert problem_of(tmp_path / "team_a.model.tar.gz") == "it is no file"
+
+
 def test_a_model_that_has_changed_since_it_was_read(tmp_path):
     file = write_model(tmp_path)
     found = read_model(file)
@@ -318,6 +332,11 @@ def test_a_model_that_has_changed_since_it_was_read(tmp_path):
     file.write_bytes(b"")
     with pytest.raises(ModelError, match="it has changed since it was checked"):
         unpack_model(found, tmp_path / "model_2")
+
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(ModelError, match="it has changed since it was checked"):
+        unpack_model(found, tmp_path / "model_3")
 
 
 def test_a_model_is_written_over_nothing(tmp_path):

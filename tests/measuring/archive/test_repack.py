@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -51,6 +52,11 @@ def written(archive):
     return content.getvalue()
 
 
+def make_pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
 def unpack(content):
     """The files of a tar file, by name."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
@@ -67,7 +73,8 @@ def test_archives_of_all_tools_are_read_and_written_anew(tmp_path, kind):
 
     assert (archive.problems, archive.doubts) == ((), ())
     assert archive.image == KINDS[kind]
-    assert archive.working_directory == "/workspace"
+    configured = json.loads(archive.configuration)["config"]
+    assert configured["WorkingDir"] == "/workspace"
     files = unpack(written(archive))
     diff_ids = json.loads(archive.configuration)["rootfs"]["diff_ids"]
     layers = [f"blobs/sha256/{diff_id.removeprefix('sha256:')}" for diff_id in diff_ids]
@@ -117,8 +124,9 @@ def test_only_our_own_digests_are_the_image(tmp_path):
         lambda folder: save(folder, {}),
         lambda folder: (folder / "team_a.tar.gz").write_bytes(b"x" * 2000),
         lambda folder: (folder / "team_a.tar.gz").unlink(),
+        lambda folder: make_pipe(folder / "team_a.tar.gz"),
     ],
-    ids=["other content", "longer", "shorter", "no archive", "gone"],
+    ids=["other content", "longer", "shorter", "no archive", "gone", "a pipe"],
 )
 def test_an_archive_that_has_changed_is_not_written_to_the_end(tmp_path, change):
     archive = read_archive(save(tmp_path))
