@@ -168,7 +168,10 @@ def _log(engine: Engine, container: str, problem: str) -> bytes:
 
 
 def _engine_runtime_s(state: Mapping[str, Any]) -> float | None:
-    """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z."""
+    """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z.
+
+    Too short where the computer is busy: Docker 20 stamps a start only after it.
+    """
     try:
         start, end = (
             datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", str(state[key])))

@@ -101,6 +101,6 @@ def read_archives(
         if number > first[entry.team]
     ]
     last = {entry.team: entry.archive_sha256 for entry in entries}
-    not_loaded = {found.archive_sha256 for found in refused}
-    accepted = sorted(team for team, sha256 in last.items() if sha256 not in not_loaded)
+    not_loaded = {(found.team, found.archive_sha256) for found in refused}
+    accepted = sorted(team for team, _ in last.items() - not_loaded)
     return tuple(accepted), tuple(replaced)

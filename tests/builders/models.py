@@ -1,5 +1,6 @@
 """Models that are sent beside images: tar files, entry by entry."""
 
+import functools
 import gzip
 import io
 import tarfile
@@ -17,7 +18,11 @@ def entry(name, content=b"", **fields):
     return header, content
 
 
-def model_bytes(files=WEIGHTS, *more, pack=gzip.compress):
+# Without the time in its header, the same files give the same bytes.
+compress = functools.partial(gzip.compress, mtime=0)
+
+
+def model_bytes(files=WEIGHTS, *more, pack=compress):
     """A model of some files, and of more entries behind them."""
     content = io.BytesIO()
     # As tar -C FOLDER . writes it.

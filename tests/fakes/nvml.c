@@ -97,14 +97,6 @@ int nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *mhz) {
   *mhz = 1500;
   return OK;
 }
-int nvmlDeviceGetMaxClockInfo(void *device, unsigned type, unsigned *mhz) {
-  *mhz = type == 2 ? 2619 : 1980;  /* 2 is the memory */
-  return OK;
-}
-int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts) {
-  *milliwatts = 350000;
-  return OK;
-}
 int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *celsius) {
   *celsius = 61;
   return OK;

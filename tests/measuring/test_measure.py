@@ -127,7 +127,9 @@ def test_a_time_is_that_of_the_container(results):
     cost = session["engine_cost_s"]
 
     within, whole = float(row["engine_runtime_s"]), float(row["runtime_s"])
-    assert 2.0 <= within <= whole
+    # Engines note the start only after it: on a busy computer, up to 0.2 s were seen.
+    assert 1.0 < within <= whole
+    assert whole >= 2.0
     # What is around the container is the engine's work, as around an empty one.
     assert whole - within < 10 * cost["largest"]
     assert cost["runs"] == 3

@@ -95,6 +95,21 @@ def test_a_team_whose_image_the_engine_could_not_load_is_not_waited_for(
     assert roll["ignored"] == []
 
 
+def test_a_refused_copy_takes_nobody_from_those_who_are_waited_for(results, tmp_path):
+    """The same bytes, refused for the name that they were sent under."""
+    (results / "ledger.csv").write_text(f"{LEDGER}late,5,,2026-01-01,\n")
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\n"
+        "Copy,Copy.tar.gz,5,a team's name cannot be the name of an image. [F15]\n"
+    )
+
+    _, found, _ = rank(results, tmp_path)
+
+    roll = found["roll_call"]
+    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
+    assert [f["team"] for f in roll["refused"]] == ["Copy"]
+
+
 def test_a_replaced_archive_is_told_of_with_its_reason(results, tmp_path):
     (results / "ledger.csv").write_text(
         f"{LEDGER}a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n"

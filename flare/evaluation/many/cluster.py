@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor
 from contextlib import ExitStack, contextmanager
@@ -24,6 +25,9 @@ SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
 
 ENCRYPTED = ("tls://", "wss://")
 """Those of them that nobody else can use or read, if Dask is set up for it."""
+
+REAL = ("teams",)
+"""What workers see through no link: no prediction that a link leads to is scored."""
 
 
 class ClusterPool:
@@ -210,18 +214,31 @@ def check_workers(
                 f"Install flare {__version__} there, with the same Python and Dask."
             )
             raise ClusterError(problem, remedy) from found
-        version, missing = found
+        version, *seen = found  # another version may have looked otherwise
         if version != here:
             theirs, ours = (" ".join(v) for v in (version, here))
             problem = f"Worker {safe(address)}: it runs flare {theirs}, not {ours}"
             raise ClusterError(problem, "Install the same version everywhere.")
+        missing, linked = seen
         if missing:
             problem = f"Worker {safe(address)}: it does not see {listing(missing)}"
             remedy = "All machines need the same folders under the same paths."
             raise ClusterError(problem, remedy)
+        if linked:
+            where = f"{listing(linked)} through a link"
+            problem = f"Worker {safe(address)}: it sees {where}"
+            remedy = "Mount the folder there under this path itself."
+            raise ClusterError(problem, remedy)
 
 
-def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
-    """What a worker runs, and the paths that it does not see."""
+def _look(
+    paths: Mapping[str, str],
+) -> tuple[tuple[str, str], list[str], list[str]]:
+    """What a worker runs, the paths that it does not see, and those that are links."""
     missing = [f"{path} ({w})" for w, path in paths.items() if not Path(path).is_dir()]
-    return (__version__, source_commit()), missing
+    linked = [
+        f"{path} ({what})"
+        for what, path in paths.items()
+        if what in REAL and os.path.realpath(path) != path
+    ]
+    return (__version__, source_commit()), missing, linked

@@ -10,8 +10,9 @@ class ClusterError(HostError):
 
     Dask is not installed, no scheduler answers at the address, a worker has another
     version of this program, or it does not see the files: all machines of a cluster
-    need the same folders under the same paths. To measure, workers have to be started
-    with `--resources GPU=1`, and no more of them on a computer than it has lanes.
+    need the same folders under the same paths, and no link may lead to what teams have
+    sent. To measure, workers have to be started with `--resources GPU=1`, and no more
+    of them on a computer than it has lanes.
     """
 
     code = "H10"

@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -211,12 +212,17 @@ OURS = (__version__, source_commit())
     ("answer", "message"),
     [
         (
-            (OURS, ["/data/teams (teams)"]),
+            (OURS, ["/data/teams (teams)"], []),
             "Worker tcp://10.0.0.7:40001: it does not see /data/teams (teams). All"
             " machines need the same folders under the same paths. [H10]",
         ),
         (
-            (("0.1", "unknown"), []),
+            (OURS, [], ["/data/teams (teams)"]),
+            "Worker tcp://10.0.0.7:40001: it sees /data/teams (teams) through a link."
+            " Mount the folder there under this path itself. [H10]",
+        ),
+        (
+            (("0.1", "unknown"), []),  # as an earlier version answers
             "Worker tcp://10.0.0.7:40001: it runs flare 0.1 unknown, not"
             f" {' '.join(OURS)}. Install the same version everywhere. [H10]",
         ),
@@ -244,14 +250,55 @@ def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
         def run(self, *_, **__):
             return {
                 "tcp://10.0.0.7:1": OSError("closed"),
-                "tcp://10.0.0.8:1": (OURS, []),
+                "tcp://10.0.0.8:1": (OURS, [], []),
             }
 
     cluster.check_workers(Client(), {"teams": tmp_path})
 
 
 def test_a_worker_says_what_it_does_not_see(tmp_path):
-    version, missing = cluster._look({"teams": str(tmp_path), "labels": "/none"})
+    version, missing, linked = cluster._look(
+        {"teams": str(tmp_path), "labels": "/none"}
+    )
 
     assert version == OURS
     assert missing == ["/none (labels)"]
+    assert linked == []
+
+
+def test_only_what_teams_have_sent_must_be_no_link(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+
+    _, missing, linked = cluster._look(
+        {what: str(link) for what in ("teams", "reference labels", "images")}
+    )
+
+    assert missing == []
+    assert linked == [f"{link} (teams)"]
+
+
+def test_a_worker_that_sees_a_folder_through_a_link_scores_nothing(
+    data, tmp_path, monkeypatch
+):
+    """On its computer, that is; here the same folder is a real one."""
+    teams, labels, _ = data
+    link = tmp_path / "teams"
+    link.symlink_to(teams)
+
+    class Client:
+        def run(self, look, _, **__):
+            return {"tcp://10.0.0.7:1": look({"teams": str(link)})}
+
+    @contextmanager
+    def connected(_):
+        yield Client()
+
+    monkeypatch.setattr(cluster, "connected", connected)
+    with pytest.raises(ClusterError) as caught:
+        flare.evaluate_many(teams, labels, tmp_path / "r", cluster="tcp://10.0.0.7:1")
+
+    assert caught.value.problem.startswith("Worker tcp://10.0.0.7:1: it sees /")
+    assert caught.value.problem.endswith("/teams (teams) through a link")
+    assert not [*(tmp_path / "r").glob("*/metrics.json")]
+    assert not (tmp_path / "r" / "refused.csv").exists()

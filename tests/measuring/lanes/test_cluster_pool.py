@@ -48,7 +48,7 @@ class Client:
         """What each worker says."""
         if function is look_at_place:
             return {worker: self.places[worker] for worker in workers}
-        return dict.fromkeys(workers, ((__version__, source_commit()), []))
+        return dict.fromkeys(workers, ((__version__, source_commit()), [], []))
 
     def submit(self, function, job, topic, token, *, workers, resources, pure):
         """Note a job."""
