@@ -90,7 +90,10 @@ def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+        if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(file))
         if is_real and _path_of(descriptor, file) != os.fspath(file):
             raise OSError(errno.EINVAL, "a link leads to it now", str(file))

@@ -1063,14 +1063,13 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(
     predictions, ground_truth, monkeypatch
 ):
     """Also where tests run as root, who may read everything."""
-    open_path = Path.open
 
-    def refuse(path, *arguments, **keywords):
-        if path.name == "validation_002.nii.gz":
+    def refuse(path, *arguments, opened=os.open, **keywords):
+        if Path(path).name == "validation_002.nii.gz":
             raise PermissionError(13, "Permission denied")
-        return open_path(path, *arguments, **keywords)
+        return opened(path, *arguments, **keywords)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
 
     with pytest.raises(
         InputError, match=r"_002\.nii\.gz: it cannot be read \(permission"

@@ -52,8 +52,8 @@ class FakePlatform(ThreadingHTTPServer):
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
     download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
-    only, or the rest is "another" file's. A refusal repeats the token. The call before
-    an "obeyed html" is obeyed.
+    only, the rest is "another" file's, or a "page" is in its place. A refusal repeats
+    the token. The call before an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -296,12 +296,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.log.append((name, 416))
             self.send_error(416)
             return
+        if fault == "page":
+            start, data = 0, ODD["html"]
         if fault == "another":
             data, mark = bytes(len(data)), '"another"'
         status = 206 if start else 200
         self.server.log.append((name, (status, len(data) - start)))
         self.send_response(status)
         self.send_header("ETag", mark)
+        if fault == "page":
+            self.send_header("Content-Type", "text/html; charset=utf-8")
         if start:
             span = f"bytes {start}-{len(data) - 1}/{len(data)}"
             self.send_header("Content-Range", span)

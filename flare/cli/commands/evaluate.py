@@ -145,7 +145,7 @@ def command(
             is_measured=on_bad_case == "worst",  # nobody else needs it
         )
     except SubmissionError as error:
-        _refuse_teams(predictions, error)
+        _tell_teams(predictions, error)
         raise
     file = write_metrics(results, output)
     if csv:
@@ -164,18 +164,13 @@ def _usual_references() -> Path:
     return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
 
 
-def _refuse_teams(folder: Path, error: Exception) -> None:
+def _tell_teams(folder: Path, error: Exception) -> None:
     """Say which command is for the folder of all teams, if it is what was given.
 
-    Not in the image: there a participant is told, to whom no other command is known.
-
-    Raises
-    ------
-    InputError
-        Then.
+    In the log alone, and not in the image: there a participant is told, to whom no
+    other command is known.
     """
-    from flare.common.errors import InputError
-    from flare.common.text import listing, safe, shell_word
+    from flare.common.text import shell_word
     from flare.evaluation.errors import DuplicateCasesError, NothingToScoreError
 
     entries = sorted(path for path in folder.iterdir() if path.name[0] != ".")
@@ -183,8 +178,5 @@ def _refuse_teams(folder: Path, error: Exception) -> None:
     problems = getattr(error, "problems", (error,))
     is_theirs = isinstance(problems[0], DuplicateCasesError | NothingToScoreError)
     if "FLARE_INPUT" not in os.environ and len(entries) > 1 and are_teams and is_theirs:
-        names = listing(path.name for path in entries)
-        problem = f"{safe(folder)}: it holds folders or zip files ({names})"
-        remedy = f"If each is a team's: flare score {shell_word(folder)}"
-        remedy += " --ground-truth LABELS --output RESULTS."
-        raise InputError(problem, remedy) from error
+        command = f"flare score {shell_word(folder)} --ground-truth LABELS"
+        _log.info("If each of these is a team's: %s --output RESULTS", command)

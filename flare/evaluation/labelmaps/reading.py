@@ -18,6 +18,7 @@ import numpy as np
 
 from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import InputError
+from flare.common.files import open_regular
 from flare.common.quick_gzip import SizedGzipStream
 from flare.common.streams import (
     GZIP_MAGIC,
@@ -207,7 +208,9 @@ def _opened(
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise FileFormatError(name, "it is no regular file")
-        with path.open("rb") as file:
+        # What another user may do to a file on its way is not waited for, either.
+        is_path = isinstance(path, Path)
+        with open_regular(path) if is_path else path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
             yield _read_header(file, start, npz)

@@ -32,6 +32,8 @@ IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored is what
 the digest is of. Nothing is kept of larger ones: a compressed label map is no such."""
 
+_BLOCK = 2**20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -141,9 +143,13 @@ def digest_of(pair: CasePair) -> str:
     """
     try:
         with open_regular(pair.prediction.path, is_real=True) as file:
-            if os.fstat(file.fileno()).st_size > IN_MEMORY_BYTES:
+            size = os.fstat(file.fileno()).st_size
+            if size > IN_MEMORY_BYTES:
                 return ""
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.sha256()
+            for start in range(0, size, _BLOCK):  # no more, however it grows meanwhile
+                digest.update(file.read(min(_BLOCK, size - start)))
+            return digest.hexdigest()
     except OSError as error:
         problem = f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
         raise InputError(problem) from error

@@ -71,7 +71,8 @@ def find_submissions(
     others: dict[str, list[Path]] = {}
     for entry in entries:
         ends = [end for end in ARCHIVE_SUFFIXES if entry.name.lower().endswith(end)]
-        if is_folder(entry):
+        leads_nowhere = entry.is_symlink() and not (is_file(entry) or ends)
+        if is_folder(entry) or leads_nowhere:
             found.setdefault(entry.name, []).append(entry)
         elif _ZIP in ends:
             found.setdefault(entry.stem, []).append(entry)

@@ -108,7 +108,7 @@ class PhaseSource:
         Raises
         ------
         PlatformError
-            If the platform refuses, or describes none of them as we know it.
+            If the platform refuses; once, if it describes none of them as we know it.
         """
         found: list[Any] = []
         for mark in self._free():
@@ -126,21 +126,20 @@ class PhaseSource:
                 break
         own = [v for v in found if v.get("phase_pk") == self._phase]
         ordered = sorted(own, key=lambda value: str(value.get("created")))
-        readable = []
+        readable, odd = [], set()
         for value in ordered:
             try:
                 readable.append(self._submission(value, mark))
             except PlatformError as error:
-                self._note_odd(str(value.get("pk")), error)
-        if ordered and not readable:
+                key = str(value.get("pk"))
+                if key not in self._odd:
+                    _log.error("%s: not claimed: %s", safe(key), error)
+                odd.add(key)
+        is_new = not odd <= self._odd
+        self._odd |= odd
+        if is_new and not readable:  # once: what is handed in next must not wait
             raise self._stranger()
         return readable
-
-    def _note_odd(self, key: str, error: PlatformError) -> None:
-        """Say once that a submission is not described as others are."""
-        if key not in self._odd:
-            _log.error("%s: not claimed: %s", safe(key), error)
-        self._odd.add(key)
 
     def claim(self, submission: Submission, *, is_again: bool) -> Claim:
         """Claim a submission.
@@ -319,10 +318,10 @@ class PhaseSource:
         params = {"submission__phase": self._phase, "limit": "1000"}
         reply = self._any.call("GET", "evaluations/", params=params)
         self._check(reply)
-        try:
-            return any(value["status"] == CLAIMED for value in reply.content["results"])
-        except (KeyError, TypeError) as error:
-            raise self._stranger() from error
+        found = reply.content.get("results") if isinstance(reply.content, dict) else 0
+        if not isinstance(found, list):
+            raise self._stranger()
+        return any(isinstance(v, dict) and v.get("status") == CLAIMED for v in found)
 
     def _check(self, reply: Reply) -> None:
         """Refuse a reply that is a refusal."""

@@ -92,6 +92,9 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
             name = safe(part.name[1:-5])
             problem = f"{host}: it does not give {name} (status {status})"
             raise FileRefusedError(problem, status)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            reason = f"{host} gives a page in place of the file"
+            raise PassingError(reason)
         is_rest = status == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:

@@ -220,11 +220,13 @@ def test_what_is_no_folder_or_file_refuses_its_team(score, teams, tmp_path, make
     check_others(tmp_path, "beta")
 
 
-def test_a_link_that_leads_too_far_is_nobody(score, teams, tmp_path):
+def test_a_link_that_leads_too_far_is_refused_alone(score, teams, tmp_path):
     """What cannot even be looked at ends nothing."""
     lead_too_far(teams / "delta")
 
-    assert not any(score().values())
+    refusals = score()
+
+    assert [team for team in refusals if refusals[team]] == ["delta"]
 
     check_others(tmp_path)
 

@@ -157,6 +157,24 @@ def test_a_list_that_is_none_of_the_platform_is_said(platform, source, monkeypat
         source.claim(second, is_again=False)
 
 
+def test_an_odd_one_in_that_list_is_passed_over(platform, source, monkeypatch):
+    claimed(platform, source)
+    platform.submit("john", b"")
+    (second,) = source.claimable()
+    real = source._any.call
+
+    def call(method, path, **more):
+        reply = real(method, path, **more)
+        if path == "evaluations/":
+            reply.content["results"][:0] = [None, {"pk": "x"}]
+        return reply
+
+    monkeypatch.setattr(source._any, "call", call)
+
+    with pytest.raises(NotNowError, match="another service may be at work"):
+        source.claim(second, is_again=False)
+
+
 def test_while_somebody_is_at_work_it_is_not_said(platform, source):
     platform.forgets_finished = False
     source.answer(claimed(platform, source), GOOD, is_again=False)
@@ -635,6 +653,16 @@ def test_a_storage_that_refuses_a_signature_gets_another_one(
     assert len(platform.calls("download")) >= 2
 
 
+def test_a_page_in_place_of_a_file_is_asked_for_again(platform, source, tmp_path):
+    """A proxy's, with status 200; what its author has sent is no page by its type."""
+    submission = claimed(platform, source)
+    platform.faults["file"] = ["page"] * 2
+
+    file = source.download(submission, tmp_path)
+
+    assert file.read_bytes() == b"image"
+
+
 def test_an_archive_at_an_address_without_tls_is_refused(platform, source, tmp_path):
     submission = claimed(platform, source)
     submission.place["image"] = "http://localhost/x.tar.gz"
@@ -728,14 +756,14 @@ def test_a_call_is_given_up_before_others_wait_for_long(platform, source, passin
 
 
 def test_faults_of_two_kinds_are_counted_together(platform, source, passing, tmp_path):
-    """A storage that refuses, and a single 503 when it would have been given up."""
+    """A part that nobody has asked for, and a single 503 at the fifth try."""
     submission = claimed(platform, source)
-    platform.faults["download"] = [*[403] * 4, 503, *[403] * 1000]
+    platform.faults["file"] = [*["unasked"] * 4, 503, *["unasked"] * 1000]
 
-    with pytest.raises(PlatformError):
+    with pytest.raises(PlatformError, match="status 503, 5 times"):
         source.download(submission, tmp_path)
 
-    assert len(passing.pauses) <= 8  # and as often at the address that it has now
+    assert passing.pauses == [1, 2, 4, 8]
 
 
 def test_pauses_differ_between_services(platform, passing):
@@ -804,7 +832,7 @@ def test_something_else_answers(platform, passing):
 
 
 def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
-    """It is said once; of nothing but such ones, the platform may be another one."""
+    """It is said once."""
     odd = platform.submit("odd", b"")
     good = platform.submit("jane", b"")
     real = source._any.call
@@ -821,9 +849,26 @@ def test_one_that_is_described_oddly_hides_no_other(platform, source, caplog):
     for _ in range(2):
         assert [one.key for one in source.claimable()] == [good]
     assert caplog.text.count(f"{odd}: not claimed") == 1
-    platform.evaluations[good]["status"] = CLAIMED
+
+
+def test_where_all_are_described_oddly_it_is_said_but_once(platform, source):
+    """The platform may be another one; what is handed in next is served anyway."""
+    platform.submit("odd", b"")
+    real = source._any.call
+
+    def call(method, path, **more):
+        reply = real(method, path, **more)
+        reply.content[0]["algorithm_image"] = None
+        return reply
+
+    source._any.call = call
+
     with pytest.raises(PlatformError, match=r"does not answer as grand-challenge\.org"):
         source.claimable()
+    good = platform.submit("jane", b"")
+    assert [one.key for one in source.claimable()] == [good]
+    platform.evaluations[good]["status"] = CLAIMED
+    assert source.claimable() == []
 
 
 @pytest.mark.parametrize(
