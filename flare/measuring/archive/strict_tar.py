@@ -25,8 +25,8 @@ from flare.measuring.archive.budget import MOST_ENTRIES, BrokenError, Budget
 PADDING_BYTES = 2**20
 """So many zeros may follow the end of a tar file."""
 
-NO_FILE = (errno.EINVAL, errno.ENXIO)
-"""Errors of `open_regular` where there is no regular file; the second is a socket's."""
+NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
+"""Errors of `open_regular` for a folder, for a pipe or a device, and for a socket."""
 
 NAME_BYTES = 2**16
 """Headers that hold a longer name are no header of an honest file."""
