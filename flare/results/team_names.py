@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from flare.common.text import csv_cell
 from flare.results.lookalikes import has_unseen, plain_name
 
 REMEDY = "Give the team another name."
@@ -53,6 +54,8 @@ def name_problem(team: str) -> str:
         return "its name has characters that no folder can have, or that nobody sees"
     if team != team.strip() or plain[-1] == ".":
         return "its name begins or ends with a space, or ends with a full stop"
+    if csv_cell(team) != team:
+        return "its name begins with a sign that a spreadsheet takes for a formula"
     if len(team.encode()) > LONGEST_BYTES:
         return f"its name is longer than {LONGEST_BYTES} bytes"
     if plain.endswith(_TAKEN):

@@ -14,6 +14,7 @@ UNUSABLE = [
     *("a\u200bb", "\u202ea", "\udcff", "x" * (LONGEST_BYTES + 1), "医" * 67),
     *("refused.csv", "ledger.csv", "a.CSV", "index.html", "a.tar.gz", "a.zip"),
     *("scores.sqlite", "Scores.sqlite-journal", "scores.sqlite-wal", "a.sqlite-shm"),
+    *("=1", "-alpha", "@a", "+a", "\uff1da", "'a"),
     *("scores\uff0esqlite", "a\uff0fb", "con", "NUL.x", "lpt1"),
 ]
 
