@@ -57,7 +57,10 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
     [
         ("Team_A.tar.gz", "a team's name cannot be the name of an image"),
         ("team a.tar.gz", "a team's name cannot be the name of an image"),
-        ("-team.tar.gz", "a team's name cannot be the name of an image"),
+        (
+            "-team.tar.gz",
+            "its name begins with a sign that a spreadsheet takes for a formula",
+        ),
         ("team_a.tar", "its name does not end in .tar.gz"),
         ("refused.csv.tar.gz", OF_RESULTS),
         ("x.sqlite-wal.tar.gz", OF_RESULTS),
