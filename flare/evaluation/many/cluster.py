@@ -38,7 +38,9 @@ class ClusterPool:
 
         self._client = client
         self.workers = max(len(client.nthreads()), 1)
-        self.killed: tuple[type[Exception], ...] = (KilledWorker,)
+        # A result that is lost with its worker is a ValueError of Dask's executor
+        # (cfexecutor.py unpacks what is no traceback); of ours, none comes back.
+        self.killed: tuple[type[Exception], ...] = (KilledWorker, ValueError)
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:
