@@ -52,8 +52,6 @@ COMPILED = {
 BEFORE_CLICK = "374a47d"
 """The last commit whose command line was read by argparse."""
 
-FLARE22_TOLERANCES_MM = (5, 3, 3, 5, 2, 2, 2, 2, 2, 3, 3, 5, 7)
-
 
 @dataclass(frozen=True)
 class Cost:

@@ -34,7 +34,6 @@ from tests.builders import (
 )
 
 REPORTED = tuple(name for name in challenge_names() if read_challenge(name).reported)
-OFFICIAL = tuple(name for name in challenge_names() if name not in REPORTED)
 
 VALUES = {
     "flare25-pet": """

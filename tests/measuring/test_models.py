@@ -13,7 +13,6 @@ from flare.cli.main import main
 from flare.common.errors import InputError
 from flare.measuring import model_folder
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.contract import algorithm
 from flare.measuring.disk import Room
 from flare.measuring.inputs import find_archives
 from flare.results.errors import MeasurementError
@@ -30,8 +29,6 @@ NEEDS_MODEL = f"""
 test -s /opt/ml/model/weights/fold_0.pt || exit 7
 {PREDICT}
 """
-
-ALGORITHM = algorithm("ct-image", "images/ct", "images/organs")
 
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 

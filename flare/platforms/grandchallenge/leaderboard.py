@@ -30,9 +30,6 @@ from flare.results.metrics_json import METRICS_JSON, evaluation_text, read_objec
 
 _Item = TypeVar("_Item")
 
-Ranks = dict[int, int]
-"""Rank by position in a sequence."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:

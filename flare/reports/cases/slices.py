@@ -23,8 +23,6 @@ ROW = 44
 TICKS = 12
 """So many slices are numbered at most."""
 
-_Counts = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
