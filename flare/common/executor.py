@@ -24,7 +24,7 @@ DEATHS = 3
 before it is given up."""
 
 FRUITLESS = 30
-"""So many deaths in a row, with nothing done between them, end the whole work."""
+"""So many pools in a row whose workers die of nothing at all end the whole work."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

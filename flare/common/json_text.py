@@ -19,7 +19,8 @@ def indented(content: Any) -> str:
     Parameters
     ----------
     content : object
-        Of dictionaries whose keys are texts, lists, texts, numbers, truths and None.
+        Of dictionaries whose keys are texts, lists, texts, numbers, truths and None; no
+        tuples.
 
     Raises
     ------
