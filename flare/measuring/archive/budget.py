@@ -54,19 +54,18 @@ class Budget:
 
     def _check_size(self, size: int) -> None:
         if self.unpacked_bytes < size or self.entries < 0:
-            text = f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
-            raise LimitError(text)
+            raise LimitError(
+                f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+            )
 
     def keep(self, size: int) -> None:
         """Take off a small file that is kept."""
         self.kept_bytes -= size
         if self.kept_bytes < 0:
-            text = f"its small files take more than {KEPT_BYTES >> 20} MB"
-            raise LimitError(text)
+            raise LimitError(f"its small files take more than {KEPT_BYTES >> 20} MB")
 
     def note(self, size: int) -> None:
         """Take off a text that is noted."""
         self.noted_bytes -= size + NOTE_BYTES
         if self.noted_bytes < 0:
-            text = "it has too many links, or files that layers remove"
-            raise LimitError(text)
+            raise LimitError("it has too many links, or files that layers remove")

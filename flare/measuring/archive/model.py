@@ -65,8 +65,10 @@ def read_model(path: Path) -> Model:
     except OSError as error:
         if error.errno in NO_FILE:
             raise ModelError(path.name, "it is no file") from error
-        problem = f"{safe(path)}: it cannot be read ({why(error)})"
-        raise InputError(problem, "Give the model as the team has sent it.") from error
+        raise InputError(
+            f"{safe(path)}: it cannot be read ({why(error)})",
+            "Give the model as the team has sent it.",
+        ) from error
     walk = ModelTar(path)
     try:
         kinds = {entry.kind for entry in walk.entries()}
@@ -110,8 +112,10 @@ def unpack_model(model: Model, folder: Path) -> None:
     except BrokenError as error:
         raise ModelError(model.path.name, _CHANGED, "Hand it in again.") from error
     except OSError as error:
-        problem = f"{safe(folder)}: the model cannot be unpacked ({why(error)})"
-        raise OutputError(problem, "Make room there.") from error
+        raise OutputError(
+            f"{safe(folder)}: the model cannot be unpacked ({why(error)})",
+            "Make room there.",
+        ) from error
     if walk.sha256 != model.sha256:
         raise ModelError(model.path.name, _CHANGED, "Hand it in again.")
 

@@ -27,8 +27,7 @@ def strict_json(content: bytes) -> Any:
 
 def _constant(name: str) -> NoReturn:
     """Refuse NaN and its like, which Python reads and engines do not."""
-    text = f"its manifest, or its configuration, has {name} for a number"
-    raise BrokenError(text)
+    raise BrokenError(f"its manifest, or its configuration, has {name} for a number")
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -37,8 +36,9 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        text = f"its manifest, or its configuration, has {safe(twice)} twice"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"its manifest, or its configuration, has {safe(twice)} twice"
+        )
     return table
 
 

@@ -60,19 +60,16 @@ class StrictHeader(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             # Go reads neither as Python does.
-            text = "it has headers that only some programs understand"
-            raise BrokenError(text)
+            raise BrokenError("it has headers that only some programs understand")
         special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
         if self.type in special and not 0 <= self.size <= NAME_BYTES:
-            text = "a name in it is too long"
-            raise BrokenError(text)
+            raise BrokenError("a name in it is too long")
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found
 
     def _proc_sparse(self, *_: object) -> NoReturn:
         """Refuse files with holes: they unpack to any size, and engines write none."""
-        text = "it holds a file with holes (sparse)"
-        raise BrokenError(text)
+        raise BrokenError("it holds a file with holes (sparse)")
 
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
 
@@ -165,8 +162,7 @@ def unpacked(file: Readable, kind: str) -> Stream:
     if kind == "zstd":
         return ZstdStream(file, frames=MOST_ENTRIES)
     if kind:
-        text = f"it is compressed by {kind}, expected gzip or zstd"
-        raise BrokenError(text)
+        raise BrokenError(f"it is compressed by {kind}, expected gzip or zstd")
     return PlainStream(file)
 
 
