@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
+from flare.challenge.metrics import METRICS
 from flare.cli.console import terminal_columns
 from flare.common.text import safe
 
@@ -71,7 +72,10 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
         _draw_bar(number, total)
         return
     if attempt.score:
-        outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+        outcome = " ".join(
+            f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
+            for name, value in attempt.score.by_metric.items()
+        )
     else:
         outcome = str(attempt.problem or "read")
     position = f"[{number:0{len(str(total))}}/{total}]"

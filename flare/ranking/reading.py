@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from flare.challenge.metrics import metric_of
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.table import KEYS, CaseResult, Key, ResultTable, table_of
@@ -20,7 +21,7 @@ from flare.results.lookalikes import check_names
 from flare.results.results_folder import AllResults, has_any, read_teams
 from flare.results.roll_call import RollCall
 from flare.results.team_folder import EMPTY, TeamResults
-from flare.results.values import check_value, is_score, number
+from flare.results.values import check_value, number
 
 COLUMNS = (*KEYS, "value")
 """Of a long table."""
@@ -187,7 +188,7 @@ def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams of a table with the same scores."""
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for result in results:
-        if is_score(result.metric) and result.value is not None:
+        if metric_of(result.metric) and result.value is not None:
             own = scores.setdefault(result.team, {})
             own[result.case, result.metric] = result.value
     return find_equal(scores)

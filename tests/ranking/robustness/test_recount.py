@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.pairs import compare_pairs
 from flare.ranking.robustness.recount import fewest_withdrawals, recount
 from flare.ranking.robustness.schemes import other_schemes
