@@ -97,16 +97,14 @@ class ChallengeName(click.Path):
 def positive(text: str) -> int:
     """A whole number above 0."""
     if not text.isdecimal() or int(text) < 1:
-        message = f"{text!r} is not a whole number above 0"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
 def whole(text: str) -> int:
     """A whole number from 0 on."""
     if not text.isdecimal() or len(text) > 18:
-        message = f"{text!r} is not a whole number"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -117,8 +115,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        message = f"{text!r} is not a number from 0 to 1"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a number from 0 to 1")
     return value
 
 
@@ -129,8 +126,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 3e7:
-        message = f"{text!r} is not a number of seconds above 0"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a number of seconds above 0")
     return value
 
 

@@ -136,16 +136,19 @@ def _from_table(
             if metric in unranked:
                 continue
             known = listing(dict.fromkeys([*metrics, *unranked]))
-            problem = f"{where}: unknown metric {safe(metric)}, not {known}"
-            raise RankingError(str(path), problem)
+            raise RankingError(
+                str(path), f"{where}: unknown metric {safe(metric)}, not {known}"
+            )
         if not team or not case:
             raise RankingError(str(path), f"{where}: the team or the case is empty")
         value = number(cell, path, where) if isinstance(cell, str) else cell
         if value is not None:
             check_value(value, metric, path, where)
         if key in seen:
-            problem = f"{seen[key]} and {where} are both {' '.join(map(safe, key))}"
-            raise RankingError(str(path), problem)
+            raise RankingError(
+                str(path),
+                f"{seen[key]} and {where} are both {' '.join(map(safe, key))}",
+            )
         seen[key] = where
         reason = EMPTY if value is None else None
         results[key] = CaseResult(
@@ -172,8 +175,11 @@ def _checked(
     if absent:
         problem = f"no team has a value of {listing(absent)}"
         rest = [metric for metric in metrics if metric in there]
-        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
-        raise RankingError(str(path), problem, remedy)
+        raise RankingError(
+            str(path),
+            problem,
+            f"Rank by what there is: --metrics {','.join(rest)}." if rest else "",
+        )
     return table_of(found, metrics)
 
 
@@ -208,10 +214,12 @@ def _frame_rows(frame: pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
         for name in names:
             # A case may be called by its number, but by no other thing.
             if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-                problem = f"{where}: {safe(str(name))} is no name"
-                raise RankingError(str(IN_MEMORY), problem)
+                raise RankingError(
+                    str(IN_MEMORY), f"{where}: {safe(str(name))} is no name"
+                )
         team, case, metric = (str(name).strip() for name in names)
         if isinstance(value, str | bool | np.bool_):
-            problem = f"{where}: {safe(str(value))} is no number"
-            raise RankingError(str(IN_MEMORY), problem)
+            raise RankingError(
+                str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
+            )
         yield where, (team, case, metric), "" if pd.isna(value) else float(value)

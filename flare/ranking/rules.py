@@ -108,24 +108,34 @@ def rules_of(
     """
     known = {rule.metric: rule for rule in challenge.ranking}
     if not known:
-        problem = "it has no [[ranking]]: which metrics are ranked is not known"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            "it has no [[ranking]]: which metrics are ranked is not known",
+            _REMEDY,
+        )
     chosen = list(metrics or (name for name in known if name not in left_out))
     unknown = [metric for metric in chosen if metric not in known]
     if unknown or len(set(chosen)) < len(chosen):
-        problem = f"it ranks {listing(known)}; --metrics has {listing(chosen)}"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
+            _REMEDY,
+        )
     rules = tuple(known[metric] for metric in chosen)
     without = [rule.metric for rule in rules if rule.failed is None]
     if missing is None:
         missing = MissingRule.LAST if without else MissingRule.VALUE
     if missing is MissingRule.VALUE and without:
-        problem = f"it has no value of a failed run for {listing(without)}"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            f"it has no value of a failed run for {listing(without)}",
+            _REMEDY,
+        )
     gate = challenge.efficiency_gate_dsc if gate_dsc is None else gate_dsc
     if gate and "dsc" not in chosen:
-        problem = "efficiency depends on the DSC, which --metrics leaves out"
-        raise RankingError(challenge.key, problem)
+        raise RankingError(
+            challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
+        )
     return Rules(
         metrics=rules,
         ties=ties,

@@ -144,5 +144,4 @@ def _refuse_missing(table: ResultTable) -> None:
     missing = table.missing
     if missing:
         names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
-        file = "The results"
-        raise RankingError(file, f"{len(missing)} are missing: {names}")
+        raise RankingError("The results", f"{len(missing)} are missing: {names}")

@@ -87,14 +87,12 @@ def find_image(contents: Contents, team: str) -> Image:
     if entry:
         names = entry.get("Layers")
         if not isinstance(names, list) or not isinstance(entry.get("Config"), str):
-            text = "its manifest names no configuration, or no layers"
-            raise BrokenError(text)
+            raise BrokenError("its manifest names no configuration, or no layers")
         found.append((posixpath.normpath(entry["Config"]), [*map(str, names)]))
     name, names = found[-1]
     content = _small_file(contents, name)
     if any(_small_file(contents, other) != content for other, _ in found):
-        text = f"{MANIFEST} and {INDEX} in it lead to different images"
-        raise BrokenError(text)
+        raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
     configuration = fields_of(
         strict_json(contents.files.get(name, b"")),
         "config",
@@ -124,11 +122,9 @@ def find_image(contents: Contents, team: str) -> Image:
 def _docker_entry(manifest: Any) -> dict[str, Any]:
     """What manifest.json says of its one image."""
     if not isinstance(manifest, list) or not all(isinstance(m, dict) for m in manifest):
-        text = f"it has no {MANIFEST}: docker save has not written it"
-        raise BrokenError(text)
+        raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
     if len(manifest) != 1:
-        text = f"it holds {len(manifest)} images, expected one"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {len(manifest)} images, expected one")
     return fields_of(manifest[0], "Config", "RepoTags", "Layers")
 
 
@@ -144,8 +140,7 @@ def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -
                 tags[short] = None
     if [*tags] != [f"{team}:latest"]:
         found = listing(tags) if tags else "none: it was saved by its ID"
-        text = f"its tags are {found}; expected {safe(team)}:latest alone"
-        raise BrokenError(text)
+        raise BrokenError(f"its tags are {found}; expected {safe(team)}:latest alone")
 
 
 def _short(tag: str, team: str) -> str:
@@ -172,8 +167,7 @@ def _follow_index(
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
         found.setdefault(config, layers)
     if len(found) != 1:
-        text = f"it holds {len(found)} images for linux/amd64, expected one"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {len(found)} images for linux/amd64, expected one")
     return next(iter(found.items()))
 
 
@@ -218,8 +212,7 @@ def _blob_name(descriptor: Mapping[str, Any]) -> str:
     digest = str(descriptor.get("digest"))
     match = _DIGEST.fullmatch(digest)
     if not match:
-        text = f"it names a file by {safe(digest)}, expected sha256:..."
-        raise BrokenError(text)
+        raise BrokenError(f"it names a file by {safe(digest)}, expected sha256:...")
     return f"{BLOBS}{match[1]}"
 
 
@@ -249,8 +242,7 @@ def _small_file(contents: Contents, name: str) -> bytes:
     """A JSON file that must be there; one that is named by its digest must have it."""
     content = contents.files.get(name)
     if content is None:
-        text = f"it names {safe(name)}, which is not in it, or no JSON"
-        raise BrokenError(text)
+        raise BrokenError(f"it names {safe(name)}, which is not in it, or no JSON")
     _check_digest(name, hashlib.sha256(content).hexdigest())
     return content
 
@@ -258,8 +250,7 @@ def _small_file(contents: Contents, name: str) -> bytes:
 def _check_digest(name: str, sha256: str) -> None:
     """Refuse a file that is named by another digest than it has."""
     if name.startswith(BLOBS) and name != BLOBS + sha256:
-        text = f"{safe(name)} in it is not what its name says"
-        raise BrokenError(text)
+        raise BrokenError(f"{safe(name)} in it is not what its name says")
 
 
 def _find_layers(
@@ -268,12 +259,14 @@ def _find_layers(
     """The layers, each with the name under which it is stored."""
     rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
     if len(names) > MOST_LAYERS:
-        text = f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
+        )
     expected = [str(diff_id) for diff_id in rootfs.get("diff_ids") or []]
     if len(names) != len(expected):
-        text = f"it has {len(names)} layers, but its configuration {len(expected)}"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"it has {len(names)} layers, but its configuration {len(expected)}"
+        )
     found = []
     for number, (written, diff_id) in enumerate(
         zip(names, expected, strict=True), start=1
@@ -283,15 +276,12 @@ def _find_layers(
         blob = contents.blobs.get(name)
         text = f"its layer {number} of {len(names)}"
         if not blob:
-            text = f"{text} ({safe(written)}) is not in it"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} ({safe(written)}) is not in it")
         if blob.problem:
-            text = f"{text} cannot be read: {blob.problem}"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} cannot be read: {blob.problem}")
         _check_digest(name, blob.sha256)
         if diff_id != f"sha256:{blob.diff_id}":
-            text = f"{text} is not the one that its configuration names"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} is not the one that its configuration names")
         found.append((name, blob))
     return found
 

@@ -96,14 +96,14 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
             if is_file_system:
                 continue  # nothing of it matters, but that it ends
             if name.startswith(("/", "..")) or entry.name.endswith("/.."):
-                text = f"it holds {safe(entry.name)}, which lies outside of it"
-                raise BrokenError(text)
+                raise BrokenError(
+                    f"it holds {safe(entry.name)}, which lies outside of it"
+                )
             if entry.isdir():
                 continue
             if name in names:
                 # Which of them counts depends on who reads it.
-                text = f"it holds two files {safe(name)}"
-                raise BrokenError(text)
+                raise BrokenError(f"it holds two files {safe(name)}")
             names.add(name)
             budget.note(len(name))
             target = ""
@@ -112,8 +112,9 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                 folder = posixpath.dirname(name) if entry.issym() else ""
                 target = posixpath.normpath(posixpath.join(folder, entry.linkname))
             elif not entry.isfile():
-                text = f"it holds {safe(name)}, which is neither a file nor a folder"
-                raise BrokenError(text)
+                raise BrokenError(
+                    f"it holds {safe(name)}, which is neither a file nor a folder"
+                )
             data = archive.extractfile(entry) if entry.isfile() else None
             yield Member(
                 name=name,
@@ -122,11 +123,11 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                 size=entry.size,
             )
         if not content.finish(is_strict=True):
-            text = "there are other data behind its end"
-            raise BrokenError(text)
+            raise BrokenError("there are other data behind its end")
         if is_file_system:
-            text = "it is a file system (docker export), not an image: docker save"
-            raise BrokenError(text)
+            raise BrokenError(
+                "it is a file system (docker export), not an image: docker save"
+            )
 
 
 def unpacked_pieces(member: Member) -> Iterator[bytes]:
@@ -170,8 +171,7 @@ def read_contents(path: Path) -> Contents:
     for name, target in found.links.items():
         blob = found.blobs.get(target)
         if not blob or not blob.layer:
-            text = f"it holds {safe(name)}, a link that leads to no layer"
-            raise BrokenError(text)
+            raise BrokenError(f"it holds {safe(name)}, a link that leads to no layer")
     return found
 
 

@@ -79,8 +79,10 @@ def read_model(path: Path) -> Model:
     except OSError as error:
         if error.errno in NO_FILE:
             raise ModelError(path.name, "it is no file") from error
-        problem = f"{safe(path)}: it cannot be read ({why(error)})"
-        raise InputError(problem, "Give the model as the team has sent it.") from error
+        raise InputError(
+            f"{safe(path)}: it cannot be read ({why(error)})",
+            "Give the model as the team has sent it.",
+        ) from error
     walk = ModelTar(path)
     try:
         kinds = {entry.kind for entry in walk.entries()}
@@ -124,8 +126,10 @@ def unpack_model(model: Model, folder: Path) -> None:
     except BrokenError as error:
         raise ModelError(model.path.name, _CHANGED, "Hand it in again.") from error
     except OSError as error:
-        problem = f"{safe(folder)}: the model cannot be unpacked ({why(error)})"
-        raise OutputError(problem, "Make room there.") from error
+        raise OutputError(
+            f"{safe(folder)}: the model cannot be unpacked ({why(error)})",
+            "Make room there.",
+        ) from error
     if walk.sha256 != model.sha256:
         raise ModelError(model.path.name, _CHANGED, "Hand it in again.")
 
@@ -220,8 +224,7 @@ class ModelTar:
             for entry, archive in entries_of(content, self._budget):
                 yield from self._found(entry, archive)
             if not content.finish(is_strict=True):
-                text = "there are other data behind its end"
-                raise BrokenError(text)
+                raise BrokenError("there are other data behind its end")
             while stored.read(PIECE_BYTES):
                 pass
             self.sha256, self.unpacked_bytes = stored.sha256(), content.tell()
@@ -248,11 +251,11 @@ class ModelTar:
                 )
             )
         elif entry.islnk():
-            text = f"it holds {safe(name)}, a hard link"
-            raise BrokenError(text)
+            raise BrokenError(f"it holds {safe(name)}, a hard link")
         else:
-            text = f"it holds {safe(name)}, which is neither a file nor a folder"
-            raise BrokenError(text)
+            raise BrokenError(
+                f"it holds {safe(name)}, which is neither a file nor a folder"
+            )
 
     def _folders_above(self, name: str) -> Iterator[Entry]:
         """Folders that a name is in, and that were not there yet."""
@@ -264,14 +267,14 @@ class ModelTar:
                 self._budget.enter(TarInfo(above))
                 yield self._first(Entry(name=above, kind=Kind.FOLDER))
             elif kind is not Kind.FOLDER:
-                text = f"it holds {safe(name)} in {safe(above)}, which is {kind.value}"
-                raise BrokenError(text)
+                raise BrokenError(
+                    f"it holds {safe(name)} in {safe(above)}, which is {kind.value}"
+                )
 
     def _first(self, entry: Entry) -> Entry:
         """An entry whose name is new: which of two counts depends on the reader."""
         if entry.name in self._kinds:
-            text = f"it holds {safe(entry.name)} twice"
-            raise BrokenError(text)
+            raise BrokenError(f"it holds {safe(entry.name)} twice")
         self._budget.note(len(entry.name) + len(entry.target))
         self._kinds[entry.name] = entry.kind
         return entry
@@ -281,8 +284,7 @@ def _plain_name(name: str) -> str:
     """A name within the folder, such as a/b for ./a//b/."""
     plain = posixpath.normpath(name)
     if name.startswith("/") or ".." in name.split("/"):
-        text = f"it holds {safe(name)}, which lies outside of it"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {safe(name)}, which lies outside of it")
     _check_path(plain)
     return plain
 
@@ -296,8 +298,7 @@ def _inner_target(name: str, target: str) -> str:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
     if target.startswith("/") or ".." in parts[up:] or up > name.count("/"):
-        text = f"it holds {safe(name)}, a link that may lead out of it"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {safe(name)}, a link that may lead out of it")
     _check_path(target)
     return "/".join(parts) or "."
 
@@ -309,8 +310,6 @@ def _check_path(path: str) -> None:
         encoded = os.fsencode(path)
     longest = max(map(len, encoded.split(b"/")))
     if not encoded or b"\0" in encoded:
-        text = f"it holds {safe(path)}, which is no name of a file"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {safe(path)}, which is no name of a file")
     if longest > NAME_BYTES or len(encoded) > PATH_BYTES:
-        text = f"it holds {safe(path)}, a name that is too long"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {safe(path)}, a name that is too long")

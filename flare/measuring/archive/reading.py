@@ -103,9 +103,9 @@ def read_archive(
     except OSError as error:
         if error.errno in NO_FILE:
             raise ArchiveError(path.name, "it is not a file") from error
-        problem = f"{safe(path)}: it cannot be read ({why(error)})"
         raise InputError(
-            problem, "Give TEAMNAME.tar.gz as the team has sent it."
+            f"{safe(path)}: it cannot be read ({why(error)})",
+            "Give TEAMNAME.tar.gz as the team has sent it.",
         ) from (error)
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}

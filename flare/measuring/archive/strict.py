@@ -77,22 +77,21 @@ class Budget:
 
     def _check_size(self, size: int) -> None:
         if self.unpacked_bytes < size or self.entries < 0:
-            text = f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
-            raise LimitError(text)
+            raise LimitError(
+                f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+            )
 
     def keep(self, size: int) -> None:
         """Take off a small file that is kept."""
         self.kept_bytes -= size
         if self.kept_bytes < 0:
-            text = f"its small files take more than {KEPT_BYTES >> 20} MB"
-            raise LimitError(text)
+            raise LimitError(f"its small files take more than {KEPT_BYTES >> 20} MB")
 
     def note(self, size: int) -> None:
         """Take off a text that is noted."""
         self.noted_bytes -= size + NOTE_BYTES
         if self.noted_bytes < 0:
-            text = "it has too many links, or files that layers remove"
-            raise LimitError(text)
+            raise LimitError("it has too many links, or files that layers remove")
 
 
 PADDING_BYTES = 2**20
@@ -132,19 +131,16 @@ class StrictHeader(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             # Go reads neither as Python does.
-            text = "it has headers that only some programs understand"
-            raise BrokenError(text)
+            raise BrokenError("it has headers that only some programs understand")
         special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
         if self.type in special and not 0 <= self.size <= NAME_BYTES:
-            text = "a name in it is too long"
-            raise BrokenError(text)
+            raise BrokenError("a name in it is too long")
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found
 
     def _proc_sparse(self, *_: object) -> NoReturn:
         """Refuse files with holes: they unpack to any size, and engines write none."""
-        text = "it holds a file with holes (sparse)"
-        raise BrokenError(text)
+        raise BrokenError("it holds a file with holes (sparse)")
 
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
 
@@ -237,8 +233,7 @@ def unpacked(file: Readable, kind: str) -> Stream:
     if kind == "zstd":
         return ZstdStream(file, frames=MOST_ENTRIES)
     if kind:
-        text = f"it is compressed by {kind}, expected gzip or zstd"
-        raise BrokenError(text)
+        raise BrokenError(f"it is compressed by {kind}, expected gzip or zstd")
     return PlainStream(file)
 
 
@@ -272,8 +267,7 @@ def strict_json(content: bytes) -> Any:
 
 def _constant(name: str) -> NoReturn:
     """Refuse NaN and its like, which Python reads and engines do not."""
-    text = f"its manifest, or its configuration, has {name} for a number"
-    raise BrokenError(text)
+    raise BrokenError(f"its manifest, or its configuration, has {name} for a number")
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -282,8 +276,9 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        text = f"its manifest, or its configuration, has {safe(twice)} twice"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"its manifest, or its configuration, has {safe(twice)} twice"
+        )
     return table
 
 
