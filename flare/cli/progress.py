@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from flare.challenge.metrics import METRICS
 from flare.cli.console import terminal_columns
 from flare.common.text import safe
 
@@ -72,6 +71,10 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
         _draw_bar(number, total)
         return
     if attempt.score:
+        from flare.challenge.metrics import (
+            METRICS,
+        )  # not at the top: help starts sooner
+
         outcome = " ".join(
             f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
             for name, value in attempt.score.by_metric.items()
