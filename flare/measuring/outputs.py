@@ -20,8 +20,7 @@ from typing import IO, cast
 from flare.challenge.case_names import case_name
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import safe
-from flare.measuring.archive.budget import BrokenError
-from flare.measuring.archive.strict_tar import StrictHeader
+from flare.measuring.archive.strict import BrokenError, StrictHeader
 from flare.measuring.empty_image import OUTPUTS
 
 MOST_ENTRIES = 10_000
