@@ -71,9 +71,7 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
         _draw_bar(number, total)
         return
     if attempt.score:
-        from flare.challenge.metrics import (
-            METRICS,
-        )  # not at the top: help starts sooner
+        from flare.challenge.metrics import METRICS  # not at the top: for --help
 
         outcome = " ".join(
             f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
