@@ -110,8 +110,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     """Load a name that is used for the first time."""
     if name not in _MODULES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 

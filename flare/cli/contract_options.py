@@ -56,14 +56,17 @@ def contract_of(
     if name == "flare":
         for option, value in given.items():
             if value:
-                problem = f"{option}: it is about algorithms"
-                raise InputError(problem, "Give --contract algorithm, too.")
+                raise InputError(
+                    f"{option}: it is about algorithms",
+                    "Give --contract algorithm, too.",
+                )
         return FLARE
     if not socket or not output_path:
         missing = " and ".join(option for option, value in given.items() if not value)
-        problem = f"--contract algorithm: it needs {missing}"
-        remedy = "The interface of the phase has them."
-        raise InputError(problem, remedy)
+        raise InputError(
+            f"--contract algorithm: it needs {missing}",
+            "The interface of the phase has them.",
+        )
     return algorithm(*socket, output_path)
 
 
@@ -77,16 +80,14 @@ def image_socket(text: str) -> tuple[str, str]:
     """
     slug, _, path = text.partition("=")
     if not _SLUG.fullmatch(slug) or not path:
-        message = f"{text!r} is no slug and path such as ct-image=images/ct"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is no slug and path such as ct-image=images/ct")
     return slug, image_path(path)
 
 
 def image_path(text: str) -> str:
     """Relative path of a socket that holds an image."""
     if not _PATH.fullmatch(text):
-        message = f"{text!r} is no path of an image socket such as images/ct"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is no path of an image socket such as images/ct")
     return text
 
 

@@ -58,8 +58,9 @@ def json_lines(file: Path | None) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         handler = WatchedFileHandler(file, encoding="utf-8")
     except OSError as error:
-        problem = f"{safe(file)}: the log cannot be written ({why(error)})"
-        raise OutputError(problem) from error
+        raise OutputError(
+            f"{safe(file)}: the log cannot be written ({why(error)})"
+        ) from error
     handler.setFormatter(_JsonFormatter())
     handler.addFilter(lambda record: record.name != _DRAWN)
     loggers = (logging.getLogger("flare"), _facts)

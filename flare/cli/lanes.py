@@ -93,8 +93,10 @@ def _wanted(asked: LaneOptions) -> Wanted:
     limits = asked.limits
     gpus = () if limits.gpu == "none" else tuple(limits.gpu.split(","))
     if gpus and asked.lanes is not None:
-        problem = f"--lanes {asked.lanes}: it is for --gpu none, as each GPU has a lane"
-        raise InputError(problem, "Name the GPUs instead: --gpu 0,1.")
+        raise InputError(
+            f"--lanes {asked.lanes}: it is for --gpu none, as each GPU has a lane",
+            "Name the GPUs instead: --gpu 0,1.",
+        )
     return Wanted(
         gpus=gpus,
         lanes=asked.lanes or 1,

@@ -106,8 +106,7 @@ def _limit(
 def size(text: str) -> str:
     """A size as Docker takes it."""
     if not re.fullmatch(r"[1-9]\d{0,9}[bkmg]?", text):
-        message = f"{text!r} is not a size such as 28g or 512m"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a size such as 28g or 512m")
     return text
 
 
@@ -121,8 +120,7 @@ def processors(text: str) -> str:
     if text == "all":
         return ""
     if not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
-        message = f"{text!r} are no numbers of processors such as 1-7 or 0,2"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} are no numbers of processors such as 1-7 or 0,2")
     return text
 
 

@@ -93,9 +93,9 @@ class ServedWork:
             pass
         free = room(self._results).free_bytes
         if free < SPARE_BYTES:
-            problem = f"{safe(self._results)}: {free >> 20} MiB are free there"
             raise OutputError(
-                problem, f"Make room: {SPARE_BYTES >> 20} MiB are needed."
+                f"{safe(self._results)}: {free >> 20} MiB are free there",
+                f"Make room: {SPARE_BYTES >> 20} MiB are needed.",
             )
 
     def check(self, file: Path) -> None:
@@ -142,9 +142,11 @@ class ServedWork:
             raise error
         left = self.cases - self.done(archive.team)
         if left:
-            problem = f"{left} cases have ended by errors of the engine"
-            remedy = "See its log; when the service is started again, it goes on there."
-            raise MeasurementError(archive.team, problem, remedy)
+            raise MeasurementError(
+                archive.team,
+                f"{left} cases have ended by errors of the engine",
+                "See its log; when the service is started again, it goes on there.",
+            )
 
     def score(self, team: str) -> dict[str, Any]:
         """Score what an image has predicted, and return its metrics.

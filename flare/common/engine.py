@@ -104,11 +104,15 @@ class Engine:
                 preexec_fn=_end_with_us(),
             )
         except OSError as error:
-            problem = f"{safe(self.program)}: it cannot be run ({why(error)})"
-            raise EngineError(problem, "Install Docker, and start it.") from error
+            raise EngineError(
+                f"{safe(self.program)}: it cannot be run ({why(error)})",
+                "Install Docker, and start it.",
+            ) from error
         except subprocess.TimeoutExpired as error:
-            problem = f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s"
-            raise EngineError(problem, "Restart Docker, and go on.") from error
+            raise EngineError(
+                f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s",
+                "Restart Docker, and go on.",
+            ) from error
 
     def call(
         self,
@@ -159,8 +163,10 @@ class Engine:
         """
         info = self._info()
         if not info.get("ServerVersion"):
-            problem = f"{self.program}: no engine answers"
-            raise EngineError(problem, "Start Docker, and see that you may use it.")
+            raise EngineError(
+                f"{self.program}: no engine answers",
+                "Start Docker, and see that you may use it.",
+            )
         server = _table(
             self.call("version", "--format", "{{json .Server}}", check=False)
         )
@@ -283,8 +289,10 @@ class Engine:
         if not run.returncode:
             return  # an engine says so only when it is gone
         if self.call("ps", "--all", "--quiet", "--filter", f"id={container}"):
-            problem = f"container {container[:12]} cannot be removed"
-            raise EngineError(problem, "Restart Docker, and go on.")
+            raise EngineError(
+                f"container {container[:12]} cannot be removed",
+                "Restart Docker, and go on.",
+            )
 
     # --- All with a label ---------------------------------------------------------
 
@@ -316,8 +324,10 @@ class Engine:
                 self.call(*removed, *found, check=False)
             left = self.call(*listed, *mine).split() if found else []
             if left:
-                problem = f"{len(left)} containers or volumes cannot be removed"
-                raise EngineError(problem, "Restart Docker, and go on.")
+                raise EngineError(
+                    f"{len(left)} containers or volumes cannot be removed",
+                    "Restart Docker, and go on.",
+                )
 
 
 def _end_with_us() -> Callable[[], None] | None:

@@ -133,8 +133,7 @@ def _phase(
             else:
                 del deaths[id(item)]
                 yield Done(item=item, error=future.exception(), is_lost=True)
-    problem = f"{FRUITLESS} worker processes were killed, one after the other"
-    raise WorkerError(problem)
+    raise WorkerError(f"{FRUITLESS} worker processes were killed, one after the other")
 
 
 def _fill(

@@ -116,5 +116,6 @@ class SizedGzipStream(GzipStream):
         """Read the file carefully, to say what is wrong with it."""
         self._whole.seek(self._start)
         GzipStream(self._whole).skip(self._size + 1)
-        text = "its compressed data do not fit their checksum"
-        raise DamagedStreamError(text) from error
+        raise DamagedStreamError(
+            "its compressed data do not fit their checksum"
+        ) from error

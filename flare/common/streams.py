@@ -149,15 +149,15 @@ class _InflatingStream(Stream):
             if not self._compressed:
                 self._compressed = memoryview(self._file.read(COMPRESSED_PIECE_BYTES))
             if not self._compressed:
-                text = "its compressed data end early"
-                raise DamagedStreamError(text)
+                raise DamagedStreamError("its compressed data end early")
             given = self._compressed[: self._step]
             self._step = COMPRESSED_PIECE_BYTES
             try:
                 content = self._inflate.decompress(given, PIECE_BYTES)
             except zlib_ng.error as error:  # type: ignore[misc]
-                text = "its compressed data do not fit their checksum"
-                raise DamagedStreamError(text) from error
+                raise DamagedStreamError(
+                    "its compressed data do not fit their checksum"
+                ) from error
             inflate = self._inflate
             rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
             self._compressed = self._compressed[len(given) - len(rest) :]
@@ -166,8 +166,7 @@ class _InflatingStream(Stream):
 
     @staticmethod
     def _refuse_rest() -> None:
-        text = "there are other data behind its compressed data"
-        raise DamagedStreamError(text)
+        raise DamagedStreamError("there are other data behind its compressed data")
 
 
 class GzipStream(_InflatingStream):
@@ -190,8 +189,9 @@ class GzipStream(_InflatingStream):
             rest = bytes(self._compressed).lstrip(b"\0")
             self._padding += len(self._compressed) - len(rest)
             if self._padding > PADDING_BYTES:
-                text = "there are more than a MiB of zeros behind its compressed data"
-                raise DamagedStreamError(text)
+                raise DamagedStreamError(
+                    "there are more than a MiB of zeros behind its compressed data"
+                )
             self._compressed = memoryview(
                 rest or self._file.read(COMPRESSED_PIECE_BYTES)
             )
@@ -204,8 +204,9 @@ class GzipStream(_InflatingStream):
         if self._compressed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
             self._refuse_rest()
         if self._members > self._most_members:
-            text = f"it has more than {self._most_members} gzip members"
-            raise DamagedStreamError(text)
+            raise DamagedStreamError(
+                f"it has more than {self._most_members} gzip members"
+            )
         self._inflate = zlib_ng.decompressobj(_GZIP_ONLY)
         self._step = FIRST_BYTES
         return True
@@ -249,18 +250,17 @@ class ZstdStream(Stream):
                     return b""
                 self._frames += 1
                 if self._frames > self._most_frames:
-                    text = f"it has more than {self._most_frames} zstd frames"
-                    raise DamagedStreamError(text)
+                    raise DamagedStreamError(
+                        f"it has more than {self._most_frames} zstd frames"
+                    )
                 self._frame = self._library.ZstdDecompressor()
             elif self._frame.needs_input:
                 compressed = self._file.read(FRAME_BYTES)
                 if not compressed:
-                    text = "its compressed data end early"
-                    raise DamagedStreamError(text)
+                    raise DamagedStreamError("its compressed data end early")
             try:
                 content = self._frame.decompress(compressed, PIECE_BYTES)
             except self._library.ZstdError as error:
-                text = "its compressed data are damaged"
-                raise DamagedStreamError(text) from error
+                raise DamagedStreamError("its compressed data are damaged") from error
             if content:
                 return content

@@ -192,8 +192,7 @@ class ZipMemberStream(Stream):
             try:
                 content = inflate.decompress(self._compressed, PIECE_BYTES)
             except zlib_ng.error as error:  # type: ignore[misc]
-                text = "its compressed data are damaged"
-                raise DamagedStreamError(text) from error
+                raise DamagedStreamError("its compressed data are damaged") from error
             self._compressed = inflate.unconsumed_tail
             if content:
                 return bytes(content)

@@ -182,8 +182,10 @@ def _prepare_with_images(
     _check_folder(predictions)
     found = find_images(images)
     if predictions.resolve() == images.resolve():
-        problem = f"{safe(images)}: these are the predictions as well"
-        raise InputError(problem, "Give the folder of the CTs with --images.")
+        raise InputError(
+            f"{safe(images)}: these are the predictions as well",
+            "Give the folder of the CTs with --images.",
+        )
     references = [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
     submitted = (
         find_submission(predictions, references, challenge)
@@ -208,12 +210,10 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
         files = find_references(images)
         for file in files:
             if min(read_grid(file.path, file.name).spacing) <= 0:
-                text = "its header has a voxel size of 0"
-                raise FileFormatError(file.name, text)
+                raise FileFormatError(file.name, "its header has a voxel size of 0")
     except (GroundTruthError, FileError) as error:
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
-        problem = f"{safe(images)}: {found}"
-        raise InputError(problem, _IMAGES_REMEDY) from error
+        raise InputError(f"{safe(images)}: {found}", _IMAGES_REMEDY) from error
     return tuple(replace(file, case=file.case.removesuffix(CHANNEL)) for file in files)
 
 
@@ -245,10 +245,14 @@ def _check_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     if folder.exists():
-        problem = f"{safe(folder)}: it is a file"
-        raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
-    problem = f"{safe(folder)}: there is no such folder"
-    raise InputError(problem, "Give the folder of the label maps, or of the CTs.")
+        raise InputError(
+            f"{safe(folder)}: it is a file",
+            "Give the folder of the label maps, or of the CTs.",
+        )
+    raise InputError(
+        f"{safe(folder)}: there is no such folder",
+        "Give the folder of the label maps, or of the CTs.",
+    )
 
 
 def organs_in(files: Sequence[Path], challenge: Challenge) -> str:

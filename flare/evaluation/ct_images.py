@@ -47,8 +47,7 @@ def read_ct(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         with _any_orientation():
             image = sitk.ReadImage(path)
     except RuntimeError as error:
-        problem = "SimpleITK cannot read it"
-        raise FileFormatError(name, problem) from error
+        raise FileFormatError(name, "SimpleITK cannot read it") from error
     values = sitk.GetArrayViewFromImage(image).reshape(-1)  # valid while `image` lives
     for start in range(0, values.size, PIECE_VOXELS):
         yield start, values[start : start + PIECE_VOXELS]

@@ -103,8 +103,9 @@ def find_files(
         if not is_hidden:
             raise
         _log.info("%s", error)
-        problem = "there is a mistake in their files, which the log names"
-        raise GroundTruthError(problem) from error
+        raise GroundTruthError(
+            "there is a mistake in their files, which the log names"
+        ) from error
     is_demo = all(is_demonstration(file.case) for file in references)
     if is_hidden:
         references = _hidden(references)

@@ -11,16 +11,16 @@ from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Refuse a value of an argument that is not one of a few."""
     if value not in allowed:
-        text = f"{name} must be {' or '.join(map(repr, allowed))}: {value!r}"
-        raise ValueError(text)
+        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}: {value!r}")
 
 
 def check_count(name: str, value: object, *, least: int) -> None:
     """Refuse a value of an argument that is neither None nor a number to count with."""
     if value is None or (type(value) is int and value >= least):
         return
-    text = f"{name} must be None or a whole number (int) from {least} on: {value!r}"
-    raise ValueError(text)
+    raise ValueError(
+        f"{name} must be None or a whole number (int) from {least} on: {value!r}"
+    )
 
 
 def check_rule_options(grid: object, unknown_labels: object) -> None:

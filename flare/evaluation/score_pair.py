@@ -149,8 +149,7 @@ def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapSource:
         path = Path(value)
         case = case_name(path, may_be_npz=npz is not None) or ""
         return LabelMapFile(case=case, path=path, name=path.name, npz=npz)
-    text = (
+    raise TypeError(
         f"{kind} must be an image of SimpleITK or nibabel, or the path of a file,"
         f" not {type(value).__name__}"
     )
-    raise TypeError(text)

@@ -151,8 +151,9 @@ def make_private(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
-        problem = f"{safe(folder)}: it cannot be made ({why(error)})"
-        raise OutputError(problem) from error
+        raise OutputError(
+            f"{safe(folder)}: it cannot be made ({why(error)})"
+        ) from error
 
 
 def _start_guard(
@@ -214,9 +215,11 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     folder = team_folder / Path(made.work).name
     remove_tree(folder)
     if folder.exists():
-        problem = "it cannot be removed"
-        remedy = f"Remove it as root: sudo rm -r {safe(folder)}"
-        raise MeasurementError(str(folder), problem, remedy)
+        raise MeasurementError(
+            str(folder),
+            "it cannot be removed",
+            f"Remove it as root: sudo rm -r {safe(folder)}",
+        )
     (team_folder / STATE).unlink(missing_ok=True)
 
 

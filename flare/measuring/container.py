@@ -97,8 +97,10 @@ def run_container(
     limits = conditions.limits
     watch = DiskWatch(engine.folder(), limits.disk_bytes)
     if watch.is_full:
-        problem = f"There is too little room left in {engine.folder()}"
-        raise EngineError(problem, "Make room there, and go on.")
+        raise EngineError(
+            f"There is too little room left in {engine.folder()}",
+            "Make room there, and go on.",
+        )
     make = create_command(
         *(image, str(inputs), outputs, limits, key, environment, conditions.contract),
         model=str(model or ""),

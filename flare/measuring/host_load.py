@@ -51,8 +51,10 @@ def choose_caches(wanted: str | None, *, is_engine_here: bool) -> Caches:
         If cold caches are asked for in vain.
     """
     if wanted == Caches.COLD.value and not is_engine_here:
-        problem = "--caches cold: the engine is on another computer, or hides its files"
-        raise InputError(problem, "Run it there, or with --caches warm.")
+        raise InputError(
+            "--caches cold: the engine is on another computer, or hides its files",
+            "Run it there, or with --caches warm.",
+        )
     if wanted:
         return Caches(wanted)
     is_possible = is_engine_here and os.access(CACHES, os.W_OK)
@@ -74,8 +76,10 @@ def empty_caches() -> None:
     try:
         CACHES.write_text("3", encoding="ascii")
     except OSError as error:
-        problem = f"--caches cold: {CACHES} cannot be written ({why(error)})"
-        raise InputError(problem, "Run it as root, or with --caches warm.") from error
+        raise InputError(
+            f"--caches cold: {CACHES} cannot be written ({why(error)})",
+            "Run it as root, or with --caches warm.",
+        ) from error
 
 
 def default_cpus() -> str:

@@ -38,11 +38,15 @@ def find_archives(path: Path) -> tuple[Path, ...]:
     for model in sorted({*all_found} - {*found}):
         archive = f"{model.name.removesuffix(MODEL_SUFFIX)}{SUFFIX}"
         if not (path / archive).exists():
-            problem = f"{safe(model)}: there is no {safe(archive)} beside it"
-            raise InputError(problem, "A model is named like the archive of its image.")
+            raise InputError(
+                f"{safe(model)}: there is no {safe(archive)} beside it",
+                "A model is named like the archive of its image.",
+            )
     if not found:
-        problem = f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it"
-        raise InputError(problem, "Give the archives that the teams have sent.")
+        raise InputError(
+            f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it",
+            "Give the archives that the teams have sent.",
+        )
     return found
 
 
@@ -58,8 +62,10 @@ def case_of(image: Path) -> Case:
     for case in found:
         if case.image.path.resolve() == image.resolve():
             return case
-    problem = f"{safe(image)}: there is no such image"
-    raise InputError(problem, "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.")
+    raise InputError(
+        f"{safe(image)}: there is no such image",
+        "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.",
+    )
 
 
 def find_cases(images: Path) -> tuple[Case, ...]:
@@ -82,10 +88,15 @@ def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
         If they are not, or the references cannot be used.
     """
     if not ground_truth.is_dir():
-        problem = f"{safe(ground_truth)}: there is no such folder"
-        raise InputError(problem, "Give the reference labels with --ground-truth.")
+        raise InputError(
+            f"{safe(ground_truth)}: there is no such folder",
+            "Give the reference labels with --ground-truth.",
+        )
     known = {file.case for file in find_references(ground_truth)}
     other = sorted(known ^ {case.name for case in cases})
     if other:
-        problem = f"{listing(other)}: there is an image or a reference, but not both"
-        raise MeasurementError(str(ground_truth), problem, "Every case needs both.")
+        raise MeasurementError(
+            str(ground_truth),
+            f"{listing(other)}: there is an image or a reference, but not both",
+            "Every case needs both.",
+        )

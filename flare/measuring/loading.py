@@ -118,11 +118,13 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     if not found:
         # It has no tag yet: what was left of another measurement of the same image may
         # just have been removed, and this with it.
-        problem = f"{name}: the engine has no image {archive.image[:12]} of it"
-        raise EngineError(problem, ALONE)
+        raise EngineError(
+            f"{name}: the engine has no image {archive.image[:12]} of it", ALONE
+        )
     if _of_others(found_tags) != _of_others(tags):
-        problem = f"{name}: tags of its image have changed while it was loaded"
-        raise EngineError(problem, ALONE)
+        raise EngineError(
+            f"{name}: tags of its image have changed while it was loaded", ALONE
+        )
     if not before or tags:  # an image without any tag would go with ours
         engine.call("tag", found, tag)
     return found
@@ -155,13 +157,13 @@ def _feed(engine: Engine, archive: Archive) -> None:
     if problems:
         raise problems[0]
     if problem:
-        text = f"{safe(archive.path.name)}: {problem}"
-        raise EngineError(text, ALONE)
+        raise EngineError(f"{safe(archive.path.name)}: {problem}", ALONE)
     if process.returncode:
         error = engine.failure(said, "image")
         if is_of_content(said.decode("utf-8", "replace")):
-            problem = f"the engine cannot load it ({error.finding})"
-            raise LoadError(archive.path.name, problem)
+            raise LoadError(
+                archive.path.name, f"the engine cannot load it ({error.finding})"
+            )
         raise error
 
 

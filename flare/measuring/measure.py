@@ -110,13 +110,18 @@ def check_options(
     unknown = sorted(set(options.rerun) - {case.name for case in cases})
     if unknown:
         near = nearest(unknown[0], [case.name for case in cases])
-        problem = f"there is no such case to run again{near}"
-        raise MeasurementError(listing(unknown), problem, "Check --rerun.")
+        raise MeasurementError(
+            listing(unknown),
+            f"there is no such case to run again{near}",
+            "Check --rerun.",
+        )
     about_one = (options.new_archive, options.paper, options.rerun)
     if len(archives) > 1 and any(about_one):
-        given = "--new-archive, --paper, --rerun"
-        problem = "they are about one team, but several archives were given"
-        raise MeasurementError(given, problem, "Measure it alone.")
+        raise MeasurementError(
+            "--new-archive, --paper, --rerun",
+            "they are about one team, but several archives were given",
+            "Measure it alone.",
+        )
 
 
 def digest_of(cases: Sequence[Case]) -> str:

@@ -39,11 +39,12 @@ def model_folder(archive: Archive, work: Path) -> Path | None:
     needed = model.unpacked_bytes + SPARE_BYTES
     free = room(work).free_bytes
     if free < needed:
-        problem = (
+        raise MeasurementError(
+            model.path.name,
             f"{free / 2**30:.1f} GiB are free in {safe(work)}, and the model needs"
-            f" {needed / 2**30:.1f}"
+            f" {needed / 2**30:.1f}",
+            "Make room there.",
         )
-        raise MeasurementError(model.path.name, problem, "Make room there.")
     folder = work / "model"
     unpack_model(model, folder)
     return folder

@@ -20,8 +20,7 @@ from typing import IO, cast
 from flare.challenge.case_names import case_name
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import safe
-from flare.measuring.archive.budget import BrokenError
-from flare.measuring.archive.strict_tar import StrictHeader
+from flare.measuring.archive.strict import BrokenError, StrictHeader
 from flare.measuring.empty_image import OUTPUTS
 
 MOST_ENTRIES = 10_000
@@ -175,8 +174,9 @@ def _copy(
             archive.members = []  # type: ignore[attr-defined]  # they are not needed
             count += 1
             if count > MOST_ENTRIES:
-                text = f"there are more than {MOST_ENTRIES} files and folders"
-                raise _RefusedError(text)
+                raise _RefusedError(
+                    f"there are more than {MOST_ENTRIES} files and folders"
+                )
             parts = [part for part in PurePosixPath(member.name).parts if part != "/"]
             name = "/".join(parts)
             if member.isdir():
@@ -186,19 +186,19 @@ def _copy(
                 continue
             if member.size > most_bytes:
                 size = f"{member.size} bytes are more than any label map of this CT"
-                text = f"{safe(name)}: {size}"
-                raise _RefusedError(text)
+                raise _RefusedError(f"{safe(name)}: {size}")
             if len(parts) > DEEPEST or ".." in parts or not parts:
-                text = f"{safe(name)}: it lies deeper than {DEEPEST} folders"
-                raise _RefusedError(text)
+                raise _RefusedError(
+                    f"{safe(name)}: it lies deeper than {DEEPEST} folders"
+                )
             left_bytes -= member.size  # holes are read as zeros, and take no room
             if left_bytes < 0:
-                text = f"its files take more than {MOST_MAPS} label maps of this CT"
-                raise _RefusedError(text)
+                raise _RefusedError(
+                    f"its files take more than {MOST_MAPS} label maps of this CT"
+                )
             files += 1
             if files > MOST_FILES:
-                text = f"there are more than {MOST_FILES} files"
-                raise _RefusedError(text)
+                raise _RefusedError(f"there are more than {MOST_FILES} files")
             file = folder.joinpath(*parts)
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as target:

@@ -92,8 +92,10 @@ def rescore(
         If there is no team in the folder.
     """
     if not results.is_dir():
-        problem = f"{safe(results)}: there is no such folder"
-        raise InputError(problem, "Give the folder that has one for each team.")
+        raise InputError(
+            f"{safe(results)}: there is no such folder",
+            "Give the folder that has one for each team.",
+        )
     done = []
     for folder in sorted(
         p for p in results.iterdir() if p.is_dir() and p.name[0] != "."
@@ -114,8 +116,10 @@ def rescore(
         if on_team:
             on_team(found)
     if not done:
-        problem = f"{safe(results)}: no team's folder is in it"
-        raise InputError(problem, "Give the folder that has one for each team.")
+        raise InputError(
+            f"{safe(results)}: no team's folder is in it",
+            "Give the folder that has one for each team.",
+        )
     return tuple(done)
 
 
@@ -158,9 +162,11 @@ def _options(file: Path) -> dict[str, Any]:
             return {k: int(v) if k == "decimals" else v for k, v in found.items()}
     except (KeyError, TypeError, AttributeError):
         pass  # it is said below
-    problem = "it does not say what the team was evaluated with"
-    remedy = "Evaluate it again: flare evaluate --input PREDICTIONS."
-    raise RankingError(str(file), problem, remedy)
+    raise RankingError(
+        str(file),
+        "it does not say what the team was evaluated with",
+        "Evaluate it again: flare evaluate --input PREDICTIONS.",
+    )
 
 
 def _means(results: Results) -> tuple[float | None, ...]:

@@ -174,8 +174,9 @@ def _check_disk(archive: Archive, engine: Engine) -> None:
     folder = engine.folder()
     free = room(folder).free_bytes if folder else needed
     if free < needed:
-        problem = (
+        raise MeasurementError(
+            archive.path.name,
             f"{free / 2**30:.1f} GiB are free in {safe(str(folder))}, and the image"
-            f" needs {needed / 2**30:.1f}"
+            f" needs {needed / 2**30:.1f}",
+            "Make room there.",
         )
-        raise MeasurementError(archive.path.name, problem, "Make room there.")

@@ -135,9 +135,10 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     for run in runs:
         if run.engine_problem or run.exit_code:
             problem = run.engine_problem or f"exit code {run.exit_code}"
-            text = f"An empty container cannot be run ({safe(problem)})"
-            remedy = "Check the engine, --gpu, --memory, --shm-size and --runtime."
-            raise EngineError(text, remedy)
+            raise EngineError(
+                f"An empty container cannot be run ({safe(problem)})",
+                "Check the engine, --gpu, --memory, --shm-size and --runtime.",
+            )
     return [run.runtime_s for run in runs]
 
 

@@ -102,9 +102,9 @@ def watch_container(
             process.wait(ANSWER_S)
         except subprocess.TimeoutExpired as error:
             process.kill()
-            problem = "a container cannot be ended"
             raise EngineError(
-                problem, "Restart the engine or the computer, and go on."
+                "a container cannot be ended",
+                "Restart the engine or the computer, and go on.",
             ) from error
         trace = sampler.stop(runtime_s)
     finally:

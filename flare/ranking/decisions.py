@@ -188,9 +188,11 @@ def _check_known(
     seen: set[str] = set()
     for name in decided:
         if name not in known:
-            problem = f"there is no {what} {safe(name)}{nearest(name, known)}"
-            raise RankingError(file, problem, _REMEDY)
+            raise RankingError(
+                file, f"there is no {what} {safe(name)}{nearest(name, known)}", _REMEDY
+            )
         if name in seen:
-            problem = f"two decisions are about {what} {safe(name)}"
-            raise RankingError(file, problem, _REMEDY)
+            raise RankingError(
+                file, f"two decisions are about {what} {safe(name)}", _REMEDY
+            )
         seen.add(name)

@@ -51,7 +51,7 @@ class Average(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RankingRules:
     """How teams are ranked."""
 
     metrics: tuple[RankedMetric, ...]
@@ -82,7 +82,7 @@ def rules_of(
     ties: Ties = Ties.MIN,
     missing: MissingRule | None = None,
     gate_dsc: float | None = None,
-) -> Rules:
+) -> RankingRules:
     """The rules of a challenge, or of some of its metrics.
 
     Parameters
@@ -92,7 +92,7 @@ def rules_of(
     metrics : sequence of str, optional
         Those that are; all if not given.
     left_out : sequence of str
-        Of these, those that nobody has, as `flare.ranking.reading.unmeasured` finds.
+        Of these, those that nobody has, as `flare.ranking.table.unmeasured` finds.
     ties : Ties
         The rank of equal values.
     missing : MissingRule, optional
@@ -108,25 +108,35 @@ def rules_of(
     """
     known = {rule.metric: rule for rule in challenge.ranking}
     if not known:
-        problem = "it has no [[ranking]]: which metrics are ranked is not known"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            "it has no [[ranking]]: which metrics are ranked is not known",
+            _REMEDY,
+        )
     chosen = list(metrics or (name for name in known if name not in left_out))
     unknown = [metric for metric in chosen if metric not in known]
     if unknown or len(set(chosen)) < len(chosen):
-        problem = f"it ranks {listing(known)}; --metrics has {listing(chosen)}"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
+            _REMEDY,
+        )
     rules = tuple(known[metric] for metric in chosen)
     without = [rule.metric for rule in rules if rule.failed is None]
     if missing is None:
         missing = MissingRule.LAST if without else MissingRule.VALUE
     if missing is MissingRule.VALUE and without:
-        problem = f"it has no value of a failed run for {listing(without)}"
-        raise RankingError(challenge.key, problem, _REMEDY)
+        raise RankingError(
+            challenge.key,
+            f"it has no value of a failed run for {listing(without)}",
+            _REMEDY,
+        )
     gate = challenge.efficiency_gate_dsc if gate_dsc is None else gate_dsc
     if gate and "dsc" not in chosen:
-        problem = "efficiency depends on the DSC, which --metrics leaves out"
-        raise RankingError(challenge.key, problem)
-    return Rules(
+        raise RankingError(
+            challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
+        )
+    return RankingRules(
         metrics=rules,
         ties=ties,
         missing=missing,

@@ -71,8 +71,10 @@ def write_simulation(
         If the folder cannot be written to.
     """
     if {rule.metric for rule in challenge.ranking} != set(METRICS):
-        problem = f"it does not rank by {', '.join(METRICS)}, which are simulated"
-        raise RankingError(challenge.key, problem)
+        raise RankingError(
+            challenge.key,
+            f"it does not rank by {', '.join(METRICS)}, which are simulated",
+        )
     odd = (CPU_ONLY, EMPTY_MASKS, CRASH)[: teams - 1]
     names = (*(f"team_{n + 1:02}" for n in range(teams - len(odd))), *odd)
     generator = np.random.Generator(np.random.PCG64(seed))

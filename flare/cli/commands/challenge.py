@@ -62,11 +62,11 @@ def validate_challenge(*, challenge: str) -> None:
         if rule.metric in known:
             continue
         if is_score(rule.metric) or alike(rule.metric, known, cutoff=0.75):
-            problem = (
+            raise ChallengeError(
+                challenge,
                 f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
-                f" here makes{nearest(rule.metric, known)}"
+                f" here makes{nearest(rule.metric, known)}",
             )
-            raise ChallengeError(challenge, problem)
         others.append(rule.metric)
     _log.info("%s", challenge_summary(rules))
     if others:

@@ -97,9 +97,10 @@ def command(**given: Any) -> None:
         return
     _refuse_options(request)
     if not file.exists():
-        problem = f"{safe(file)}: there is no such file or folder"
-        remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
-        raise InputError(problem, remedy)
+        raise InputError(
+            f"{safe(file)}: there is no such file or folder",
+            "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz.",
+        )
     _check_folder(request, file)
 
 
@@ -112,41 +113,39 @@ def _check_file(request: Request) -> None:
     try:
         is_zipped = is_zip(file)
     except OSError as error:
-        problem = f"{safe(file)}: it cannot be read ({why(error)})"
-        raise InputError(problem) from error
+        raise InputError(f"{safe(file)}: it cannot be read ({why(error)})") from error
     if is_zipped and not request.run and not request.model:
         with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
             try:
                 _log.info("%s", unpack_zip(file, Path(folder)))
             except UploadError as error:
                 _log.info("%s", error)
-                nothing_more = ""
-                raise OutcomeError(nothing_more) from error
+                raise OutcomeError("") from error
             _check_folder(request, Path(folder))
         return
     found = find_label_maps_in_tar(file)
     if found:
-        problem = f"{safe(file)}: these are label maps, not an image ({listing(found)})"
-        remedy = "To submit them, zip them; to check them, give the zip or the folder."
-        raise InputError(problem, remedy)
+        raise InputError(
+            f"{safe(file)}: these are label maps, not an image ({listing(found)})",
+            "To submit them, zip them; to check them, give the zip or the folder.",
+        )
     if file.name.lower().endswith(SUFFIX):
         _check_archive(request)
         return
     _refuse_options(request)
-    problem = f"{safe(file)}: it is neither a folder, nor a zip, nor an image"
-    remedy = "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz."
-    raise InputError(problem, remedy)
+    raise InputError(
+        f"{safe(file)}: it is neither a folder, nor a zip, nor an image",
+        "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz.",
+    )
 
 
 def _refuse_options(request: Request) -> None:
     """Say what is for images alone."""
     remedy = "Give it in the place of the predictions."
     if request.run:
-        problem = "--run: only an image can be run, TEAMNAME.tar.gz"
-        raise InputError(problem, remedy)
+        raise InputError("--run: only an image can be run, TEAMNAME.tar.gz", remedy)
     if request.model:
-        problem = "--model: only an image has one, TEAMNAME.tar.gz"
-        raise InputError(problem, remedy)
+        raise InputError("--model: only an image has one, TEAMNAME.tar.gz", remedy)
 
 
 def _check_folder(request: Request, folder: Path) -> None:
@@ -162,8 +161,7 @@ def _check_folder(request: Request, folder: Path) -> None:
     )
     if report.lines:
         _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
-        nothing_more = ""
-        raise OutcomeError(nothing_more)
+        raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission" if is_whole else "the files themselves"
     _log.info("%s\n%s", report.summary, report.note)
@@ -180,8 +178,10 @@ def _check_archive(request: Request) -> None:
     from flare.measuring.archive.reading import read_archive
 
     if request.images or request.ground_truth:
-        problem = "--images, --ground-truth: they are for predictions"
-        raise InputError(problem, "Run an image on one CT with --run.")
+        raise InputError(
+            "--images, --ground-truth: they are for predictions",
+            "Run an image on one CT with --run.",
+        )
     archive = read_archive(
         request.predictions,
         contract=request.contract,
@@ -192,8 +192,7 @@ def _check_archive(request: Request) -> None:
     for doubt in archive.doubts:
         _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
     if archive.problems:
-        nothing_more = ""
-        raise OutcomeError(nothing_more)
+        raise OutcomeError("")
     _log.info(
         "%s: image %s of team %s, %.0f MB unpacked, can be loaded.",
         *(safe(archive.path.name), archive.image[:12], archive.team),
@@ -236,7 +235,6 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
         if status is not RunStatus.OK or not trial.run:
             what = f"{status.value}: {trial.message}"
             _log.info("%s, %s: %s", archive.team, safe(case.name), what)
-            nothing_more = ""
-            raise OutcomeError(nothing_more)
+            raise OutcomeError("")
         _log.info("%s: ok, %.2f s.", safe(case.name), trial.run.runtime_s)
         _log.info("%s", organs_in(trial.files, challenge))

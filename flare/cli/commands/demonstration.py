@@ -19,8 +19,7 @@ def integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        message = f"{text!r} is not a whole number"
-        raise ValueError(message) from None
+        raise ValueError(f"{text!r} is not a whole number") from None
 
 
 @click.command("demonstration", cls=Command)

@@ -22,8 +22,9 @@ def key(text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        message = f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
-        raise ValueError(message) from None
+        raise ValueError(
+            f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
+        ) from None
 
 
 @click.command(

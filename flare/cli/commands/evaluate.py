@@ -31,8 +31,7 @@ _log = logging.getLogger(__name__)
 def decimals_of(text: str) -> int:
     """A number of decimals."""
     if not text.isdecimal() or int(text) > 15:
-        message = f"{text!r} is not a whole number from 0 to 15"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is not a whole number from 0 to 15")
     return int(text)
 
 

@@ -20,8 +20,7 @@ def code(text: str) -> Explanation:
     known = explanations()
     name = text.strip("[]").upper()
     if name not in known:
-        msg = f"there is no code {name}{nearest(name, known)}"
-        raise ValueError(msg)
+        raise ValueError(f"there is no code {name}{nearest(name, known)}")
     return known[name]
 
 

@@ -38,11 +38,10 @@ _log = logging.getLogger(__name__)
 def engine_name(text: str) -> None:
     """What ``--engine`` chose in earlier versions; only one is left."""
     if text != "docker":
-        message = (
+        raise ValueError(
             f"{text!r}: images are run with Docker, or with Podman through its Docker"
             " socket (DOCKER_HOST); leave --engine out"
         )
-        raise ValueError(message)
 
 
 @click.command("measure", cls=Command)
@@ -170,16 +169,17 @@ def command(**given: Any) -> None:
         check_pages(request.page)
     challenge = read_challenge(request.challenge)
     if request.rerun and not request.reason.strip():
-        problem = "--rerun: no reason was given"
-        raise InputError(problem, "Say why, for the record: --reason TEXT.")
+        raise InputError(
+            "--rerun: no reason was given", "Say why, for the record: --reason TEXT."
+        )
     cases = find_cases(request.images)
     if request.ground_truth:
         check_cases(cases, request.ground_truth)
     files = find_archives(request.archives)
     if request.model and len(files) > 1:
-        problem = "--model: it is of one team, but several archives were given"
         raise InputError(
-            problem, "Call each TEAMNAME.model.tar.gz, beside its archive."
+            "--model: it is of one team, but several archives were given",
+            "Call each TEAMNAME.model.tar.gz, beside its archive.",
         )
     results = request.output
     if len(files) == 1 and results.name == team_of(files[0]):

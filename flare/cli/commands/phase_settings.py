@@ -43,11 +43,14 @@ _log = logging.getLogger(__name__)
 def command(*, external: bool, gpu: str, contract: Contract, challenge: str) -> None:
     """Print the settings of three phases."""
     if gpu != "0" and not external:
-        problem = "--gpu: it is about what flare serve runs"
-        raise InputError(problem, "Give --external, too.")
+        raise InputError(
+            "--gpu: it is about what flare serve runs", "Give --external, too."
+        )
     if contract.is_algorithm and not external:
-        problem = "--contract algorithm: it is about what flare serve runs"
-        raise InputError(problem, "Give --external, too.")
+        raise InputError(
+            "--contract algorithm: it is about what flare serve runs",
+            "Give --external, too.",
+        )
     rules = read_challenge(challenge)
     settings = settings_for(rules)
     if external:

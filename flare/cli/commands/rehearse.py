@@ -84,8 +84,7 @@ def command(
 ) -> None:
     """Run the image as the platform would, and say what it would make of it."""
     if not submission.exists():
-        problem = f"{safe(submission)}: there is no such file or folder"
-        raise InputError(problem)
+        raise InputError(f"{safe(submission)}: there is no such file or folder")
     if phase_settings:
         settings = read_phase(phase_settings, phase)
     else:
@@ -106,8 +105,9 @@ def command(
     if ground_truth and verdict.references != "tarball":
         _log.info("The labels of %s were not used.", ground_truth)
     if not verdict.is_ranked:
-        problem = f"The result would not be on the leaderboard: {verdict.warnings[0]}"
-        raise OutcomeError(problem)
+        raise OutcomeError(
+            f"The result would not be on the leaderboard: {verdict.warnings[0]}"
+        )
     if output and run.metrics:
         prepare_output(output)
         (output / "metrics.json").write_bytes(run.metrics)

@@ -61,8 +61,7 @@ def command(
     errors = [(found.team, found.error) for found in teams if found.error]
     if errors:
         others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
-        line = f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}"
-        raise OutcomeError(line)
+        raise OutcomeError(f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}")
 
 
 def _tell(found: Rescored) -> None:

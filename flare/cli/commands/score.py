@@ -122,8 +122,7 @@ def command(
     if refused:
         count = f"{len(refused)} of {len(scored.teams)} teams"
         where = safe(output / REFUSED_CSV)
-        line = f"{count} refused: {listing(refused)}. Why is in {where}"
-        raise OutcomeError(line)
+        raise OutcomeError(f"{count} refused: {listing(refused)}. Why is in {where}")
 
 
 def _stopped() -> StoppedError:

@@ -131,8 +131,7 @@ def check_sizes(
         If there are none, one is not positive, or there are more than three axes.
     """
     if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
-        problem = "its header has impossible numbers of voxels"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its header has impossible numbers of voxels")
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
@@ -153,8 +152,9 @@ def check_type(dtype: np.dtype[Any]) -> None:
         If it is not.
     """
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        problem = f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError(
+            f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
+        )
 
 
 def make_grid(
@@ -176,11 +176,9 @@ def make_grid(
     rows = tuple(tuple(map(float, row)) for row in affine)
     numbers = (*sizes, *itertools.chain.from_iterable(rows))
     if not all(map(math.isfinite, numbers)):
-        problem = "its header has positions that are not finite"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its header has positions that are not finite")
     if max(map(abs, numbers)) > LARGEST_MM:
-        problem = "its header has impossible positions"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its header has impossible positions")
     return Grid(
         shape=shape,
         spacing=(size_z, size_y, size_x),

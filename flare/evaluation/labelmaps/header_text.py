@@ -30,11 +30,9 @@ def read_line(file: BinaryIO, lines: int) -> str:
     """The next line of a header, without its end."""
     line = file.readline(LINE_BYTES)
     if len(line) == LINE_BYTES or lines >= LINES:
-        problem = "its header is too long"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its header is too long")
     if not line.endswith(b"\n"):
-        problem = "it ends within its header"
-        raise NamelessDamageError(problem)
+        raise NamelessDamageError("it ends within its header")
     return line.decode("latin-1").rstrip("\r\n")
 
 
@@ -50,8 +48,9 @@ def read_numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split()]
     except ValueError as error:
-        problem = f"its header has {safe(text[:40])} where numbers should be"
-        raise NamelessFormatError(problem) from error
+        raise NamelessFormatError(
+            f"its header has {safe(text[:40])} where numbers should be"
+        ) from error
 
 
 def read_vector(
@@ -65,8 +64,7 @@ def read_vector(
             numbers = read_numbers(fields[key])
             if len(numbers) != default.size:
                 found = f"its header has {len(numbers)} numbers for {key}"
-                problem = f"{found}, expected {default.size}"
-                raise NamelessFormatError(problem)
+                raise NamelessFormatError(f"{found}, expected {default.size}")
             return np.array(numbers)
     return default
 
@@ -74,6 +72,7 @@ def read_vector(
 def stored_type(kind: str | None, found: str, order: str) -> np.dtype[Any]:
     """A stored type in its byte order."""
     if kind is None:
-        problem = f"its voxels are of type {safe(found[:40])}, expected numbers"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError(
+            f"its voxels are of type {safe(found[:40])}, expected numbers"
+        )
     return np.dtype(order + kind)

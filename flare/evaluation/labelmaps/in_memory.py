@@ -111,8 +111,7 @@ def _nibabel_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
     try:
         values = data.get_unscaled()  # nibabel reads voxels when they are needed
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        problem = "its voxels cannot be read from its file"
-        raise NamelessDamageError(problem) from error
+        raise NamelessDamageError("its voxels cannot be read from its file") from error
     return np.asarray(values).T, float(data.slope), float(data.inter)
 
 
@@ -128,8 +127,7 @@ def _is_simpleitk(value: object) -> bool:
 def _simpleitk_grid(image: Any) -> Grid:
     """Where the voxels of an image of SimpleITK are."""
     if image.GetNumberOfComponentsPerPixel() != 1:
-        problem = "its voxels have several channels"
-        raise NamelessFormatError(problem, ONE_VOLUME)
+        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
     shape = check_sizes(image.GetSize())
     spacing = np.array(image.GetSpacing())
     turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
@@ -143,7 +141,9 @@ def _simpleitk_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
     """Its values in the order of a file; they are the labels themselves."""
     kind = image.GetPixelIDTypeAsString()
     if kind.startswith("label"):  # SimpleITK would end the whole program
-        problem = f"its voxels are of type {kind}, expected numbers"
-        raise NamelessFormatError(problem, "Use SimpleITK.LabelMapToLabel first.")
+        raise NamelessFormatError(
+            f"its voxels are of type {kind}, expected numbers",
+            "Use SimpleITK.LabelMapToLabel first.",
+        )
     values = sys.modules["SimpleITK"].GetArrayViewFromImage(image)
     return values, 1.0, 0.0

@@ -71,17 +71,13 @@ def read_metaimage_header(file: BinaryIO) -> tuple[Header, Stream]:
         fields[key.strip()] = value.strip()
         lines += 1
     if fields["ElementDataFile"].upper() != "LOCAL":
-        problem = "its voxels are in another file"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its voxels are in another file")
     if _flag(fields, "BinaryData", default=True) is False:
-        problem = "its voxels are written as text"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its voxels are written as text")
     if fields.get("ElementNumberOfChannels", "1") != "1":
-        problem = "its voxels have several channels"
-        raise NamelessFormatError(problem, ONE_VOLUME)
+        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
     if fields.get("HeaderSize", "0") not in ("0", "-1"):
-        problem = "its header has a HeaderSize"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its header has a HeaderSize")
 
     sizes = read_sizes(fields.get("DimSize", ""))
     shape, count = check_sizes(sizes), len(sizes)

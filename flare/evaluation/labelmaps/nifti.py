@@ -56,12 +56,10 @@ def read_nifti_header(stream: Stream) -> Header:
     content = stream.read(smallest)
     size = _header_size(content)
     if size is None:
-        problem = "it is not a NIfTI file"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("it is not a NIfTI file")
     content += stream.read(size - smallest)
     if len(content) < size:
-        problem = "it ends within its header"
-        raise NamelessDamageError(problem)
+        raise NamelessDamageError("it ends within its header")
     return plain_header(content) or _any_header(content)
 
 
@@ -73,8 +71,7 @@ def _any_header(content: bytes) -> Header:
     kind: Any = nib.Nifti1Header if size == min(_MAGIC) else nib.Nifti2Header
     header = kind(content, check=False)
     if not bytes(header["magic"]).ljust(4, b"\0").startswith(_MAGIC[size]):
-        problem = "it is not a NIfTI file with its voxels inside"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("it is not a NIfTI file with its voxels inside")
     slope, intercept = _scaling(header)
     return Header(
         grid=_grid(header),
@@ -100,8 +97,7 @@ def _grid(header: Any) -> Grid:
     try:
         affine = header.get_best_affine()[:3].astype(np.float64)
     except (HeaderDataError, ValueError) as error:
-        text = "its header has an impossible orientation"
-        raise NamelessFormatError(text) from error
+        raise NamelessFormatError("its header has an impossible orientation") from error
     return make_grid(shape, nifti_spacing(header), affine)
 
 
@@ -119,12 +115,12 @@ def _dtype(header: Any) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
-        text = f"its voxels have the unknown type {int(header['datatype'])}"
-        raise NamelessFormatError(text) from error
+        raise NamelessFormatError(
+            f"its voxels have the unknown type {int(header['datatype'])}"
+        ) from error
     kind = _UNUSUAL.get(int(header["datatype"]))
     if kind:
-        problem = f"its voxels are {kind}, expected uint8"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError(f"its voxels are {kind}, expected uint8")
     check_type(dtype)
     return dtype
 
@@ -136,8 +132,7 @@ def _scaling(header: Any) -> tuple[float, float]:
     try:
         slope, intercept = header.get_slope_inter()
     except HeaderDataError as error:
-        text = "its header has an impossible scl_inter"
-        raise NamelessFormatError(text) from error
+        raise NamelessFormatError("its header has an impossible scl_inter") from error
     return (1.0, 0.0) if slope is None else (float(slope), float(intercept))
 
 
@@ -146,6 +141,5 @@ def _voxel_offset(header: Any, size: int) -> int:
     smallest = size + 4
     offset = float(header["vox_offset"])
     if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
-        problem = f"its voxels cannot begin at byte {offset:.0f}"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError(f"its voxels cannot begin at byte {offset:.0f}")
     return int(offset) - size

@@ -77,24 +77,22 @@ def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
             key, _, value = line.partition(":")
             fields[key.strip().lower().replace(" ", "")] = value.strip()
     if "datafile" in fields:
-        problem = "its voxels are in another file"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError("its voxels are in another file")
     for key in ("byteskip", "lineskip"):
         if fields.get(key, "0") != "0":
-            problem = f"its header has a {key}"
-            raise NamelessFormatError(problem)
+            raise NamelessFormatError(f"its header has a {key}")
 
     sizes = read_sizes(fields.get("sizes", ""))
     shape, count = check_sizes(sizes, may_have_layers=True), len(sizes)
     space = fields.get("space", "lps").lower()
     if space not in _SPACES:
-        problem = f"its space is {safe(space[:40])}, expected LPS or RAS"
-        raise NamelessFormatError(problem)
+        raise NamelessFormatError(
+            f"its space is {safe(space[:40])}, expected LPS or RAS"
+        )
     if "spacedirections" in fields:
         numbers = read_numbers(re.sub(r"[(),]", " ", fields["spacedirections"]))
         if len(numbers) != count * count:
-            problem = "its header has an impossible orientation"
-            raise NamelessFormatError(problem)
+            raise NamelessFormatError("its header has an impossible orientation")
         axes = np.array(numbers).reshape(count, count)
     else:
         axes = np.diag(read_vector(fields, ("spacings",), np.ones(count)))
@@ -112,5 +110,6 @@ def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
         return header, PlainStream(file)
     if encoding in ("gzip", "gz"):
         return header, SizedGzipStream(file)
-    problem = f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
-    raise NamelessFormatError(problem)
+    raise NamelessFormatError(
+        f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
+    )

@@ -156,8 +156,7 @@ def read_labels(
         found += _read_voxels(stream, header, labels, narrower, finder)
     if found < promised or stream.read(1):
         more = "more" if found == promised else "fewer"
-        problem = f"it holds {more} voxels than its header says"
-        raise NamelessDamageError(problem)
+        raise NamelessDamageError(f"it holds {more} voxels than its header says")
     if narrower.fraction is not None:
         problem = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
@@ -189,8 +188,7 @@ def verify_voxels(path: Path, name: str) -> None:
     with _opened(path, name) as (header, stream):
         promised = header.voxel_offset + header.voxels * header.dtype.itemsize
         if stream.skip(promised) < promised:
-            problem = "it holds fewer voxels than its header says"
-            raise NamelessDamageError(problem)
+            raise NamelessDamageError("it holds fewer voxels than its header says")
         stream.read(1)  # what is at its end is verified then
 
 
@@ -220,8 +218,7 @@ def _opened(
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
         reason = why(error)
-        problem = f"{safe(name)}: it cannot be read ({reason})"
-        raise InputError(problem) from error
+        raise InputError(f"{safe(name)}: it cannot be read ({reason})") from error
 
 
 def _read_header(
@@ -229,8 +226,7 @@ def _read_header(
 ) -> tuple[Header, Stream]:
     """Find out what kind of file begins with `start`, and read its header."""
     if not start:
-        problem = "the file is empty"
-        raise NamelessDamageError(problem)
+        raise NamelessDamageError("the file is empty")
     is_packed = start.startswith(GZIP_MAGIC)
     if is_packed or is_nifti(start):
         stream = SizedGzipStream(file) if is_packed else PlainStream(file)
@@ -245,8 +241,7 @@ def _read_header(
         return metaimage.read_metaimage_header(file)
     if nrrd.is_nrrd(start):
         return nrrd.read_nrrd_header(file)
-    problem = "it is not a NIfTI, MetaImage or NRRD file"
-    raise NamelessFormatError(problem)
+    raise NamelessFormatError("it is not a NIfTI, MetaImage or NRRD file")
 
 
 def _read_voxels(

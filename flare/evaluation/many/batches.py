@@ -127,8 +127,9 @@ class Digested:
         except OSError as error:
             if self._most_bytes is not None:
                 raise
-            problem = f"{safe(self._path.name)}: it cannot be read ({why(error)})"
-            raise GroundTruthError(problem) from error
+            raise GroundTruthError(
+                f"{safe(self._path.name)}: it cannot be read ({why(error)})"
+            ) from error
         self.sha256 = hashlib.sha256(content).hexdigest()
         return BytesIO(content)
 
@@ -151,8 +152,9 @@ def digest_of(pair: CasePair) -> str:
                 digest.update(file.read(min(_BLOCK, size - start)))
             return digest.hexdigest()
     except OSError as error:
-        problem = f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
-        raise InputError(problem) from error
+        raise InputError(
+            f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
+        ) from error
 
 
 def split(

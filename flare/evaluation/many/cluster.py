@@ -95,9 +95,10 @@ def connected(address: str) -> Iterator[Any]:
         the block, if the scheduler is lost.
     """
     if not address.startswith(SCHEMES):
-        problem = f"--cluster {safe(address)}: it is no address of a Dask scheduler"
-        remedy = "Start one, and give its address as tls://HOST:PORT."
-        raise ClusterError(problem, remedy)
+        raise ClusterError(
+            f"--cluster {safe(address)}: it is no address of a Dask scheduler",
+            "Start one, and give its address as tls://HOST:PORT.",
+        )
     check_dask("--cluster needs", "Or leave --cluster out.")
     from distributed import Client
 
@@ -112,9 +113,10 @@ def connected(address: str) -> Iterator[Any]:
             remedy += " and CLIENT__KEY what it is to use."
             raise ClusterError(problem, remedy) from error
         except (OSError, TimeoutError, ValueError) as error:
-            problem = f"{safe(address)}: no worker answers there"
-            remedy = "Start the scheduler and its workers, or leave --cluster out."
-            raise ClusterError(problem, remedy) from error
+            raise ClusterError(
+                f"{safe(address)}: no worker answers there",
+                "Start the scheduler and its workers, or leave --cluster out.",
+            ) from error
         if not address.startswith(ENCRYPTED):
             _log.warning(
                 "%s is not encrypted: whoever reaches this port, or sees what goes"
@@ -211,26 +213,29 @@ def check_workers(
             continue  # it has just ended: others do what it would have done
         if isinstance(found, Exception):
             why = safe(str(found))
-            problem = f"Worker {safe(address)}: it cannot run this program ({why})"
-            remedy = (
-                f"Install flare {__version__} there, with the same Python and Dask."
-            )
-            raise ClusterError(problem, remedy) from found
+            raise ClusterError(
+                f"Worker {safe(address)}: it cannot run this program ({why})",
+                f"Install flare {__version__} there, with the same Python and Dask.",
+            ) from found
         version, *seen = found  # another version may have looked otherwise
         if version != here:
             theirs, ours = (" ".join(v) for v in (version, here))
-            problem = f"Worker {safe(address)}: it runs flare {theirs}, not {ours}"
-            raise ClusterError(problem, "Install the same version everywhere.")
+            raise ClusterError(
+                f"Worker {safe(address)}: it runs flare {theirs}, not {ours}",
+                "Install the same version everywhere.",
+            )
         missing, linked = seen
         if missing:
-            problem = f"Worker {safe(address)}: it does not see {listing(missing)}"
-            remedy = "All machines need the same folders under the same paths."
-            raise ClusterError(problem, remedy)
+            raise ClusterError(
+                f"Worker {safe(address)}: it does not see {listing(missing)}",
+                "All machines need the same folders under the same paths.",
+            )
         if linked:
             where = f"{listing(linked)} through a link"
-            problem = f"Worker {safe(address)}: it sees {where}"
-            remedy = "Mount the folder there under this path itself."
-            raise ClusterError(problem, remedy)
+            raise ClusterError(
+                f"Worker {safe(address)}: it sees {where}",
+                "Mount the folder there under this path itself.",
+            )
 
 
 def _look(

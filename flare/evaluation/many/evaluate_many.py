@@ -94,8 +94,10 @@ def evaluate_many(
         Path(folder).absolute() for folder in (teams, ground_truth, output)
     )
     if teams.resolve() == output.resolve():
-        problem = f"{safe(output)}: it is the folder of what teams have submitted"
-        raise InputError(problem, "Choose another folder for the results.")
+        raise InputError(
+            f"{safe(output)}: it is the folder of what teams have submitted",
+            "Choose another folder for the results.",
+        )
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
     submissions = find_submissions(teams, settled)
 

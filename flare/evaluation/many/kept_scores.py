@@ -121,9 +121,10 @@ class KeptScores:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError, KeyError, TypeError) as error:
-            problem = f"{safe(self._file)}: it cannot be used ({safe(str(error))})"
-            remedy = "Make room and try again; or remove it, to score all cases anew."
-            raise OutputError(problem, remedy) from error
+            raise OutputError(
+                f"{safe(self._file)}: it cannot be used ({safe(str(error))})",
+                "Make room and try again; or remove it, to score all cases anew.",
+            ) from error
 
     def close(self) -> None:
         """Let the file go."""

@@ -223,11 +223,15 @@ class Run:
         (self._output / FAULTS / f"{submission.team}.txt").unlink(missing_ok=True)
         folder = self._output / submission.team
         if folder.is_symlink():
-            problem = f"{safe(folder)}: it is a link"
-            raise InputError(problem, "Remove it, or choose another --output.")
+            raise InputError(
+                f"{safe(folder)}: it is a link",
+                "Remove it, or choose another --output.",
+            )
         if is_measured(folder):
-            problem = f"{safe(folder)}: it holds what was measured of the team"
-            raise InputError(problem, "Use flare rescore, or another --output.")
+            raise InputError(
+                f"{safe(folder)}: it holds what was measured of the team",
+                "Use flare rescore, or another --output.",
+            )
         with ExitStack() as stack:
             predictions = submission.path.resolve()
             if submission.is_zip:
@@ -288,8 +292,9 @@ class Run:
         """What an outcome is kept under: the digests of what was really read."""
         pair, (reference, prediction) = attempt.pair, attempt.digests
         if reference and reference != self._reference_checksum(pair.reference.path):
-            problem = f"{safe(pair.reference.name)}: it changed while it was evaluated"
-            raise GroundTruthError(problem)
+            raise GroundTruthError(
+                f"{safe(pair.reference.name)}: it changed while it was evaluated"
+            )
         return self._key(team, pair, prediction)
 
     def _put_back(self, team: _OpenTeam, pair: CasePair) -> None:
@@ -385,5 +390,6 @@ def _reference_checksum(file: Path) -> str:
     try:
         return file_checksum(file)
     except OSError as error:
-        problem = f"{safe(file.name)}: it cannot be read ({why(error)})"
-        raise GroundTruthError(problem) from error
+        raise GroundTruthError(
+            f"{safe(file.name)}: it cannot be read ({why(error)})"
+        ) from error

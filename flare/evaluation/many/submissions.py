@@ -56,8 +56,9 @@ def find_submissions(
     try:
         entries = sorted(p for p in folder.iterdir() if p.name[0] != ".")
     except OSError as error:
-        problem = f"{safe(folder)}: it cannot be read as a folder ({why(error)})"
-        raise InputError(problem, _REMEDY) from error
+        raise InputError(
+            f"{safe(folder)}: it cannot be read as a folder ({why(error)})", _REMEDY
+        ) from error
     maps = [
         entry
         for entry in entries
@@ -65,8 +66,9 @@ def find_submissions(
     ]
     if maps:
         names = listing(entry.name for entry in maps)
-        problem = f"{safe(folder)}: label maps lie in it ({names}), not teams"
-        raise InputError(problem, _REMEDY)
+        raise InputError(
+            f"{safe(folder)}: label maps lie in it ({names}), not teams", _REMEDY
+        )
     found: dict[str, list[Path]] = {}
     others: dict[str, list[Path]] = {}
     for entry in entries:
@@ -81,8 +83,9 @@ def find_submissions(
     # Of a team that has nothing else: otherwise it was unpacked beside its folder.
     found = others | found
     if not found:
-        problem = f"{safe(folder)}: neither a folder nor a zip file is in it"
-        raise InputError(problem, _REMEDY)
+        raise InputError(
+            f"{safe(folder)}: neither a folder nor a zip file is in it", _REMEDY
+        )
     alike = confusable(sorted(found), settled)
     return tuple(
         Submission(

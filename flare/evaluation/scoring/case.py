@@ -126,8 +126,9 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
     reference = read_reference(pair.reference, challenge, memory)
     prediction = read_prediction(pair.prediction, challenge, memory)
     if reference.grid.shape != prediction.grid.shape:
-        text = "it changed while it was evaluated"
-        raise DamagedFileError(pair.prediction.name, text)
+        raise DamagedFileError(
+            pair.prediction.name, "it changed while it was evaluated"
+        )
     organs = score_labels(reference, prediction, challenge, memory)
     free_of = free_organs(reference, challenge)
     counted = [

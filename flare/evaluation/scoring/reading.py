@@ -105,8 +105,7 @@ def check_headers(pair: Pair, challenge: Challenge) -> CheckedHeaders:
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     if min(expected.spacing) <= 0:
-        text = f"{safe(file.name)}: its header has a voxel size of 0"
-        raise GroundTruthError(text)
+        raise GroundTruthError(f"{safe(file.name)}: its header has a voxel size of 0")
     try:
         found = pair.prediction.read_grid()
     except FileFormatError as error:
@@ -151,10 +150,11 @@ def read_prediction(
         prediction.unknown
         and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
     ):
-        text = unknown_labels_text(prediction) + other_edition_text(
-            prediction, challenge
+        raise LabelError(
+            file.name,
+            unknown_labels_text(prediction) + other_edition_text(prediction, challenge),
+            challenge.labels_text,
         )
-        raise LabelError(file.name, text, challenge.labels_text)
     return prediction
 
 
@@ -176,8 +176,9 @@ def read_reference(
         _log.info(
             "Reference %s has %s", safe(file.name), unknown_labels_text(reference)
         )
-        problem = f"{safe(file.name)}: it has labels that the challenge does not know"
-        raise GroundTruthError(problem)
+        raise GroundTruthError(
+            f"{safe(file.name)}: it has labels that the challenge does not know"
+        )
     return reference
 
 

@@ -156,25 +156,23 @@ def find_references(
         problem = "there is no such folder"
         if folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
             raise GroundTruthError(problem)
-        text = f"{safe(folder)}: {problem}"
-        raise InputError(text)
+        raise InputError(f"{safe(folder)}: {problem}")
     try:
         files = find_label_maps(folder, follow_links=True, npz=npz).files
     except FolderError as error:
         raise GroundTruthError(error.problem) from error
     if not files:
-        problem = "there is no label map in their folder"
-        raise GroundTruthError(problem)
+        raise GroundTruthError("there is no label map in their folder")
     demonstration = [file for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
         names = listing(file.name for file in demonstration)
-        problem = f"{names}: the demonstration set lies beside other label maps"
-        raise GroundTruthError(problem)
+        raise GroundTruthError(
+            f"{names}: the demonstration set lies beside other label maps"
+        )
     for case, same in by_case(files):
         if len(same) > 1:
             names = listing(file.name for file in same)
-            problem = f"{names}: {len(same)} files for case {safe(case)}"
-            raise GroundTruthError(problem)
+            raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
     problems = [file.problem for file in files if file.problem]
     if problems:
         raise GroundTruthError(problems[0].finding) from problems[0]
@@ -204,18 +202,17 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
                 here = sorted(islice(found, MOST_ENTRIES), key=lambda entry: entry.name)
         except OSError as error:
             reason = why(error)
-            problem = f"{safe(current)}: the folder cannot be read ({reason})"
-            raise InputError(problem) from error
+            raise InputError(
+                f"{safe(current)}: the folder cannot be read ({reason})"
+            ) from error
         entries += len(here)
         longest = max((len(os.fsencode(entry.path)) for entry in here), default=0)
         if longest > PATH_BYTES:
             most = f"paths longer than {PATH_BYTES} bytes"
-            problem = f"{safe(folder.name)}/: it holds {most}"
-            raise FolderError(problem)
+            raise FolderError(f"{safe(folder.name)}/: it holds {most}")
         if entries >= MOST_ENTRIES or depth > DEEPEST:
             most = f"{MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
-            problem = f"{safe(folder.name)}/: it holds more than {most}"
-            raise FolderError(problem)
+            raise FolderError(f"{safe(folder.name)}/: it holds more than {most}")
         folders = [e for e in here if e.is_dir(follow_symlinks=follow_links)]
         inside = {entry.name for entry in folders}
         yield from (current / entry.name for entry in here if entry.name not in inside)

@@ -73,15 +73,16 @@ def find_job_outputs(
     """
     sockets = read_sockets(folder / INPUTS_FILE_NAME)
     if ZIP_SOCKET in sockets:
-        text = "it came in a zip, but the platform alone writes it"
-        raise JobsFileError(text)
+        raise JobsFileError("it came in a zip, but the platform alone writes it")
     try:
         jobs = read_jobs(folder / JOBS_FILE_NAME)
     except JobsFileError as error:
         if JOBS_SOCKET not in sockets:
             raise
-        problem = f"{error.problem}, though the platform has written it; {BATCH_MODE}"
-        raise PhaseSettingsError(JOBS_FILE_NAME, problem) from error
+        raise PhaseSettingsError(
+            JOBS_FILE_NAME,
+            f"{error.problem}, though the platform has written it; {BATCH_MODE}",
+        ) from error
     try:
         return _find_outputs(folder, jobs, references, challenge)
     except (GroundTruthError, ChallengeError, PhaseSettingsError) as error:
@@ -109,11 +110,10 @@ def _find_outputs(
         else:
             by_case.setdefault(case, []).append(job)
     if strangers:
-        problem = (
+        raise GroundTruthError(
             f"{strangers} of {len(jobs)} images that the algorithm was run on have none"
             " of that name"
         )
-        raise GroundTruthError(problem)
     files = [
         _output_file(folder, case, names[case], by_case[case], challenge)
         for case in sorted(by_case)
@@ -139,14 +139,15 @@ def _choose(
     found = listing(sorted(value.slug for value in values), last=" and ")
     if len(chosen) > 1 and len({value.slug for value in chosen}) == 1:
         same = safe(chosen[0].slug)
-        text = f"a job has {len(chosen)} image {kind}s {same}, expected 1; {BATCH_MODE}"
-        raise PhaseSettingsError(JOBS_FILE_NAME, text)
+        raise PhaseSettingsError(
+            JOBS_FILE_NAME,
+            f"a job has {len(chosen)} image {kind}s {same}, expected 1; {BATCH_MODE}",
+        )
     given = f"is {slug!r}" if slug else "is missing"
     text = f"algorithm.{kind} {given}, but the image {kind}s of a job are {found}"
     if slug and not chosen:
         text += "; every interface of the phase has to have it"
-    file = f"{challenge.key}.toml"
-    raise ChallengeError(file, text)
+    raise ChallengeError(f"{challenge.key}.toml", text)
 
 
 def _case(image_name: str, cases: Mapping[str, str]) -> str | None:
@@ -188,12 +189,14 @@ def _output_path(
 ) -> Path:
     """The only file in the output folder of the only job."""
     if len(jobs) > 1:
-        text = f"{len(jobs)} jobs were run on it"
-        raise JobError(name, text, "Expected one: please tell the organisers.")
+        raise JobError(
+            name,
+            f"{len(jobs)} jobs were run on it",
+            "Expected one: please tell the organisers.",
+        )
     (job,) = jobs
     if job.status != SUCCEEDED:
-        text = f"the algorithm's job ended as {safe(job.status)}"
-        raise JobError(name, text)
+        raise JobError(name, f"the algorithm's job ended as {safe(job.status)}")
     if not job.outputs:
         raise JobError(name, "the algorithm wrote no image")
     output = _choose(job.outputs, challenge.algorithm.output, "output", challenge)
@@ -207,8 +210,9 @@ def _output_path(
     suffix = _suffix(file.name)
     if suffix in OTHER_SUFFIXES:
         problem, _ = OTHER_SUFFIXES[suffix]
-        remedy = "Let the algorithm write its output as .mha."
-        raise FileFormatError(name, f"{problem} ({suffix})", remedy)
+        raise FileFormatError(
+            name, f"{problem} ({suffix})", "Let the algorithm write its output as .mha."
+        )
     if not file.is_file() or file.is_symlink():
         raise JobError(name, "the algorithm's output is a link or no regular file")
     return file

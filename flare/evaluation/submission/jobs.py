@@ -70,24 +70,20 @@ def read_sockets(file: Path) -> set[str]:
 def read_jobs(file: Path) -> tuple[Job, ...]:
     """Read all jobs; what is not as the platform writes it ends here."""
     if file.is_symlink() or not file.is_file():
-        text = "it is a link or no regular file"
-        raise JobsFileError(text)
+        raise JobsFileError("it is a link or no regular file")
     try:
         with file.open("rb") as content:
             data = content.read(FILE_BYTES + 1)
     except OSError as error:
         raise JobsFileError(why(error)) from error
     if len(data) > FILE_BYTES:
-        text = f"it is larger than {FILE_BYTES >> 20} MiB"
-        raise JobsFileError(text)
+        raise JobsFileError(f"it is larger than {FILE_BYTES >> 20} MiB")
     try:
         values = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        text = "it is not JSON"
-        raise JobsFileError(text) from error
+        raise JobsFileError("it is not JSON") from error
     if not isinstance(values, list) or not values:
-        text = "it is not a list of jobs"
-        raise JobsFileError(text)
+        raise JobsFileError("it is not a list of jobs")
     return tuple(_job(value, number) for number, value in enumerate(values, start=1))
 
 
@@ -102,11 +98,9 @@ def _job(value: object, number: int) -> Job:
             durations_s=_durations(value),
         )
         if not job.inputs:
-            key = "image among its inputs"
-            raise KeyError(key)
+            raise KeyError("image among its inputs")
     except KeyError as error:
-        text = f"job {number} has no usable {error.args[0]}"
-        raise JobsFileError(text) from error
+        raise JobsFileError(f"job {number} has no usable {error.args[0]}") from error
     return job
 
 

@@ -79,14 +79,16 @@ def unpack_zip(file: Path, folder: Path) -> str:
                 with archive.open(entry) as content, target.open("xb") as unpacked:
                     shutil.copyfileobj(content, unpacked, 2**20)
     except (zipfile.BadZipFile, UnicodeError, EOFError, zlib.error) as error:
-        problem = f"{name}: it is no zip file, or a damaged one ({error})"
-        raise UploadError(problem, _ANEW) from error
+        raise UploadError(
+            f"{name}: it is no zip file, or a damaged one ({error})", _ANEW
+        ) from error
     except (NotImplementedError, RuntimeError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno in DISK:
             raise unwritable(folder, error) from error
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        problem = f"{name}: it cannot be unpacked ({safe(str(reason).lower())})"
-        raise UploadError(problem, _ANEW) from error
+        raise UploadError(
+            f"{name}: it cannot be unpacked ({safe(str(reason).lower())})", _ANEW
+        ) from error
     return f"{name}: {len(files)} files, {size / 2**20:.0f} MB unpacked."
 
 
@@ -99,13 +101,16 @@ def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
         Bytes of all files as the zip tells them; zipfile never unpacks more.
     """
     if len(entries) > MOST_ENTRIES:
-        problem = f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}"
-        raise UploadError(problem, "Zip the label maps alone, one for each case.")
+        raise UploadError(
+            f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}",
+            "Zip the label maps alone, one for each case.",
+        )
     size = sum(entry.file_size for entry in entries)
     if size + SPARE_BYTES > shutil.disk_usage(folder).free:
-        problem = f"{name}: it has no room here ({size / 2**30:.1f} GiB)"
-        remedy = "Make room, or choose another disk with --output or TMPDIR."
-        raise UploadError(problem, remedy)
+        raise UploadError(
+            f"{name}: it has no room here ({size / 2**30:.1f} GiB)",
+            "Make room, or choose another disk with --output or TMPDIR.",
+        )
     return size
 
 
@@ -140,8 +145,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
         ),
     ):
         if found:
-            problem = f"{name}: {what} ({listing(found)})"
-            raise UploadError(problem, remedy)
+            raise UploadError(f"{name}: {what} ({listing(found)})", remedy)
 
 
 def _is_inside(filename: str) -> bool:

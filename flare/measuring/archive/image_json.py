@@ -9,17 +9,21 @@ SHA-256 of every unpacked layer, which the configuration has as its ``diff_ids``
 from __future__ import annotations
 
 import hashlib
+import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flare.common.text import listing, safe
-from flare.measuring.archive.budget import BrokenError
-from flare.measuring.archive.image_tar import Blob, Contents
-from flare.measuring.archive.layers import Layer
-from flare.measuring.archive.strict_json import SENSELESS, fields_of, strict_json
+from flare.measuring.archive.image_tar import Blob, Contents, Layer
+from flare.measuring.archive.strict import (
+    SENSELESS,
+    BrokenError,
+    fields_of,
+    strict_json,
+)
 
 PLATFORM = ("linux", "amd64")
 
@@ -83,14 +87,12 @@ def find_image(contents: Contents, team: str) -> Image:
     if entry:
         names = entry.get("Layers")
         if not isinstance(names, list) or not isinstance(entry.get("Config"), str):
-            text = "its manifest names no configuration, or no layers"
-            raise BrokenError(text)
+            raise BrokenError("its manifest names no configuration, or no layers")
         found.append((posixpath.normpath(entry["Config"]), [*map(str, names)]))
     name, names = found[-1]
     content = _small_file(contents, name)
     if any(_small_file(contents, other) != content for other, _ in found):
-        text = f"{MANIFEST} and {INDEX} in it lead to different images"
-        raise BrokenError(text)
+        raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
     configuration = fields_of(
         strict_json(contents.files.get(name, b"")),
         "config",
@@ -120,11 +122,9 @@ def find_image(contents: Contents, team: str) -> Image:
 def _docker_entry(manifest: Any) -> dict[str, Any]:
     """What manifest.json says of its one image."""
     if not isinstance(manifest, list) or not all(isinstance(m, dict) for m in manifest):
-        text = f"it has no {MANIFEST}: docker save has not written it"
-        raise BrokenError(text)
+        raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
     if len(manifest) != 1:
-        text = f"it holds {len(manifest)} images, expected one"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {len(manifest)} images, expected one")
     return fields_of(manifest[0], "Config", "RepoTags", "Layers")
 
 
@@ -140,8 +140,7 @@ def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -
                 tags[short] = None
     if [*tags] != [f"{team}:latest"]:
         found = listing(tags) if tags else "none: it was saved by its ID"
-        text = f"its tags are {found}; expected {safe(team)}:latest alone"
-        raise BrokenError(text)
+        raise BrokenError(f"its tags are {found}; expected {safe(team)}:latest alone")
 
 
 def _short(tag: str, team: str) -> str:
@@ -168,8 +167,7 @@ def _follow_index(
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
         found.setdefault(config, layers)
     if len(found) != 1:
-        text = f"it holds {len(found)} images for linux/amd64, expected one"
-        raise BrokenError(text)
+        raise BrokenError(f"it holds {len(found)} images for linux/amd64, expected one")
     return next(iter(found.items()))
 
 
@@ -214,8 +212,7 @@ def _blob_name(descriptor: Mapping[str, Any]) -> str:
     digest = str(descriptor.get("digest"))
     match = _DIGEST.fullmatch(digest)
     if not match:
-        text = f"it names a file by {safe(digest)}, expected sha256:..."
-        raise BrokenError(text)
+        raise BrokenError(f"it names a file by {safe(digest)}, expected sha256:...")
     return f"{BLOBS}{match[1]}"
 
 
@@ -245,8 +242,7 @@ def _small_file(contents: Contents, name: str) -> bytes:
     """A JSON file that must be there; one that is named by its digest must have it."""
     content = contents.files.get(name)
     if content is None:
-        text = f"it names {safe(name)}, which is not in it, or no JSON"
-        raise BrokenError(text)
+        raise BrokenError(f"it names {safe(name)}, which is not in it, or no JSON")
     _check_digest(name, hashlib.sha256(content).hexdigest())
     return content
 
@@ -254,8 +250,7 @@ def _small_file(contents: Contents, name: str) -> bytes:
 def _check_digest(name: str, sha256: str) -> None:
     """Refuse a file that is named by another digest than it has."""
     if name.startswith(BLOBS) and name != BLOBS + sha256:
-        text = f"{safe(name)} in it is not what its name says"
-        raise BrokenError(text)
+        raise BrokenError(f"{safe(name)} in it is not what its name says")
 
 
 def _find_layers(
@@ -264,12 +259,14 @@ def _find_layers(
     """The layers, each with the name under which it is stored."""
     rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
     if len(names) > MOST_LAYERS:
-        text = f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
+        )
     expected = [str(diff_id) for diff_id in rootfs.get("diff_ids") or []]
     if len(names) != len(expected):
-        text = f"it has {len(names)} layers, but its configuration {len(expected)}"
-        raise BrokenError(text)
+        raise BrokenError(
+            f"it has {len(names)} layers, but its configuration {len(expected)}"
+        )
     found = []
     for number, (written, diff_id) in enumerate(
         zip(names, expected, strict=True), start=1
@@ -279,14 +276,77 @@ def _find_layers(
         blob = contents.blobs.get(name)
         text = f"its layer {number} of {len(names)}"
         if not blob:
-            text = f"{text} ({safe(written)}) is not in it"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} ({safe(written)}) is not in it")
         if blob.problem:
-            text = f"{text} cannot be read: {blob.problem}"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} cannot be read: {blob.problem}")
         _check_digest(name, blob.sha256)
         if diff_id != f"sha256:{blob.diff_id}":
-            text = f"{text} is not the one that its configuration names"
-            raise BrokenError(text)
+            raise BrokenError(f"{text} is not the one that its configuration names")
         found.append((name, blob))
     return found
+
+
+_OCI = "application/vnd.oci.image"
+
+
+def without_volumes(image: Image) -> bytes:
+    """The configuration of an image, in which no folder is a volume.
+
+    An engine would copy what such a folder holds before the container is started, and
+    nobody would see how long that takes, or what it takes of the disk.
+    """
+    settings = image.configuration.get("config") or {}
+    if not settings.get("Volumes"):
+        return image.content
+    left = {key: value for key, value in settings.items() if key != "Volumes"}
+    return json.dumps({**image.configuration, "config": left}).encode()
+
+
+def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+    """A manifest of an image whose layers are not compressed."""
+    return _text(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_OCI}.manifest.v1+json",
+            "config": _descriptor(f"{_OCI}.config.v1+json", configuration),
+            "layers": [
+                {
+                    "mediaType": f"{_OCI}.layer.v1.tar",
+                    "digest": f"sha256:{layer.diff_id}",
+                    "size": layer.size,
+                }
+                for layer in layers
+            ],
+        }
+    )
+
+
+def index_of(manifest: bytes) -> bytes:
+    """An index.json that leads to one manifest, and gives it no name."""
+    entry = _descriptor(f"{_OCI}.manifest.v1+json", manifest)
+    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
+    return _text(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_OCI}.index.v1+json",
+            "manifests": [entry],
+        }
+    )
+
+
+def docker_manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+    """A manifest.json that gives its image no name."""
+    config = hashlib.sha256(configuration).hexdigest()
+    names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
+    return _text([{"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}])
+
+
+def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
+    """What leads to a file by its digest."""
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return {"mediaType": kind, "digest": digest, "size": len(content)}
+
+
+def _text(value: Any) -> bytes:
+    """JSON that is the same wherever it is written."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

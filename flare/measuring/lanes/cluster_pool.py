@@ -93,9 +93,10 @@ class ClusterPool:
         self.places: list[Place] = []
         self._take(self._new())
         if not self._workers:
-            problem = f"{safe(address)}: no worker has the resource {RESOURCE}"
-            remedy = f"Start workers with --resources {RESOURCE}=1."
-            raise ClusterError(problem, remedy)
+            raise ClusterError(
+                f"{safe(address)}: no worker has the resource {RESOURCE}",
+                f"Start workers with --resources {RESOURCE}=1.",
+            )
 
     def lanes(self) -> Sequence[Lane]:
         """Those of which there is a worker now."""
@@ -228,13 +229,15 @@ class ClusterPool:
         )
         for worker, place in sorted(looked.items()):
             if isinstance(place, FlareError):
-                problem = f"Worker {safe(worker)}: {place.finding}"
-                raise ClusterError(problem, place.remedy) from place
+                raise ClusterError(
+                    f"Worker {safe(worker)}: {place.finding}", place.remedy
+                ) from place
             if isinstance(place, OSError):
                 continue  # it has just ended
             if isinstance(place, Exception):
-                problem = f"Worker {safe(worker)}: it cannot be used ({place})"
-                raise ClusterError(problem) from place
+                raise ClusterError(
+                    f"Worker {safe(worker)}: it cannot be used ({place})"
+                ) from place
             self._workers[self._lane_for(worker, place)] = worker
 
     def _lane_for(self, worker: str, place: Place) -> Lane:
@@ -250,9 +253,8 @@ class ClusterPool:
             if lane not in self._workers:
                 return lane
         count = self._wanted.count
-        problem = (
+        raise ClusterError(
             f"Worker {safe(worker)}: {safe(place.host)} has more workers with the"
-            f" resource {RESOURCE} than lanes ({count})"
+            f" resource {RESOURCE} than lanes ({count})",
+            "Start one for each GPU of --gpu, or for each of --lanes.",
         )
-        remedy = "Start one for each GPU of --gpu, or for each of --lanes."
-        raise ClusterError(problem, remedy)

@@ -89,16 +89,18 @@ def _processors(
         missing = sorted(set(given) - set(known))
         if missing:
             names = listing([str(number) for number in missing])
-            problem = f"--cpus: {safe(place.host)} has no processor {names}"
-            raise InputError(problem, "Name those that the program may use.")
+            raise InputError(
+                f"--cpus: {safe(place.host)} has no processor {names}",
+                "Name those that the program may use.",
+            )
     elif wanted.cpus is None and len(known) > max(2, wanted.count):
         given = known[1:]
     if len(given) < wanted.count:
-        problem = (
+        raise InputError(
             f"{safe(place.host)}: {wanted.count} lanes need as many processors, and"
-            f" there are {len(given)}"
+            f" there are {len(given)}",
+            "Use fewer lanes.",
         )
-        raise InputError(problem, "Use fewer lanes.")
     cores = [tuple(n for n in core if n in given) for core in place.cores]
     threads = max(map(len, cores))
     each = len(given) // wanted.count
@@ -132,11 +134,11 @@ def _memory(place: Place, wanted: Wanted) -> str:
             return wanted.limits.memory
         return _written(max(part, STEP_BYTES))
     if lanes > 1 and lanes * size_bytes(wanted.memory) > there:
-        problem = (
+        raise InputError(
             f"--memory {wanted.memory}: {lanes} lanes of {safe(place.host)} would have"
-            f" more than its {there / 2**30:.1f} GiB"
+            f" more than its {there / 2**30:.1f} GiB",
+            f"Give at most {_written(there // lanes)}.",
         )
-        raise InputError(problem, f"Give at most {_written(there // lanes)}.")
     return wanted.memory
 
 

@@ -141,11 +141,15 @@ def check_lanes(
     """
     is_several = len(lanes) > 1 or lanes[0].of > 1
     if options.is_interleaved and is_several:
-        problem = "--interleave: teams take turns on one lane, and there are several"
-        raise InputError(problem, "Leave it out.")
+        raise InputError(
+            "--interleave: teams take turns on one lane, and there are several",
+            "Leave it out.",
+        )
     if options.caches is Caches.COLD and any(lane.of > 1 for lane in lanes):
-        problem = "--caches cold: lanes of a computer share its caches"
-        raise InputError(problem, "Measure with warm ones, which is the default.")
+        raise InputError(
+            "--caches cold: lanes of a computer share its caches",
+            "Measure with warm ones, which is the default.",
+        )
     if not are_unlike:
         check_alike(lanes)
 

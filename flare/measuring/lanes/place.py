@@ -59,8 +59,7 @@ def look_at_place(gpus: Sequence[str], program: str) -> Place:
     for which in gpus:
         with open_gpu(which) as gpu:
             if gpu.device.uuid in [device.uuid for device in devices]:
-                problem = f"GPU {which} was named twice"
-                raise DeviceError(problem, "Name each GPU once.")
+                raise DeviceError(f"GPU {which} was named twice", "Name each GPU once.")
             devices.append(gpu.device)
     try:
         identity = BOOT.read_text(encoding="ascii").strip()

@@ -105,8 +105,9 @@ class NvmlSource:
             else:
                 info = self._nvml.nvmlDeviceGetMemoryInfo(self._handle)
         except self._nvml.NVMLError as error:
-            problem = f"the GPU does not answer any more ({safe(str(error))})"
-            raise DeviceError(problem) from error
+            raise DeviceError(
+                f"the GPU does not answer any more ({safe(str(error))})"
+            ) from error
         return MemoryReading(
             total_mb=info.total / MB,
             free_mb=info.free / MB,
@@ -167,18 +168,15 @@ def open_gpu(which: str) -> Iterator[NvmlSource]:
     if which.startswith("MIG-"):
         raise _mig_error(which)
     if not re.fullmatch(r"\d{1,4}|GPU-[0-9A-Za-z-]{1,120}", which):
-        problem = f"{safe(which)} is no index or UUID of a GPU"
-        raise DeviceError(problem)
+        raise DeviceError(f"{safe(which)} is no index or UUID of a GPU")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        problem = f"no NVIDIA driver answers ({safe(str(error))})"
-        raise DeviceError(problem) from error
+        raise DeviceError(f"no NVIDIA driver answers ({safe(str(error))})") from error
     try:
         yield NvmlSource(pynvml, _find(pynvml, which))
     except pynvml.NVMLError as error:
-        problem = f"GPU {safe(which)}: {safe(str(error))}"
-        raise DeviceError(problem) from error
+        raise DeviceError(f"GPU {safe(which)}: {safe(str(error))}") from error
     finally:
         pynvml.nvmlShutdown()
 
@@ -188,8 +186,7 @@ def _find(pynvml: Any, which: str) -> Any:
     count = pynvml.nvmlDeviceGetCount()
     if which.isdecimal():
         if int(which) >= count:
-            problem = f"there is no GPU {which}, but {count}, counted from 0"
-            raise DeviceError(problem)
+            raise DeviceError(f"there is no GPU {which}, but {count}, counted from 0")
         handle = pynvml.nvmlDeviceGetHandleByIndex(int(which))
     else:
         handle = pynvml.nvmlDeviceGetHandleByUUID(which)

@@ -111,8 +111,10 @@ class Calls:
         chance: Callable[[], float] = random.random,
     ) -> None:
         if not api.startswith("https://"):
-            problem = f"{safe(api)}: the token is sent to no http address"
-            raise PlatformError(problem, "Give the address with https:// as --api.")
+            raise PlatformError(
+                f"{safe(api)}: the token is sent to no http address",
+                "Give the address with https:// as --api.",
+            )
         self.api = f"{api.rstrip('/')}/"
         self._token, self._tries = token, tries
         self._sleep, self._chance = sleep, chance
@@ -156,16 +158,16 @@ class Calls:
             ) as response:
                 status = response.status_code
                 if status == 401:
-                    problem = f"{safe(self.api)}: it does not accept the token"
-                    raise PlatformError(problem, NEW_TOKEN)
+                    raise PlatformError(
+                        f"{safe(self.api)}: it does not accept the token", NEW_TOKEN
+                    )
                 self.check(response)
                 content = self._json_of(response)
             if response.is_success and content is None:
-                reason = (
+                raise PassingError(
                     f"{self.host_of(response)} answers with status {status}, but no"
                     f" JSON of at most {LARGEST_MIB} MiB"
                 )
-                raise PassingError(reason)
             return Reply(status=status, content=content, is_certain=tried == 1)
 
         return self.again(f"{method} {path}", attempt)
@@ -188,8 +190,10 @@ class Calls:
                 if not passing and type(error).__module__.startswith("httpx"):
                     words = self.redact(printable(str(error)))[:120]
                     text = f"{type(error).__name__}: {words}"
-                    problem = f"{safe(self.api)}: it cannot be used ({text})"
-                    raise PlatformError(problem, "Is --api right?") from error
+                    raise PlatformError(
+                        f"{safe(self.api)}: it cannot be used ({text})",
+                        "Is --api right?",
+                    ) from error
                 if not passing:
                     raise
                 if tried >= self._tries:
@@ -218,8 +222,10 @@ class Calls:
         for _ in range(MOST_REDIRECTS):
             if not url.startswith("https://"):
                 place = printable(self.redact(url.partition("?")[0]))[:80]
-                problem = f"{place}: the file is not at an https address"
-                raise PlatformError(problem, "Ask the platform's staff.")
+                raise PlatformError(
+                    f"{place}: the file is not at an https address",
+                    "Ask the platform's staff.",
+                )
             is_own = url.startswith(str(self._client().base_url.join("/")))
             own = self._headers() if is_own else {}
             with self._client().stream(
@@ -231,13 +237,14 @@ class Calls:
                     if not is_own and status in (400, 401, 403):
                         host = self.host_of(response)
                         reason = f"{host} answers with status {status}"
-                        end = FileRefusedError(reason, status)
-                        raise PassingError(reason, end)
+                        raise PassingError(reason, FileRefusedError(reason, status))
                     yield response
                     return
                 url = str(response.next_request.url)
-        problem = f"{safe(self.api)}: it leads from one address to the next"
-        raise PlatformError(problem, "Ask the platform's staff.")
+        raise PlatformError(
+            f"{safe(self.api)}: it leads from one address to the next",
+            "Ask the platform's staff.",
+        )
 
     def check(self, response: Any) -> None:
         """Refuse an answer that says nothing of the call itself.
@@ -249,8 +256,7 @@ class Calls:
         """
         status = response.status_code
         if status >= 500 or status == 429:
-            reason = f"{self.host_of(response)} answers with status {status}"
-            raise PassingError(reason)
+            raise PassingError(f"{self.host_of(response)} answers with status {status}")
 
     def host_of(self, message: Any) -> str:
         """The host of a request or response, without the token."""
@@ -330,9 +336,9 @@ def open_client(api: str, token: str) -> Any:
         from gcapi import Client
         from gcapi.retries import BaseRetryStrategy
     except ImportError as error:
-        problem = "gcapi is not installed"
-        remedy = install_remedy("gcapi", "platform")
-        raise PlatformError(problem, remedy) from error
+        raise PlatformError(
+            "gcapi is not installed", install_remedy("gcapi", "platform")
+        ) from error
 
     class Once(BaseRetryStrategy):  # type: ignore[misc, unused-ignore]
         """No call is made again by the client."""
@@ -355,11 +361,13 @@ def open_client(api: str, token: str) -> Any:
         AttributeError,
         RecursionError,
     ) as error:
-        problem = f"{safe(api)}: it does not answer as grand-challenge.org"
-        raise PlatformError(problem, "Is --api right?") from error
+        raise PlatformError(
+            f"{safe(api)}: it does not answer as grand-challenge.org", "Is --api right?"
+        ) from error
     except Exception as error:
         if type(error).__name__ == "UnsupportedVersionError":
-            problem = f"{safe(api)}: gcapi is too old for it"
-            remedy = "Upgrade it: pip install --upgrade gcapi."
-            raise PlatformError(problem, remedy) from error
+            raise PlatformError(
+                f"{safe(api)}: gcapi is too old for it",
+                "Upgrade it: pip install --upgrade gcapi.",
+            ) from error
         raise

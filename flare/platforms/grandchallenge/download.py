@@ -124,12 +124,12 @@ def download(
     with _told(api):
         chosen = choose(_evaluations(calls, phase))
     if not chosen:
-        problem = f"{safe(api)}: the phase has no result that this token may see"
-        raise PlatformError(problem)
+        raise PlatformError(
+            f"{safe(api)}: the phase has no result that this token may see"
+        )
     if not any("case" in evaluation.metrics for evaluation in chosen):
         names = listing([evaluation.username for evaluation in chosen])
-        problem = f"{names}: {_RANKED_ONLY}"
-        raise PlatformError(problem, _ADMIN)
+        raise PlatformError(f"{names}: {_RANKED_ONLY}", _ADMIN)
     refused, failed = [], {}
     folders = _folders(output, [evaluation.username for evaluation in chosen])
     for number, evaluation in enumerate(chosen, start=1):
@@ -161,8 +161,7 @@ def download(
         )
     if failed:
         first = next(iter(failed.values()))
-        problem = f"{listing(failed)}: {first.finding}"
-        raise PlatformError(problem, first.remedy)
+        raise PlatformError(f"{listing(failed)}: {first.finding}", first.remedy)
     return len(chosen)
 
 
@@ -209,13 +208,15 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     for user, folder in folders.items():
         if users_of.setdefault(plain_name(folder), user) != user:
             other = users_of[plain_name(folder)]
-            problem = (
-                f"{safe(output / folder)}: it would be of {listing([other, user])}"
+            raise PlatformError(
+                f"{safe(output / folder)}: it would be of {listing([other, user])}",
+                "Give one of them another folder by hand.",
             )
-            raise PlatformError(problem, "Give one of them another folder by hand.")
         if (output / folder).is_symlink():
-            problem = f"{safe(output / folder)}: the folder is a link"
-            raise PlatformError(problem, "Put a folder there, or choose another.")
+            raise PlatformError(
+                f"{safe(output / folder)}: the folder is a link",
+                "Put a folder there, or choose another.",
+            )
     return folders
 
 
@@ -253,8 +254,10 @@ def _told(api: str) -> Iterator[None]:
         *(KeyError, TypeError, AttributeError, ValueError),
         *(OverflowError, RecursionError),
     ) as error:
-        problem = f"{safe(api)}: it does not answer as grand-challenge.org does"
-        raise PlatformError(problem, "Is --api right?") from error
+        raise PlatformError(
+            f"{safe(api)}: it does not answer as grand-challenge.org does",
+            "Is --api right?",
+        ) from error
 
 
 def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
@@ -270,12 +273,13 @@ def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
         reply = calls.call("GET", "evaluations/", params=params)
         if reply.status != 200:
             text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
-            problem = f"{safe(calls.api)}: {text}"
-            raise PlatformError(problem)
+            raise PlatformError(f"{safe(calls.api)}: {text}")
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
-            problem = f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations"
-            raise PlatformError(problem, "Are --api and --phase right?")
+            raise PlatformError(
+                f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations",
+                "Are --api and --phase right?",
+            )
         for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value)
@@ -325,10 +329,10 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
     if old == record and is_there:
         return False
     if not old and is_there:
-        problem = (
-            f"{safe(folder / METRICS_JSON)}: it is there, and not from the platform"
+        raise PlatformError(
+            f"{safe(folder / METRICS_JSON)}: it is there, and not from the platform",
+            "Choose another folder with --output.",
         )
-        raise PlatformError(problem, "Choose another folder with --output.")
     if old != record:
         for name in (METRICS_JSON, UPLOAD):
             (folder / name).unlink(missing_ok=True)
@@ -351,8 +355,10 @@ def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
     try:
         content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        problem = f"the platform's {METRICS_JSON} is no JSON ({error})"
-        raise PlatformError(problem, "Evaluate this submission again.") from error
+        raise PlatformError(
+            f"the platform's {METRICS_JSON} is no JSON ({error})",
+            "Evaluate this submission again.",
+        ) from error
     write_whole(folder / METRICS_JSON, f"{content}\n")
 
 
@@ -382,8 +388,9 @@ def _unpack(folder: Path) -> None:
         prepare_input(folder / UPLOAD, part)
         part.replace(target)
     except UploadError as error:
-        problem = f"{UPLOAD} is not unpacked: {error.finding}"
-        remedy = f"Unpack it into {PREDICTIONS} yourself."
-        raise PlatformError(problem, remedy) from error
+        raise PlatformError(
+            f"{UPLOAD} is not unpacked: {error.finding}",
+            f"Unpack it into {PREDICTIONS} yourself.",
+        ) from error
     finally:
         remove_tree(part)

@@ -158,8 +158,7 @@ class PhaseSource:
         """
         if is_again and self._status(submission) == QUEUED:
             # Nobody has heard of it; with which token it is claimed is chosen anew.
-            text = "the claim was not heard"
-            raise NextTokenError(text)
+            raise NextTokenError("the claim was not heard")
         calls = self._claimant(submission)
         reply = calls.call("PATCH", f"evaluations/{submission.key}/claim/", json={})
         if reply.status == 200 and _has(reply, pk=submission.key):
@@ -171,13 +170,13 @@ class PhaseSource:
             if may_be_ours and self._status(submission) == CLAIMED:
                 self._used.add(calls.mark)
                 return Claim(submission=submission, is_new=False)
-            text = "another service has claimed it"
-            raise NotOursError(text)
+            raise NotOursError("another service has claimed it")
         if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:
             self._refused.add(calls.mark)
             if self._refused < self._calls.keys():
-                text = f"the user of the token {calls.mark} has claimed another one"
-                raise NextTokenError(text)
+                raise NextTokenError(
+                    f"the user of the token {calls.mark} has claimed another one"
+                )
             self._refused.clear()
             raise NotNowError(_AT_WORK if self._is_one_claimed() else _ONCE)
         self._check(reply)
@@ -198,13 +197,19 @@ class PhaseSource:
         place = submission.place
         file = folder / f"{submission.team}{SUFFIX}"
         if not place.get("image"):
-            problem = "the platform has no archive of the image"
-            raise ArchiveError(submission.title, problem, "Upload it again.")
+            raise ArchiveError(
+                submission.title,
+                "the platform has no archive of the image",
+                "Upload it again.",
+            )
         self._fetch(submission, "image", file, ArchiveError)
         if place.get("model_pk"):
             if not place["model"]:
-                problem = "the platform has no file of the model"
-                raise ModelError(submission.title, problem, "Upload it again.")
+                raise ModelError(
+                    submission.title,
+                    "the platform has no file of the model",
+                    "Upload it again.",
+                )
             model = folder / f"{submission.team}{MODEL_SUFFIX}"
             self._fetch(submission, "model", model, ModelError)
         return file
@@ -227,14 +232,18 @@ class PhaseSource:
                     raise
                 fetch(calls, address, file)
         except TooLargeError as error:
-            problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
-            raise wrong(file.name, problem, "Hand in a smaller one.") from error
+            raise wrong(
+                file.name,
+                f"it is larger than {LARGEST_BYTES >> 30} GiB",
+                "Hand in a smaller one.",
+            ) from error
         except FileRefusedError as error:
             if error.status not in _GONE:
                 raise
             problem = f"the platform does not have it any more (status {error.status})"
-            told = wrong(file.name, problem, "Upload it, and submit it, again.")
-            raise NotGivenError(error, told) from error
+            raise NotGivenError(
+                error, wrong(file.name, problem, "Upload it, and submit it, again.")
+            ) from error
 
     def _address(self, calls: Calls, submission: Submission, kind: str) -> str:
         """Where a file is now; empty if the platform does not say it."""
@@ -299,8 +308,10 @@ class PhaseSource:
         """Calls with the token by which a submission is, or will be, claimed."""
         mark = submission.place.get("claimant", self._any.mark)
         if mark not in self._calls:
-            problem = f"It was claimed with another token, {mark}"
-            raise PlatformError(problem, "Start the service with that one, too.")
+            raise PlatformError(
+                f"It was claimed with another token, {mark}",
+                "Start the service with that one, too.",
+            )
         return self._calls[mark]
 
     def _status(self, submission: Submission) -> str:

@@ -86,32 +86,30 @@ def _fetch_rest(calls: Calls, url: str, part: Path) -> None:
         is_rest = is_same and span.startswith(f"bytes {have}-")
         if status == 416 or (status == 206 and not is_rest):
             part.unlink(missing_ok=True)  # nothing is missing, or it is another file
-            reason = f"{host} gives another part than was asked for"
-            raise PassingError(reason)
+            raise PassingError(f"{host} gives another part than was asked for")
         if status not in (200, 206):
             name = safe(part.name[1:-5])
-            problem = f"{host}: it does not give {name} (status {status})"
-            raise FileRefusedError(problem, status)
+            raise FileRefusedError(
+                f"{host}: it does not give {name} (status {status})", status
+            )
         if response.headers.get("Content-Type", "").startswith("text/html"):
-            reason = f"{host} gives a page in place of the file"
-            raise PassingError(reason)
+            raise PassingError(f"{host} gives a page in place of the file")
         is_rest = status == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:
-            problem = f"{host}: {safe(part.name[1:-5])} has {total >> 30} GiB"
-            raise TooLargeError(problem)
+            raise TooLargeError(
+                f"{host}: {safe(part.name[1:-5])} has {total >> 30} GiB"
+            )
         _keep_mark(part, offered)
         with part.open("ab" if is_rest else "wb") as content:
             for block in response.iter_raw():
                 content.write(block)
                 if content.tell() > LARGEST_BYTES:
-                    problem = f"{host}: {safe(part.name[1:-5])} does not end"
-                    raise TooLargeError(problem)
+                    raise TooLargeError(f"{host}: {safe(part.name[1:-5])} does not end")
     if total is not None and part.stat().st_size != total:
         if part.stat().st_size > total:
             part.unlink()
-        reason = f"{host} has sent another number of bytes than it said"
-        raise PassingError(reason)
+        raise PassingError(f"{host} has sent another number of bytes than it said")
 
 
 def _total(response: Any, have: int) -> int | None:

@@ -206,12 +206,10 @@ def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         settings = json.loads(text)
     except (ValueError, RecursionError) as error:
-        problem = f"is not JSON ({safe(str(error))})"
-        raise PhaseSettingsError(source, problem) from error
+        raise PhaseSettingsError(source, f"is not JSON ({safe(str(error))})") from error
     if not isinstance(settings, dict) or name not in settings:
         found = listing(settings) if isinstance(settings, dict) else "no object"
-        problem = f"has no phase {safe(name)} (found {found})"
-        raise PhaseSettingsError(source, problem)
+        raise PhaseSettingsError(source, f"has no phase {safe(name)} (found {found})")
     try:
         return build(Phase, settings[name], where=f"{name}.")
     except (ValueError, OverflowError) as error:

@@ -126,8 +126,9 @@ def rehearse(
         is_over = (folders.result / "usage.json").exists()
         if not is_over and run.returncode != KILLED:
             problem = run.stderr.decode("utf-8", "replace").strip().splitlines()
-            text = f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
-            raise EngineError(text)
+            raise EngineError(
+                f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
+            )
         return _read_run(folders)
 
 
@@ -204,21 +205,19 @@ def _read_run(folders: Folders) -> Run:
 def _inspect(engine: Engine, image: str) -> dict[str, Any]:
     """The configuration of an image that the platform would accept."""
     if not engine.is_installed():
-        problem = f"{safe(engine.program)}: it cannot be run; install Docker or Podman"
-        raise EngineError(problem)
+        raise EngineError(
+            f"{safe(engine.program)}: it cannot be run; install Docker or Podman"
+        )
     found = engine.inspect_image(image)
     if not found:
-        problem = (
+        raise EngineError(
             f"{image}: there is no such image, or {engine.program} does not answer"
         )
-        raise EngineError(problem)
     user = (found["Config"].get("User") or "").partition(":")[0]
     if user.lower() in ("", "root", "0"):
-        problem = f"{image}: its USER is root, which the platform refuses"
-        raise EngineError(problem)
+        raise EngineError(f"{image}: its USER is root, which the platform refuses")
     if found["Architecture"] != "amd64":
-        problem = f"{image}: it is for {found['Architecture']}, not for amd64"
-        raise EngineError(problem)
+        raise EngineError(f"{image}: it is for {found['Architecture']}, not for amd64")
     return {key: found["Config"].get(key) for key in _CONFIGURATION}
 
 
@@ -253,10 +252,10 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
         *(image, "-m", "flare", "phase-settings"),
     )
     if run.returncode:
-        problem = (
-            f"{image}: it does not tell the settings of {safe(challenge)}'s phases"
+        raise EngineError(
+            f"{image}: it does not tell the settings of {safe(challenge)}'s phases",
+            "Build it anew, or give --phase-settings.",
         )
-        raise EngineError(problem, "Build it anew, or give --phase-settings.")
     return challenge, run.stdout.decode("utf-8", "replace")
 
 
@@ -270,8 +269,7 @@ def _open_up(folder: Path) -> None:
 def _unpack(ground_truth: Path, target: Path) -> None:
     """Unpack a tarball of reference labels, or copy a folder that could be one."""
     if not ground_truth.exists():
-        problem = f"{safe(ground_truth)}: there is no such file or folder"
-        raise UploadError(problem)
+        raise UploadError(f"{safe(ground_truth)}: there is no such file or folder")
     if ground_truth.is_dir():
         shutil.copytree(ground_truth, target, dirs_exist_ok=True)
         return
@@ -279,5 +277,6 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         with tarfile.open(ground_truth, "r:gz") as archive:
             unpack_own(archive, target)
     except Exception as error:  # tarfile lets many kinds through, from zlib and others
-        problem = f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
-        raise UploadError(problem) from error
+        raise UploadError(
+            f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
+        ) from error

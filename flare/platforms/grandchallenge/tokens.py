@@ -29,8 +29,9 @@ def read_token(token: str, file: str) -> str:
     """
     tokens = read_tokens(token, file)
     if len(tokens) > 1:
-        problem = f"There are {len(tokens)} API tokens, and one is expected"
-        raise PlatformError(problem, TOKEN_REMEDY)
+        raise PlatformError(
+            f"There are {len(tokens)} API tokens, and one is expected", TOKEN_REMEDY
+        )
     return tokens[0]
 
 
@@ -72,14 +73,16 @@ def _content(file: Path) -> str:
         with file.open(encoding="ascii") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if mode & _OTHERS:
-                problem = f"{safe(file)}: others may use this file (mode {mode:04o})"
-                remedy = f"Its tokens are yours alone: chmod 600 {shell_word(file)}."
-                raise PlatformError(problem, remedy)
+                raise PlatformError(
+                    f"{safe(file)}: others may use this file (mode {mode:04o})",
+                    f"Its tokens are yours alone: chmod 600 {shell_word(file)}.",
+                )
             return opened.read()
     except (OSError, ValueError) as error:
         reason = why(error) if isinstance(error, OSError) else "it is no text"
-        problem = f"{safe(file)}: the token cannot be read ({reason})"
-        raise PlatformError(problem, TOKEN_REMEDY) from error
+        raise PlatformError(
+            f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
+        ) from error
 
 
 def without_tokens(text: str, *tokens: str) -> str:

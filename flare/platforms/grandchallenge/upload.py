@@ -75,8 +75,9 @@ def prepare_input(source: Path, target: Path) -> None:
         with source.open("rb") as file:
             is_zip = file.read(8).startswith(_ZIP_BEGINNINGS)
         if not is_zip:
-            problem = f"{safe(source)}: the platform takes a zip file, and this is none"
-            raise UploadError(problem)
+            raise UploadError(
+                f"{safe(source)}: the platform takes a zip file, and this is none"
+            )
         _extract(source, target)
     # The platform writes this after the zip, and in the place of such a file.
     inputs = target / INPUTS_FILE_NAME
@@ -110,12 +111,14 @@ def _extract(source: Path, target: Path) -> None:
         raise _failed(source, "Input zip file could not be extracted") from error
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
         if isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
-            text = "Zip file contains an unsupported compression method"
-            raise _failed(source, text) from error
+            raise _failed(
+                source, "Zip file contains an unsupported compression method"
+            ) from error
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise _failed(source, "Contents of zip file too large") from error
-        cause = why(error) if isinstance(error, OSError) else str(error)
-        raise _unexpected(source, cause) from error
+        raise _unexpected(
+            source, why(error) if isinstance(error, OSError) else str(error)
+        ) from error
 
 
 def _failed(source: Path, message: str, cause: str = "") -> UploadError:

@@ -50,8 +50,10 @@ class DropFolder:
 
     def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
         if not folder.is_dir():
-            problem = f"{safe(folder)}: there is no such folder"
-            raise InputError(problem, "Make it, and let teams put archives there.")
+            raise InputError(
+                f"{safe(folder)}: there is no such folder",
+                "Make it, and let teams put archives there.",
+            )
         self._folder, self._now = folder, now
         self._told: set[str] = set()
         self._check_answers()
@@ -76,8 +78,9 @@ class DropFolder:
         try:
             paths = [*self._folder.iterdir()]
         except OSError as error:
-            problem = f"{safe(self._folder)}: it cannot be read ({why(error)})"
-            raise InputError(problem) from error
+            raise InputError(
+                f"{safe(self._folder)}: it cannot be read ({why(error)})"
+            ) from error
         now, found = self._now().timestamp(), []
         for path in paths:
             with suppress(OSError):  # of one that is removed meanwhile
@@ -106,8 +109,11 @@ class DropFolder:
         with suppress(OSError):
             is_same = _is_regular(path) and _submission(path).key == submission.key
         if not is_same:
-            problem = "it was removed or replaced before it was measured"
-            raise ArchiveError(submission.title, problem, "Hand it in again.")
+            raise ArchiveError(
+                submission.title,
+                "it was removed or replaced before it was measured",
+                "Hand it in again.",
+            )
         problem = name_problem(path.name.removesuffix(SUFFIX))
         if problem:
             raise ArchiveError(submission.title, problem, REMEDY)
@@ -145,8 +151,10 @@ class DropFolder:
         """Refuse to write the answers to wherever somebody else may have chosen."""
         folder = self._folder / ANSWERS
         if folder.is_symlink():
-            problem = f"{safe(folder)}: it is a link, and answers are written there"
-            raise InputError(problem, "Remove it; the service makes the folder.")
+            raise InputError(
+                f"{safe(folder)}: it is a link, and answers are written there",
+                "Remove it; the service makes the folder.",
+            )
 
     def _is_file(self, path: Path) -> bool:
         """Whether what is called like an archive is a file; if not, it is said once."""

@@ -96,9 +96,11 @@ class Journal:
         if folder.exists():
             folder.chmod(folder.stat().st_mode & ~0o007)  # it names everybody
         if known and known != source:
-            problem = f"it is of {known}, and now submissions come from {source}"
-            remedy = "Give each source an --output of its own."
-            raise MeasurementError(str(self._file), problem, remedy)
+            raise MeasurementError(
+                str(self._file),
+                f"it is of {known}, and now submissions come from {source}",
+                "Give each source an --output of its own.",
+            )
         self._entries = {entry.submission.key: entry for entry in entries}
 
     def __iter__(self) -> Iterator[Entry]:
@@ -195,8 +197,9 @@ class Journal:
         try:
             return Answer(**json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            problem = "it is not what this program has written"
-            raise MeasurementError(str(file), problem) from error
+            raise MeasurementError(
+                str(file), "it is not what this program has written"
+            ) from error
 
     def _answer_file(self, entry: Entry) -> Path:
         """Of a submission, whose key the source has made safe."""
@@ -218,8 +221,9 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["source"]), tuple(map(_entry, content["submissions"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = "it is not what this program has written"
-        raise MeasurementError(str(file), problem) from error
+        raise MeasurementError(
+            str(file), "it is not what this program has written"
+        ) from error
 
 
 def _json(entry: Entry) -> dict[str, Any]:

@@ -55,8 +55,10 @@ def ct_backgrounds(
         own, grid, challenge.grid.tolerance_mm
     )
     if wrong:
-        problem = f"{safe(file.name)}: this CT is not on the grid of its reference"
-        raise InputError(problem, "Give the CTs that the references were drawn on.")
+        raise InputError(
+            f"{safe(file.name)}: this CT is not on the grid of its reference",
+            "Give the CTs that the references were drawn on.",
+        )
     places = [_places(found, plane, frame) for plane in PLANES]
     slices = _read(file, places)
     return tuple(data_uri(jpeg(pixels), "jpeg") for pixels in slices)

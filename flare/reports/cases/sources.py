@@ -75,11 +75,15 @@ def find_case_files(
     challenge, decimals = _rules(metrics, found)
     _check_scores(metrics, found, challenge, cases)
     if not folders.ground_truth.is_dir():
-        problem = f"{safe(folders.ground_truth)}: there is no such folder"
-        raise InputError(problem, "Give the folder of the reference labels.")
+        raise InputError(
+            f"{safe(folders.ground_truth)}: there is no such folder",
+            "Give the folder of the reference labels.",
+        )
     if not folders.predictions.is_dir():
-        problem = f"{safe(folders.predictions)}: there is no such folder"
-        raise InputError(problem, "Give the folder of the predictions.")
+        raise InputError(
+            f"{safe(folders.predictions)}: there is no such folder",
+            "Give the folder of the predictions.",
+        )
     references = find_references(folders.ground_truth, challenge.npz.references)
     _check_references(metrics, found, references, folders.ground_truth)
     submitted = find_submission(folders.predictions, references, challenge)
@@ -90,11 +94,12 @@ def find_case_files(
     scored = [case for case in cases if case not in found.scores.failed]
     for case in scored:
         if case not in pairs:
-            problem = (
+            raise MetricsFileError(
+                str(folders.predictions),
                 "there is no label map that can be scored of case"
-                f" {safe(case)}, which {safe(metrics.name)} has"
+                f" {safe(case)}, which {safe(metrics.name)} has",
+                _REMEDY,
             )
-            raise MetricsFileError(str(folders.predictions), problem, _REMEDY)
     return CaseFiles(
         metrics=metrics,
         challenge=challenge,
@@ -114,8 +119,9 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
         if metric.startswith(prefix)
     )
     if not isinstance(evaluation.rules, Mapping):
-        problem = "it does not tell the rules that its scores were made by"
-        raise MetricsFileError(str(metrics), problem)
+        raise MetricsFileError(
+            str(metrics), "it does not tell the rules that its scores were made by"
+        )
     options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
     try:
         key = str(evaluation.challenge)
@@ -125,8 +131,9 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
             challenge, options.get("grid"), options.get("unknown_labels")
         ), (None if decimals is None else int(decimals))
     except (ValueError, TypeError) as error:
-        problem = "it does not tell the rules that its scores were made by"
-        raise MetricsFileError(str(metrics), problem) from error
+        raise MetricsFileError(
+            str(metrics), "it does not tell the rules that its scores were made by"
+        ) from error
 
 
 def _check_scores(
@@ -137,8 +144,9 @@ def _check_scores(
     for case in cases:
         for metric in (f"{score}{end}" for score in SCORES for end in ends):
             if (case, metric) not in found.scores.values:
-                problem = f"it has no {metric} of case {safe(case)}"
-                raise MetricsFileError(str(metrics), problem)
+                raise MetricsFileError(
+                    str(metrics), f"it has no {metric} of case {safe(case)}"
+                )
 
 
 def _check_references(
@@ -151,17 +159,19 @@ def _check_references(
     here = {file.case for file in references}
     missing = [case for case in found.scores.cases if case not in here]
     if missing:
-        problem = (
+        raise MetricsFileError(
+            str(folder),
             f"there is no reference of case {safe(missing[0])}, which"
-            f" {safe(metrics.name)} has"
+            f" {safe(metrics.name)} has",
+            _REMEDY,
         )
-        raise MetricsFileError(str(folder), problem, _REMEDY)
     told = found.scores.evaluation.references_sha256
     if told is not None and told != references_digest(references, file_checksum):
-        problem = (
-            f"these are not the references that {safe(metrics.name)} was made with"
+        raise MetricsFileError(
+            str(folder),
+            f"these are not the references that {safe(metrics.name)} was made with",
+            _REMEDY,
         )
-        raise MetricsFileError(str(folder), problem, _REMEDY)
 
 
 def _images(folder: Path, cases: Sequence[str]) -> dict[str, LabelMapFile]:
@@ -169,8 +179,10 @@ def _images(folder: Path, cases: Sequence[str]) -> dict[str, LabelMapFile]:
     images = {file.case: file for file in find_images(folder)}
     missing = [case for case in cases if case not in images]
     if missing:
-        problem = f"{safe(folder)}: there is no CT of case {safe(missing[0])}"
-        raise InputError(problem, "Give a folder with a CT for each case, or none.")
+        raise InputError(
+            f"{safe(folder)}: there is no CT of case {safe(missing[0])}",
+            "Give a folder with a CT for each case, or none.",
+        )
     return {case: images[case] for case in cases}
 
 
@@ -195,8 +207,9 @@ def read_case(
     reference = read_reference(pair.reference, challenge, memory)
     prediction = read_prediction(pair.prediction, challenge, memory)
     if reference.grid.shape != prediction.grid.shape:
-        problem = f"{safe(pair.reference.name)}: it changed while it was read"
-        raise GroundTruthError(problem)
+        raise GroundTruthError(
+            f"{safe(pair.reference.name)}: it changed while it was read"
+        )
     for organ in score_labels(reference, prediction, challenge, memory):
         for kind, value in (("DSC", organ.dsc), ("NSD", organ.nsd)):
             told = scores[f"{kind.lower()}_{organ.organ}"]

@@ -1,13 +1,19 @@
-"""Reads tar files front to back, if all readers would read the same in them."""
+"""Reads tar and JSON files, if all readers would read the same in them, within limits.
+
+Whoever has made them may mean harm: what is not understood is refused, and all that is
+read is taken off a budget.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn, cast
 
 from flare.common.streams import (
@@ -20,7 +26,73 @@ from flare.common.streams import (
     Stream,
     ZstdStream,
 )
-from flare.measuring.archive.budget import MOST_ENTRIES, BrokenError, Budget
+from flare.common.text import safe
+
+UNPACKED_BYTES = 2**37
+"""An archive that unpacks to more than this, 128 GiB, is not gone through."""
+
+MOST_ENTRIES = 1_000_000
+"""Nor one with more files."""
+
+KEPT_BYTES = 2**26
+"""So much of small files is kept at most."""
+
+NOTED_BYTES = 2**28
+"""So much is noted of layers at most: about a million links."""
+
+NOTE_BYTES = 200
+"""What Python needs for a note, beside its text."""
+
+_SENSELESS = "its headers make no sense"
+
+
+class BrokenError(Exception):
+    """The archive cannot be read; the text says why."""
+
+
+class LimitError(BrokenError):
+    """There is too much in it."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What may still be read."""
+
+    unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
+    entries: int = field(default_factory=lambda: MOST_ENTRIES)
+    kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
+    noted_bytes: int = field(default_factory=lambda: NOTED_BYTES)
+
+    def unpack(self, size: int) -> None:
+        """Take off what was unpacked."""
+        self.unpacked_bytes -= size
+        self._check_size(0)
+
+    def enter(self, member: tarfile.TarInfo) -> None:
+        """Take off a file, which may claim any size."""
+        if member.size < 0:
+            raise BrokenError(_SENSELESS)
+        self.entries -= 1
+        self._check_size(member.size if member.isreg() else 0)
+
+    def _check_size(self, size: int) -> None:
+        if self.unpacked_bytes < size or self.entries < 0:
+            raise LimitError(
+                f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+            )
+
+    def keep(self, size: int) -> None:
+        """Take off a small file that is kept."""
+        self.kept_bytes -= size
+        if self.kept_bytes < 0:
+            raise LimitError(f"its small files take more than {KEPT_BYTES >> 20} MB")
+
+    def note(self, size: int) -> None:
+        """Take off a text that is noted."""
+        self.noted_bytes -= size + NOTE_BYTES
+        if self.noted_bytes < 0:
+            raise LimitError("it has too many links, or files that layers remove")
+
 
 PADDING_BYTES = 2**20
 """So many zeros may follow the end of a tar file."""
@@ -41,7 +113,6 @@ _MAGIC = {
 }
 
 _END = "it is no tar file that can be read to its end"
-_SENSELESS = "its headers make no sense"
 
 
 class StrictHeader(tarfile.TarInfo):
@@ -60,19 +131,16 @@ class StrictHeader(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             # Go reads neither as Python does.
-            text = "it has headers that only some programs understand"
-            raise BrokenError(text)
+            raise BrokenError("it has headers that only some programs understand")
         special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
         if self.type in special and not 0 <= self.size <= NAME_BYTES:
-            text = "a name in it is too long"
-            raise BrokenError(text)
+            raise BrokenError("a name in it is too long")
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found
 
     def _proc_sparse(self, *_: object) -> NoReturn:
         """Refuse files with holes: they unpack to any size, and engines write none."""
-        text = "it holds a file with holes (sparse)"
-        raise BrokenError(text)
+        raise BrokenError("it holds a file with holes (sparse)")
 
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
 
@@ -165,8 +233,7 @@ def unpacked(file: Readable, kind: str) -> Stream:
     if kind == "zstd":
         return ZstdStream(file, frames=MOST_ENTRIES)
     if kind:
-        text = f"it is compressed by {kind}, expected gzip or zstd"
-        raise BrokenError(text)
+        raise BrokenError(f"it is compressed by {kind}, expected gzip or zstd")
     return PlainStream(file)
 
 
@@ -179,3 +246,51 @@ def explained() -> Iterator[None]:
         raise BrokenError(_END) from error
     except (ValueError, OverflowError, MemoryError, RecursionError) as error:
         raise BrokenError(_SENSELESS) from error
+
+
+SENSELESS = "its manifest, or its configuration, makes no sense"
+
+
+def strict_json(content: bytes) -> Any:
+    """What a small file holds; None if that is no JSON.
+
+    Raises
+    ------
+    BrokenError
+        If it has a number, or a key, that only some readers understand.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _constant(name: str) -> NoReturn:
+    """Refuse NaN and its like, which Python reads and engines do not."""
+    raise BrokenError(f"its manifest, or its configuration, has {name} for a number")
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys nobody can read in two ways."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BrokenError(
+            f"its manifest, or its configuration, has {safe(twice)} twice"
+        )
+    return table
+
+
+def fields_of(value: Any, *names: str) -> dict[str, Any]:
+    """A JSON object with such fields: an engine would ignore capitals, and take any."""
+    if not isinstance(value, dict):
+        raise BrokenError(SENSELESS)
+    folded = {name.casefold(): name for name in names}
+    for key in value:
+        name = folded.get(key.casefold(), key)
+        if key != name:
+            text = f"its manifest, or its configuration, has {safe(key)}"
+            text += " twice" if name in value else f" in the place of {name}"
+            raise BrokenError(text)
+    return value
