@@ -187,8 +187,10 @@ def test_a_model_needs_room(bench, monkeypatch):
     """A GiB more than it has; no fault of the team, and nothing is run."""
     archive = bench.archive("a", NEEDS_MODEL)
     write_model(archive.parent, name="a.model.tar.gz")
-    little = Room(free_bytes=2**29, free_files=None)
-    monkeypatch.setattr(image, "room", lambda _: little)
+    little, real = Room(free_bytes=2**29, free_files=None), image.room
+    monkeypatch.setattr(
+        image, "room", lambda folder: little if ".work" in str(folder) else real(folder)
+    )
 
     error = bench.measure(archive)["a"]
 
