@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flare.cli.command import Option
-from flare.cli.options import Parsed, seconds, with_options
+from flare.cli.options import Parsed, with_options
 from flare.common.machine import size_bytes
+from flare.common.options import seconds
 
 if TYPE_CHECKING:
     from flare.measuring.container_command import Limits

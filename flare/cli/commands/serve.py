@@ -18,18 +18,12 @@ from flare.cli.contract_options import contract_options
 from flare.cli.json_log import json_lines
 from flare.cli.limits import limit_options
 from flare.cli.measuring import Request
-from flare.cli.options import (
-    PATH,
-    PageFile,
-    Parsed,
-    challenge_option,
-    seconds,
-    workers_option,
-)
+from flare.cli.options import PATH, PageFile, Parsed, challenge_option, workers_option
 from flare.cli.run_options import run_options
 from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
+from flare.common.options import seconds
 from flare.measuring.inputs import check_cases, find_cases
 from flare.platforms.grandchallenge.access import read_tokens
 from flare.platforms.serving.overdue import HOURS

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flare.common.text import printable, safe
-from flare.ranking.groups import ranks_within
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.schemes import ranks_within
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board
 from flare.reports.pages.groups import (
     NOTE,
@@ -55,7 +55,7 @@ class GroupRanks:
 
 
 def group_ranks(
-    board: Board, rules: Rules, groupings: Sequence[Grouping], *, is_public: bool
+    board: Board, rules: RankingRules, groupings: Sequence[Grouping], *, is_public: bool
 ) -> tuple[GroupRanks, ...]:
     """The ranks within each group; for everybody, not of columns with a small one."""
     found = []

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.robustness.pairs import compare_pairs, filled, two_sided
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.significance import compare_pairs, filled, two_sided
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, board_of
 from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
 
@@ -124,7 +124,7 @@ def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
         cases=("1",),
         values=np.array([[[0.9, 20.0]], [[np.nan, np.nan]]]),
     )
-    rules = Rules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
+    rules = RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
 
     assert filled(board, rules).tolist() == [[[-0.9, 10]], [[0, 3600]]]
 
@@ -134,7 +134,7 @@ def test_better_is_what_the_metric_says():
         {("a", str(n), "dsc"): 0.9 for n in range(9)}
         | {("b", str(n), "dsc"): 0.1 * n for n in range(9)}
     )
-    rules = Rules(metrics=(DSC,))
+    rules = RankingRules(metrics=(DSC,))
 
     tests = by_pair(board_of(table, rules, "ab"), rules)
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.robustness.pairs import compare_pairs
-from flare.ranking.robustness.recount import fewest_withdrawals, recount
 from flare.ranking.robustness.schemes import other_schemes
-from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.ranking.robustness.sensitivity import fewest_withdrawals, sensitivity_of
+from flare.ranking.robustness.significance import compare_pairs
+from flare.ranking.rules import MissingRule, RankingRules, Ties
 from flare.ranking.table import board_of
 from flare.reports.ranking.terminal import recount_text
 from tests.builders.results import DSC, make_table, one_metric
@@ -22,7 +22,7 @@ HALF = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
 
 def recount_of(board, rules):
     schemes = other_schemes(board, rules, compare_pairs(board, rules))
-    return recount(board, rules, schemes)
+    return sensitivity_of(board, rules, schemes)
 
 
 def naive_sums(values, teams, cases, ties, missing):
@@ -53,7 +53,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
         for case in cases
         for metric in ("dsc", "runtime_s")
     }
-    rules = Rules(metrics=(DSC, HALF), ties=ties, missing=missing)
+    rules = RankingRules(metrics=(DSC, HALF), ties=ties, missing=missing)
     table = make_table(values)
     board = board_of(table, rules, teams)
     sums = naive_sums(values, teams, cases, ties, missing)
@@ -205,7 +205,7 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
         ordered = sorted(totals.values())
         rankings.add(tuple(ordered.index(totals[team]) for team in teams))
 
-    rules = Rules(metrics=(DSC, HALF))
+    rules = RankingRules(metrics=(DSC, HALF))
     for item in recount_of(board_of(table, rules, teams), rules):
         assert (item.first, item.choices) == (wins[item.team], 48)
         assert item.rankings == len(rankings)

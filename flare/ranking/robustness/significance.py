@@ -15,7 +15,7 @@ from itertools import permutations
 import numpy as np
 
 from flare.ranking.ranks import comparable, failed_values
-from flare.ranking.rules import Rules
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, Values
 
 ALPHA = 0.05
@@ -43,14 +43,14 @@ class PairTest:
     doi:10.2466/11.IT.3.1)."""
 
 
-def filled(board: Board, rules: Rules, missing: float | None = None) -> Values:
+def filled(board: Board, rules: RankingRules, missing: float | None = None) -> Values:
     """Comparable values, each missing one replaced by a bad one.
 
     Parameters
     ----------
     board : Board
         The values of the teams.
-    rules : Rules
+    rules : RankingRules
         What they mean.
     missing : float, optional
         As measured. If not given, the value of a failed run where the challenge has
@@ -73,7 +73,7 @@ def filled(board: Board, rules: Rules, missing: float | None = None) -> Values:
 
 
 def compare_pairs(
-    board: Board, rules: Rules, missing: float | None = None
+    board: Board, rules: RankingRules, missing: float | None = None
 ) -> tuple[PairTest, ...]:
     """Test all ordered pairs of teams, by each metric.
 

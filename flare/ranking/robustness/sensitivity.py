@@ -19,12 +19,12 @@ from flare.ranking.robustness.schemes import (
     ranks_by_choice,
     team_ranks,
 )
-from flare.ranking.rules import Integers, Rules
+from flare.ranking.rules import Integers, RankingRules
 from flare.ranking.table import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recount:
+class Sensitivity:
     """What the first place of a team depends on."""
 
     team: str
@@ -50,16 +50,16 @@ class Recount:
     """How many different rankings the choices give."""
 
 
-def recount(
-    board: Board, rules: Rules, schemes: Sequence[Scheme]
-) -> tuple[Recount, ...]:
+def sensitivity_of(
+    board: Board, rules: RankingRules, schemes: Sequence[Scheme]
+) -> tuple[Sensitivity, ...]:
     """Say what the first place depends on; for each team that shares it.
 
     Parameters
     ----------
     board : Board
         The values of the competing teams.
-    rules : Rules
+    rules : RankingRules
         How they are ranked; ranks are averaged by their mean.
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
@@ -77,7 +77,7 @@ def recount(
         for team, found in ranks_without.items()
     }
     return tuple(
-        Recount(
+        Sensitivity(
             team=board.teams[winner],
             cases=len(board.cases),
             withdrawals=_withdrawals(board, sums, winner),
