@@ -12,10 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.rules import Better
+from flare.challenge.metrics import Better, metric_of
 from flare.ranking.rules import Average, Integers, MissingRule, RankingRules, Ties
 from flare.ranking.table import Board, Values
-from flare.results.values import is_score
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:
@@ -33,7 +32,7 @@ def comparable(values: Values, rules: RankingRules) -> Values:
     if rules.gate_dsc:
         closed = ~(values[:, :, names.index("dsc")] >= rules.gate_dsc)
         for index, name in enumerate(names):
-            if not is_score(name):
+            if metric_of(name) is None:
                 found[:, :, index][closed] = math.nan
     for index, rule in enumerate(rules.metrics):
         column = found[:, :, index]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from flare.challenge.metrics import metric_of
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.rules import RankingRules
@@ -22,7 +23,7 @@ from flare.results.origins import Origin
 from flare.results.results_folder import AllResults, has_any, read_teams
 from flare.results.roll_call import RollCall
 from flare.results.team_folder import EMPTY, NO_ROW, Reason, TeamResults
-from flare.results.values import check_value, is_score, number
+from flare.results.values import check_value, number
 
 Values = npt.NDArray[np.float64]
 
@@ -362,7 +363,7 @@ def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams of a table with the same scores."""
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for result in results:
-        if is_score(result.metric) and result.value is not None:
+        if metric_of(result.metric) and result.value is not None:
             own = scores.setdefault(result.team, {})
             own[result.case, result.metric] = result.value
     return find_equal(scores)

@@ -6,7 +6,8 @@ import json
 import numpy as np
 
 import flare
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, CaseResult, board_of, table_of
 from flare.results.team_folder import Reason

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import apply_decisions, read_decisions
 from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.ranking.standings import rank_teams

@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.metrics import METRICS, Better, Metric
 from flare.challenge.rules import Challenge
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
@@ -337,12 +338,12 @@ def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
 
     ``docs/organisers/phase-settings.md`` says why each field is set as it is.
     """
-    columns = [column_of("Mean NSD", "nsd")]
+    first, *others = (METRICS[name] for name in challenge.metrics)
+    columns = [_metric_column("Mean", metric) for metric in others]
     for organ in challenge.organs:
         title = organ.name.replace("_", " ").capitalize()
         columns += [
-            column_of(f"{title} {metric.upper()}", f"{metric}_{organ.name}")
-            for metric in ("dsc", "nsd")
+            _metric_column(title, metric, organ.name) for metric in (first, *others)
         ]
     found = {}
     for name, own in (("sanity", SANITY), ("validation", VALIDATION), ("test", TEST)):
@@ -360,6 +361,13 @@ def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
         {**column, "error_path": ""} for column in columns
     ]
     return found
+
+
+def _metric_column(title: str, metric: Metric, organ: str = "") -> dict[str, Any]:
+    """The column of a metric of label maps, or of one organ."""
+    name = f"{metric.name}_{organ}" if organ else metric.name
+    order = "desc" if metric.better is Better.HIGHER else "asc"
+    return column_of(f"{title} {metric.title_with_unit}", name, order)
 
 
 def column_of(title: str, metric: str, order: str = "desc") -> dict[str, Any]:

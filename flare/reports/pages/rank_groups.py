@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flare.challenge.metrics import is_score
 from flare.common.text import printable, safe
 from flare.ranking.robustness.schemes import ranks_within
 from flare.ranking.rules import RankingRules
@@ -30,7 +31,6 @@ from flare.reports.pages.parts import (
     shade,
 )
 from flare.results.groups_csv import Grouping
-from flare.results.values import is_score
 
 RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."

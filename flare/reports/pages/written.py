@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rules import Better, Challenge, Organ, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import Challenge, Organ, RankedMetric
 from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
+from flare.challenge.metrics import Better, is_score
+from flare.challenge.rules import Challenge, MaxMemory, RankedMetric
 from flare.common.text import count, printable
 from flare.common.version import __version__
 from flare.ranking.decisions import Decisions
@@ -16,7 +17,6 @@ from flare.reports.ranking.roll_call import interim_text
 from flare.reports.ranking.titles import left_out_text
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
-from flare.results.values import is_score
 
 _TIES = {
     Ties.MIN: "the best of the places that they take together",

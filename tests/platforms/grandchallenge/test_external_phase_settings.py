@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from flare.challenge.metrics import Better
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
 from flare.platforms.grandchallenge.phase import (
     Order,

@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
 from flare.ranking.rules import RankingRules, Ties
 from flare.ranking.standings import rank_teams

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.schemes import other_schemes
 from flare.ranking.robustness.sensitivity import fewest_withdrawals, sensitivity_of
 from flare.ranking.robustness.significance import compare_pairs

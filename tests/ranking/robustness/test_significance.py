@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.significance import compare_pairs, filled, two_sided
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, board_of

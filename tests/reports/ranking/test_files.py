@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
