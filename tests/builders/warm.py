@@ -65,7 +65,7 @@ PLATFORM = (
     *SCORING,
     "flare.cli.commands.serve",
     "flare.cli.serving",
-    "flare.platforms.grandchallenge.external_phase",
+    "flare.platforms.grandchallenge.external",
     "flare.platforms.serving.service",
     "gcapi",
 )
