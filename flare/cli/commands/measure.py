@@ -25,8 +25,8 @@ from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
-from flare.measuring.refused import write_refused
-from flare.measuring.team_failures import Failures
+from flare.measuring.listener import Failures
+from flare.measuring.summary import write_refused
 from flare.reports.plots import check_plots
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ from flare.platforms.grandchallenge.phase import (
 from flare.platforms.grandchallenge.rehearse import (
     TIME_LIMIT_S,
     image_settings,
+    judge,
     rehearse,
+    verdict_text,
 )
-from flare.platforms.grandchallenge.verdict import judge, verdict_text
 from flare.results.metrics_json import prepare_output
 
 _log = logging.getLogger(__name__)

@@ -1,19 +1,26 @@
-"""Reads API tokens of the platform, and keeps them out of all that is written."""
+"""Lets the platform in: API tokens, kept out of all that is written, and its client."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
+import warnings
 from pathlib import Path
+from typing import Any
 
+from flare.common.extras import install_remedy
 from flare.common.text import safe, shell_word, why
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.errors import PlatformError
 
 TOKEN_REMEDY = (
     "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
     " its file's name into FLARE_GC_TOKEN_FILE."
 )
+
+TIMEOUT_S = 60.0
+"""Without a word from the platform."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 """What ssh, too, allows nobody but the owner of a key."""
@@ -96,3 +103,52 @@ def without_tokens(text: str, *tokens: str) -> str:
     for token in tokens:
         text = re.sub(re.escape(token), "[token]", text, flags=re.IGNORECASE)
     return text
+
+
+def open_client(api: str, token: str) -> Any:
+    """The client of gcapi; it makes each call once, as we wait in our own way.
+
+    Raises
+    ------
+    PlatformError
+        If it is not installed, or too old for the platform.
+    """
+    try:
+        import gcapi
+        from gcapi.retries import BaseRetryStrategy
+    except ImportError as error:
+        raise PlatformError(
+            "gcapi is not installed", install_remedy("gcapi", "platform")
+        ) from error
+
+    class Once(BaseRetryStrategy):  # type: ignore[misc, unused-ignore]
+        """No call is made again by the client."""
+
+        def get_delay(self, latest_response: object) -> None:
+            """Return no pause."""
+
+    # They would log what the platform answers to a refused request.
+    for name in ("gcapi.client", "gcapi.transports", "httpx"):
+        logging.getLogger(name).disabled = True
+    options = {"base_url": api, "timeout": TIMEOUT_S, "retry_strategy": Once}
+    try:
+        # It would warn of a newer version, in the platform's words.
+        with warnings.catch_warnings(action="ignore"):
+            return gcapi.Client(token=token, **options)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise PlatformError(
+            f"{safe(api)}: it does not answer as grand-challenge.org", "Is --api right?"
+        ) from error
+    except Exception as error:
+        if type(error).__name__ == "UnsupportedVersionError":
+            raise PlatformError(
+                f"{safe(api)}: gcapi is too old for it",
+                "Upgrade it: pip install --upgrade gcapi.",
+            ) from error
+        raise

@@ -1,8 +1,23 @@
-"""Why a submission that was measured here has no result."""
+"""Why a platform refuses, and why a submission that was measured has no result.
+
+An error that one platform alone has stands in its folder, where `flare explain` finds
+it, too, if it has a code of its own and its module is called errors.
+"""
 
 from __future__ import annotations
 
-from flare.common.errors import SubmissionError
+from flare.common.errors import HostError, SubmissionError
+
+
+class PlatformError(HostError):
+    """The platform refuses what is asked of it, or does not answer.
+
+    `download` was refused, or got no answer: the message says which. A token has to be
+    that of an admin of the challenge.
+    """
+
+    code = "H09"
+    remedy = "The documentation's page Phase settings tells how to get results."
 
 
 class NoCaseError(SubmissionError):

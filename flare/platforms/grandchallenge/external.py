@@ -18,13 +18,15 @@ from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.grandchallenge.calls import Calls, Reply
-from flare.platforms.grandchallenge.errors import (
+from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge.client import (
+    LARGEST_BYTES,
+    Client,
     FileRefusedError,
-    PlatformError,
+    Reply,
     TooLargeError,
+    fetch,
 )
-from flare.platforms.grandchallenge.fetching import LARGEST_BYTES, fetch
 from flare.platforms.serving.source import (
     Answer,
     Claim,
@@ -79,11 +81,11 @@ class PhaseSource:
     ----------
     phase : str
         Its key, a UUID.
-    calls : Calls
+    calls : Client
         To the platform, each with the token of another user.
     """
 
-    def __init__(self, phase: str, *calls: Calls) -> None:
+    def __init__(self, phase: str, *calls: Client) -> None:
         self._phase = phase
         self._calls = {one.mark: one for one in calls}
         self._used: set[str] = set()
@@ -245,7 +247,7 @@ class PhaseSource:
                 error, wrong(file.name, problem, "Upload it, and submit it, again.")
             ) from error
 
-    def _address(self, calls: Calls, submission: Submission, kind: str) -> str:
+    def _address(self, calls: Client, submission: Submission, kind: str) -> str:
         """Where a file is now; empty if the platform does not say it."""
         key = submission.place.get(f"{kind}_pk")
         if not key:
@@ -304,8 +306,8 @@ class PhaseSource:
         free = [mark for mark in self._calls if mark not in self._refused]
         return sorted(free, key=lambda mark: mark in self._used)
 
-    def _claimant(self, submission: Submission) -> Calls:
-        """Calls with the token by which a submission is, or will be, claimed."""
+    def _claimant(self, submission: Submission) -> Client:
+        """Client with the token by which a submission is, or will be, claimed."""
         mark = submission.place.get("claimant", self._any.mark)
         if mark not in self._calls:
             raise PlatformError(
