@@ -19,7 +19,7 @@ from flare.challenge.metrics import METRICS, Better, Metric
 from flare.challenge.rules import Challenge
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
-from flare.evaluation.organiser_errors import PhaseSettingsError
+from flare.evaluation.errors import PhaseSettingsError
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 
 TITLE_CHARACTERS = 64

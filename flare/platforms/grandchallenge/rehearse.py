@@ -20,7 +20,7 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.own_tar import unpack_own
 from flare.common.text import listing, safe
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, is_rankable, rounded, value_at
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON, evaluation_text
