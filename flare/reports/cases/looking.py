@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from flare.challenge.rules import Challenge, Organ
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Mask, ReusedMemory
-from flare.evaluation.metrics.occupancy import Occupancy
+from flare.evaluation.metrics.arrays import Mask, Occupancy, ReusedMemory
 from flare.evaluation.metrics.surfel_places import locate_surfels
 from flare.evaluation.scoring.case import scored_slices
 from flare.reports.cases.errors_by_slice import Weights, no_errors
