@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flare.challenge.metrics import ALWAYS
 from flare.challenge.npz_rules import NpzRules, SpacingOrder
 from flare.challenge.rules import (
     AbsentOrgans,
@@ -54,6 +55,7 @@ def recorded_challenge(
                 )
                 for name in organs
             ),
+            metrics=tuple(rules.get("metrics", ", ".join(ALWAYS)).split(", ")),
             absent_organs=AbsentOrgans(
                 in_both=rules["absent_organs.in_both"],
                 in_prediction=rules["absent_organs.in_prediction"],

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from flare.challenge.metrics import ALWAYS
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 
@@ -19,7 +20,7 @@ Rules = Mapping[str, Rule]
 
 READ = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
-    *("unknown_labels", "grid", "npz"),
+    *("unknown_labels", "grid", "npz", "metrics"),
 )
 """Fields of a challenge that scoring reads."""
 
@@ -61,6 +62,8 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
         "z_range.organs": ", ".join(sorted(zs.organs)),
         "z_range.top_slice": zs.top_slice.value if zs.organs else "",
     }
+    if challenge.metrics != ALWAYS:
+        rules["metrics"] = ", ".join(challenge.metrics)
     if challenge.npz.prediction:
         rules |= {
             "npz.prediction": challenge.npz.prediction,

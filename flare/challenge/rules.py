@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
+from flare.challenge.metrics import ALWAYS, METRICS, Better
 from flare.challenge.npz_rules import NO_NPZ, NpzRules
 from flare.challenge.provenance import RULES_NOTE, ReportedRule
 from flare.common.schema import check
@@ -79,13 +80,6 @@ class MaxMemory(Enum):
     """The largest that fills more than 2 % of the samples, as in 2021 and 2022."""
     PLAIN = "plain"
     """The largest of all, as from 2023 on."""
-
-
-class Better(Enum):
-    """Which end of a metric is the good one."""
-
-    HIGHER = "higher"
-    LOWER = "lower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +231,8 @@ class Challenge:
     """SHA-256 of its file."""
     organs: tuple[Organ, ...]
     """What is scored: its labels, names and tolerances."""
+    metrics: tuple[str, ...] = ALWAYS
+    """What is computed for each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
     """What an organ scores that one label map, or neither, contains."""
     smallest_dsc_for_nsd: float = 0.0
@@ -278,6 +274,12 @@ class Challenge:
             "without any in_mean",
             "at least one organ that counts in the mean",
         )
+        begins = self.metrics[: len(ALWAYS)] == ALWAYS
+        check(begins, "metrics", list(self.metrics), f"{listing(ALWAYS)} first")
+        for number, name in enumerate(self.metrics, start=1):
+            key = f"metrics[{number}]"
+            check(name in METRICS, key, name, listing(METRICS, last=" or "))
+            check(self.metrics.count(name) == 1, key, name, "each metric once")
         _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
         _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
         if self.decimals is not None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flare.cli.command import refuse
-from flare.cli.options import PATH, Parsed, whole, with_options
+from flare.cli.options import PATH, Parsed, with_options
 from flare.cli.progress import show_drawn
+from flare.common.options import whole
 
 if TYPE_CHECKING:
     from flare.reports.cases.write import CasePages

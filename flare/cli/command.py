@@ -19,6 +19,10 @@ CLOSED = ("download", "measure", "rescore", "score", "serve")
 """Commands that write what is of teams, which other users of the computer cannot read.
 Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
+LEFT: dict[tuple[str, str], str] = {}
+"""Options of earlier versions, by command and flag, and what to use instead, such as
+``{("measure", "--plots"): "flare report RESULTS/TEAM draws them"}``."""
+
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
@@ -192,6 +196,9 @@ def _check_known(
 ) -> None:
     """Refuse a word that is not known, and name the nearest one."""
     if word not in known:
+        instead = LEFT.get((str(ctx.command.name), word))
+        if instead:
+            refuse(ctx, f"{word} is an option of earlier versions: {instead}")
         near = alike(word, known)
         hint = f" (did you mean {near}?)" if near else ""
         refuse(ctx, f"no such {kind}: {word}{hint}")

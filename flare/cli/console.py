@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO, cast
 
+import click
+
 from flare.common.bulkhead import as_flare_error
 from flare.common.errors import (
     MESSAGE_LIMIT,
@@ -80,6 +82,8 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
         return INTERRUPTED, _stopped(error, "The evaluation was interrupted")
     except _TerminatedError as error:
         return TERMINATED, _stopped(error, "The evaluation was terminated")
+    except click.UsageError:
+        raise  # which `flare.cli.main` tells
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("flare"):
             raise  # a package is not installed, which the caller says

@@ -15,8 +15,7 @@ import flare.evaluation.file_errors
 import flare.evaluation.many.errors
 import flare.evaluation.organiser_errors
 import flare.measuring.errors
-import flare.platforms.grandchallenge.errors
-import flare.platforms.serving.errors
+import flare.platforms.errors
 import flare.results.errors  # noqa: F401
 from flare.common.errors import FlareError
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flare.cli.command import Option
-from flare.cli.options import Parsed, seconds, with_options
+from flare.cli.options import Parsed, with_options
 from flare.common.machine import size_bytes
+from flare.common.options import seconds
 
 if TYPE_CHECKING:
     from flare.measuring.container_command import Limits
@@ -141,7 +142,7 @@ def limits_of(options: LimitOptions) -> Limits:
 @contextmanager
 def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """The limits of containers, and their GPU, if there is to be one."""
-    from flare.measuring.host_load import default_cpus
+    from flare.measuring.host import default_cpus
     from flare.measuring.sampling.nvml import open_gpu
 
     cpus = default_cpus() if options.cpus is None else options.cpus

@@ -1,13 +1,27 @@
-"""Options that several commands share, with the types of their values."""
+"""Options of commands: made of the dataclass that a command is to get."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
+from flare.cli.command import Option, refuse
+from flare.common.options import KEY, Declared, positive
 from flare.common.version import __version__, source_commit
 
 if TYPE_CHECKING:
@@ -32,6 +46,14 @@ class Parsed(click.ParamType[Any]):
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class ParsedPath(Parsed, click.Path):
+    """The same of a path, which a shell completes."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        click.Path.__init__(self, path_type=Path, readable=False)
+        Parsed.__init__(self, parse)
 
 
 class PageOrFolder(click.Path):
@@ -63,16 +85,20 @@ class PageFile(click.Path):
 
 
 class OneOf(click.Choice[str]):
-    """One of some words."""
+    """One of some words; what is made of it, such as a member of an enum, is given."""
+
+    def __init__(self, words: Sequence[str], make: Callable[[str], Any] = str) -> None:
+        super().__init__(words)
+        self._make = make
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Return the word, or end with a usage error that names all."""
+    ) -> Any:
+        """Return what the word means, or end with a usage error that names all."""
         if value not in self.choices:
             words = ", ".join(self.choices)
             self.fail(f"invalid choice: {value!r} (choose from {words})", param, ctx)
-        return str(value)
+        return self._make(value)
 
 
 class ChallengeName(click.Path):
@@ -91,43 +117,126 @@ class ChallengeName(click.Path):
         return [CompletionItem(name) for name in names] or files
 
 
-# --- Values -----------------------------------------------------------------------
+# --- The dataclass that click fills -----------------------------------------------
+
+_T = TypeVar("_T")
+
+_UNITS = ("_s", "_bytes")
+"""At the end of a field's name, which its option does not have."""
 
 
-def positive(text: str) -> int:
-    """A whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{text!r} is not a whole number above 0")
-    return int(text)
+def takes(kind: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None]]:
+    """Let a command be told a dataclass, which it gets as its only argument.
+
+    Each field made by `flare.common.options.option` is an option, and each whose type
+    is such a dataclass stands for the options of that one; other fields keep their
+    defaults. The help has them in the order of the fields.
+
+    A ValueError of its ``__post_init__`` is a usage error.
+    """
+
+    def decorate(function: Callable[[_T], None]) -> Callable[..., None]:
+        @wraps(function)
+        def command(**given: Any) -> None:
+            try:
+                asked = _filled(kind, given)
+            except ValueError as error:
+                refuse(click.get_current_context(), str(error))
+            function(asked)
+
+        for row, hint in reversed(list(_declared(kind))):
+            param = (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
+            command.__click_params__ = [  # type: ignore[attr-defined]
+                *getattr(command, "__click_params__", ()),
+                param,
+            ]
+        return command
+
+    return decorate
 
 
-def whole(text: str) -> int:
-    """A whole number from 0 on."""
-    if not text.isdecimal() or len(text) > 18:
-        raise ValueError(f"{text!r} is not a whole number")
-    return int(text)
+def _declared(kind: Any) -> Iterator[tuple[Field[Any], Any]]:
+    """All fields that are options, with their types, also those of its parts."""
+    hints = get_type_hints(kind)
+    for row in fields(kind):
+        hint = hints[row.name]
+        if KEY in row.metadata:
+            yield row, hint
+        elif is_dataclass(hint):
+            yield from _declared(hint)
 
 
-def share(text: str) -> float:
-    """A number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"{text!r} is not a number from 0 to 1")
-    return value
+def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
+    """The dataclass of what was given; what was not is left to its defaults."""
+    hints = get_type_hints(kind)
+    values = {}
+    for row in fields(kind):
+        if KEY not in row.metadata:
+            if is_dataclass(hints[row.name]):
+                values[row.name] = _filled(hints[row.name], given)
+        elif hints[row.name] is bool:
+            values[row.name] = given[row.name] != row.default
+        elif given[row.name] not in (None, ()):
+            values[row.name] = given[row.name]
+    return kind(**values)
 
 
-def seconds(text: str) -> float:
-    """A time above 0, and below a year."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 3e7:
-        raise ValueError(f"{text!r} is not a number of seconds above 0")
-    return value
+def _argument(row: Field[Any], hint: Any) -> click.Argument:
+    """What is told by its place."""
+    declared: Declared = row.metadata[KEY]
+    is_several = get_origin(hint) is tuple
+    return click.Argument(
+        [row.name],
+        type=_type(hint, declared),
+        nargs=-1 if is_several else 1,
+        required=row.default is MISSING,
+        metavar=declared.metavar,
+        help=declared.help,
+    )
+
+
+def _option(row: Field[Any], hint: Any) -> click.Option:
+    """What is told by a flag."""
+    declared: Declared = row.metadata[KEY]
+    name = row.name
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    flag = declared.flag or f"--{name.replace('_', '-')}"
+    kind = {"is_flag": True} if hint is bool else {"type": _type(hint, declared)}
+    return Option(
+        [flag, row.name],
+        title=declared.title,
+        multiple=get_origin(hint) is tuple and not declared.parse,
+        required=row.default is MISSING and row.default_factory is MISSING,
+        metavar=declared.metavar,
+        envvar=declared.envvar,
+        hidden=declared.is_hidden,
+        help=declared.help,
+        **kind,
+    )
+
+
+def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
+    """How click reads a value of a type."""
+    kinds = [hint]
+    if isinstance(hint, UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    if get_origin(hint) is tuple:
+        kinds = [get_args(hint)[0]]
+    kind = kinds[0]
+    if declared.is_challenge:
+        return ChallengeName(readable=False)
+    if declared.parse:
+        return (ParsedPath if kind is Path else Parsed)(declared.parse)
+    if kind is Path:
+        return PATH
+    if get_origin(kind) is Literal:
+        return OneOf(get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return OneOf([member.value for member in kind], kind)
+    if kind is not str:
+        raise TypeError(f"{kind} needs a function that parses it")
+    return click.STRING
 
 
 # --- Options ----------------------------------------------------------------------

@@ -11,9 +11,13 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.options import PATH
 from flare.common.places import PHASE_SETTINGS
-from flare.platforms.grandchallenge.external_phase_settings import external_settings_for
-from flare.platforms.grandchallenge.phase import Phase, parse_phase, read_phase
-from flare.platforms.grandchallenge.phase_templates import settings_for
+from flare.platforms.grandchallenge.phase import (
+    Phase,
+    external_settings_for,
+    parse_phase,
+    read_phase,
+    settings_for,
+)
 
 
 def phase_options(function: Callable[..., Any]) -> Callable[..., Any]:

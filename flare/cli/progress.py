@@ -71,7 +71,12 @@ def show_progress(number: int, total: int, attempt: Attempt) -> None:
         _draw_bar(number, total)
         return
     if attempt.score:
-        outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+        from flare.challenge.metrics import METRICS  # not at the top: for --help
+
+        outcome = " ".join(
+            f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
+            for name, value in attempt.score.by_metric.items()
+        )
     else:
         outcome = str(attempt.problem or "read")
     position = f"[{number:0{len(str(total))}}/{total}]"

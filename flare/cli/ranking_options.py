@@ -7,15 +7,8 @@ from typing import Any
 
 import click
 
-from flare.cli.options import (
-    PATH,
-    OneOf,
-    Parsed,
-    challenge_option,
-    share,
-    whole,
-    with_options,
-)
+from flare.cli.options import PATH, OneOf, Parsed, challenge_option, with_options
+from flare.common.options import share, whole
 
 
 def names(text: str) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from flare.cli.options import OneOf, Parsed, positive, seconds, with_options
+from flare.cli.options import OneOf, Parsed, with_options
+from flare.common.options import positive, seconds
 
 _OPTIONS = (
     click.option(

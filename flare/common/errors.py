@@ -48,12 +48,11 @@
     └── ProgramError           X01     whoever mends the program
 
 Codes are written in the room that raises them, each in ``errors.py``: F15 and F19 in
-``flare/measuring/``, F17 and F18 in ``flare/platforms/serving/``, G01 in
+``flare/measuring/``, F17, F18 and H09 in ``flare/platforms/``, G01 in
 ``flare/challenge/``, G05 to G07 and H07 in ``flare/results/``, H08 in
-``flare/measuring/``, H09 in ``flare/platforms/grandchallenge/``. ``flare/evaluation/``
-has most, in four files: ``file_errors.py`` (F06 to F11, and F13),
-``organiser_errors.py`` (G02 to G04, and H06), ``many/errors.py`` (H10), and
-``errors.py`` (all others of F).
+``flare/measuring/``. ``flare/evaluation/`` has most, in four files: ``file_errors.py``
+(F06 to F11, and F13), ``organiser_errors.py`` (G02 to G04, and H06),
+``many/errors.py`` (H10), and ``errors.py`` (all others of F).
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

@@ -9,15 +9,14 @@ import pandas as pd
 
 from flare.challenge.rules import Challenge
 from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
-from flare.ranking.reading import read_results
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED, Bootstrap, bootstrap
 from flare.ranking.robustness.flags import find_flags
-from flare.ranking.robustness.pairs import PairTest, compare_pairs
-from flare.ranking.robustness.recount import Recount, recount
 from flare.ranking.robustness.schemes import Scheme, other_schemes
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
+from flare.ranking.robustness.significance import PairTest, compare_pairs
+from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings, rank_teams
-from flare.ranking.table import Board, ResultTable, board_of
+from flare.ranking.table import Board, ResultTable, board_of, read_results
 from flare.results.known_metrics import known_metrics
 
 
@@ -28,7 +27,7 @@ class Analysis:
     challenge: Challenge
     table: ResultTable
     """After the decisions."""
-    rules: Rules
+    rules: RankingRules
     decisions: Decisions
     standings: Standings
     board: Board
@@ -37,14 +36,14 @@ class Analysis:
     """None if no samples were asked for."""
     tests: tuple[PairTest, ...]
     schemes: tuple[Scheme, ...]
-    recounts: tuple[Recount, ...]
+    sensitivity: tuple[Sensitivity, ...]
     flags: tuple[str, ...]
 
 
 def rank_results(
     source: Path | pd.DataFrame,
     challenge: Challenge,
-    rules: Rules,
+    rules: RankingRules,
     *,
     decisions: Path | None = None,
     samples: int = SAMPLES,
@@ -55,10 +54,10 @@ def rank_results(
     Parameters
     ----------
     source : Path or DataFrame
-        As in `flare.ranking.reading.read_results`.
+        As in `flare.ranking.table.read_results`.
     challenge : Challenge
         Whose ranking it is.
-    rules : Rules
+    rules : RankingRules
         How teams are ranked.
     decisions : Path, optional
         A TOML file with what the organisers have decided.
@@ -80,7 +79,7 @@ def rank_results(
 
 
 def find_ranks(
-    source: Path | pd.DataFrame, challenge: Challenge, rules: Rules
+    source: Path | pd.DataFrame, challenge: Challenge, rules: RankingRules
 ) -> dict[str, int]:
     """Rank the teams of a folder or a table, without a look from any other side.
 
@@ -101,7 +100,7 @@ def find_ranks(
 
 
 def _read_table(
-    source: Path | pd.DataFrame, challenge: Challenge, rules: Rules
+    source: Path | pd.DataFrame, challenge: Challenge, rules: RankingRules
 ) -> ResultTable:
     """Read what the rules need of the results."""
     return read_results(
@@ -123,7 +122,7 @@ def _read_table(
 def analyse(
     table: ResultTable,
     challenge: Challenge,
-    rules: Rules,
+    rules: RankingRules,
     decisions: Decisions | None = None,
     *,
     samples: int = SAMPLES,
@@ -137,7 +136,7 @@ def analyse(
         The results, to which the decisions have been applied.
     challenge : Challenge
         Whose ranking it is.
-    rules : Rules
+    rules : RankingRules
         How teams are ranked.
     decisions : Decisions, optional
         What the organisers have decided.
@@ -168,6 +167,6 @@ def analyse(
         else None,
         tests=tests,
         schemes=schemes,
-        recounts=recount(board, rules, schemes),
+        sensitivity=sensitivity_of(board, rules, schemes),
         flags=find_flags(board, table, rules),
     )

@@ -12,20 +12,19 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.rules import Better
-from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
+from flare.challenge.metrics import Better, metric_of
+from flare.ranking.rules import Average, Integers, MissingRule, RankingRules, Ties
 from flare.ranking.table import Board, Values
-from flare.results.values import is_score
 
 
-def comparable(values: Values, rules: Rules) -> Values:
+def comparable(values: Values, rules: RankingRules) -> Values:
     """Values of which smaller ones are better; NaN where a result does not count.
 
     Parameters
     ----------
     values : ndarray of float, shape (teams, cases, metrics)
         As measured.
-    rules : Rules
+    rules : RankingRules
         Their gate, rounding, tolerances and directions are applied, in this order.
     """
     found = values.copy()
@@ -33,7 +32,7 @@ def comparable(values: Values, rules: Rules) -> Values:
     if rules.gate_dsc:
         closed = ~(values[:, :, names.index("dsc")] >= rules.gate_dsc)
         for index, name in enumerate(names):
-            if not is_score(name):
+            if metric_of(name) is None:
                 found[:, :, index][closed] = math.nan
     for index, rule in enumerate(rules.metrics):
         column = found[:, :, index]
@@ -54,7 +53,7 @@ def rounded(values: Values, form: str) -> Values:
     return np.array(texts, dtype=np.float64).reshape(values.shape)
 
 
-def doubled_ranks(board: Board, rules: Rules) -> Integers:
+def doubled_ranks(board: Board, rules: RankingRules) -> Integers:
     """Twice the rank of each team, on each case, by each metric.
 
     Returns
@@ -65,7 +64,7 @@ def doubled_ranks(board: Board, rules: Rules) -> Integers:
     return ranks_of(comparable(board.values, rules), rules)
 
 
-def ranks_of(values: Values, rules: Rules) -> Integers:
+def ranks_of(values: Values, rules: RankingRules) -> Integers:
     """The same of values that `comparable` has made, which the ranks leave as they are.
 
     Those of fewer teams, too: how a value compares does not depend on the other teams.
@@ -75,7 +74,7 @@ def ranks_of(values: Values, rules: Rules) -> Integers:
     return _ranks(*_counts(values), np.isnan(values), rules)
 
 
-def ranks_without_each(values: Values, rules: Rules) -> Iterator[Integers]:
+def ranks_without_each(values: Values, rules: RankingRules) -> Iterator[Integers]:
     """The ranks without the first team, then without the second one, and so on."""
     numbers = np.arange(len(values))
     absent = np.isnan(values)
@@ -92,7 +91,10 @@ def ranks_without_each(values: Values, rules: Rules) -> Iterator[Integers]:
 
 
 def _ranks(
-    better: Integers, equal: Integers, absent: npt.NDArray[np.bool_], rules: Rules
+    better: Integers,
+    equal: Integers,
+    absent: npt.NDArray[np.bool_],
+    rules: RankingRules,
 ) -> Integers:
     """The ranks that follow from `_counts`, and from where results are absent."""
     ranks = _doubled_place(better, equal, rules.ties)
@@ -126,13 +128,13 @@ def _counts(values: Values) -> tuple[Integers, Integers]:
     return better.T.reshape(values.shape), equal.T.reshape(values.shape)
 
 
-def _with_failed(values: Values, rules: Rules) -> Values:
+def _with_failed(values: Values, rules: RankingRules) -> Values:
     """Values, each missing one replaced by a failed run's, or the worst there is."""
     worst = np.fmax.reduce(values, axis=0)
     return np.where(np.isnan(values), np.fmax(worst, failed_values(rules)), values)
 
 
-def failed_values(rules: Rules) -> Values:
+def failed_values(rules: RankingRules) -> Values:
     """The value of a failed run by each metric; smaller is better, NaN if unknown."""
     return np.array(
         [
@@ -153,7 +155,7 @@ def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:
     return 2 * better + 1 + equal
 
 
-def rank_sums(ranks: Integers, rules: Rules) -> Integers:
+def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
     """What teams are ordered by: smaller is better, equal is tied.
 
     Parameters
@@ -188,7 +190,7 @@ def ranks_by_sums(sums: Integers) -> tuple[int, ...]:
     return tuple((np.searchsorted(np.sort(sums), sums) + 1).tolist())
 
 
-def case_sums(ranks: Integers, rules: Rules) -> Integers:
+def case_sums(ranks: Integers, rules: RankingRules) -> Integers:
     """Weighted sums of each team's ranks on each case, of shape (teams, cases)."""
     sums: Integers = ranks @ rules.weights
     return sums

@@ -51,7 +51,7 @@ class Average(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RankingRules:
     """How teams are ranked."""
 
     metrics: tuple[RankedMetric, ...]
@@ -82,7 +82,7 @@ def rules_of(
     ties: Ties = Ties.MIN,
     missing: MissingRule | None = None,
     gate_dsc: float | None = None,
-) -> Rules:
+) -> RankingRules:
     """The rules of a challenge, or of some of its metrics.
 
     Parameters
@@ -92,7 +92,7 @@ def rules_of(
     metrics : sequence of str, optional
         Those that are; all if not given.
     left_out : sequence of str
-        Of these, those that nobody has, as `flare.ranking.reading.unmeasured` finds.
+        Of these, those that nobody has, as `flare.ranking.table.unmeasured` finds.
     ties : Ties
         The rank of equal values.
     missing : MissingRule, optional
@@ -136,7 +136,7 @@ def rules_of(
         raise RankingError(
             challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
         )
-    return Rules(
+    return RankingRules(
         metrics=rules,
         ties=ties,
         missing=missing,

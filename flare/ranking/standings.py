@@ -16,7 +16,7 @@ import pandas as pd
 
 from flare.common.text import listing
 from flare.ranking.ranks import doubled_ranks
-from flare.ranking.rules import MissingRule, Rules
+from flare.ranking.rules import MissingRule, RankingRules
 from flare.ranking.table import ResultTable, board_of, make_index
 from flare.results.errors import RankingError
 
@@ -80,7 +80,7 @@ class Standings:
 
 
 def rank_teams(
-    table: ResultTable, rules: Rules, guests: frozenset[str] = frozenset()
+    table: ResultTable, rules: RankingRules, guests: frozenset[str] = frozenset()
 ) -> Standings:
     """Rank all teams.
 
@@ -88,7 +88,7 @@ def rank_teams(
     ----------
     table : ResultTable
         Their results.
-    rules : Rules
+    rules : RankingRules
         How they are ranked; ranks are averaged by their mean.
     guests : frozenset of str
         Teams out of competition. A guest gets the rank that it would have if it alone

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.case_names import case_of
+from flare.challenge.metrics import metric_of
 from flare.common.errors import OutputError
 from flare.common.files import read_regular, write_whole
 from flare.common.text import listing, safe, why
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_content import case_scores_json, metrics_json
 from flare.results.scores import Results
-from flare.results.values import check_value, is_score
+from flare.results.values import check_value
 
 METRICS_JSON = "metrics.json"
 _PART_NAME = f".{METRICS_JSON}.part"
@@ -194,7 +195,7 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
         names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
         found = {
             (names[n], metric): _score(value, metric, file, names[n])
-            for metric in (*metrics, *filter(is_score, by_case))
+            for metric in (*metrics, *filter(metric_of, by_case))
             for n, value in by_case.get(metric, {}).items()
         }
         failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}

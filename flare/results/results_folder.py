@@ -63,7 +63,7 @@ def read_teams(
     metrics : sequence of str
         What is read.
     trace_tolerances_mb : mapping of str to float
-        As in `flare.ranking.reading.read_results`.
+        As in `flare.ranking.table.read_results`.
     challenge : Challenge or str
         By which the label maps should have been scored; empty for any.
 

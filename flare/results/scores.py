@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flare.challenge.metrics import METRICS
 from flare.challenge.rule_digest import Rule
 from flare.challenge.rules import STATISTICS
 
@@ -16,14 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganScore:
-    """DSC and NSD of one organ in one case, after all rules of the challenge."""
+    """What one organ scores in one case, after all rules of the challenge."""
 
     organ: str
     """Its name, as the challenge has it."""
-    dsc: float
-    """From 0 (worst) to 1 (best)."""
-    nsd: float
-    """From 0 (worst) to 1 (best)."""
+    by_metric: Mapping[str, float]
+    """By metric."""
+
+    @property
+    def dsc(self) -> float:
+        """From 0 (worst) to 1 (best)."""
+        return self.by_metric["dsc"]
+
+    @property
+    def nsd(self) -> float:
+        """From 0 (worst) to 1 (best)."""
+        return self.by_metric["nsd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +47,8 @@ class CaseScore:
     """Name without folders."""
     organs: tuple[OrganScore, ...]
     """In the order of the challenge."""
-    dsc: float
-    """Mean over the organs that count in it."""
-    nsd: float
-    """Mean over the organs that count in it."""
+    by_metric: Mapping[str, float]
+    """By metric: the mean over the organs that count in it."""
     is_empty: bool = False
     """Whether the prediction has no organ at all."""
     unknown_labels: tuple[int, ...] = ()
@@ -52,6 +59,16 @@ class CaseScore:
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Those of them that the prediction has left out as well."""
+
+    @property
+    def dsc(self) -> float:
+        """Mean over the organs that count in it."""
+        return self.by_metric["dsc"]
+
+    @property
+    def nsd(self) -> float:
+        """Mean over the organs that count in it."""
+        return self.by_metric["nsd"]
 
 
 JOBS_NOTE = (
@@ -146,10 +163,13 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
-        dsc, nsd = (statistics(self.metrics[name])["mean"] for name in ("dsc", "nsd"))
+        metrics = self.metrics
+        means = ", ".join(
+            f"{METRICS[name].title} {statistics(metrics[name])['mean']:.4f}"
+            for name in self.cases[0].by_metric
+        )
         return (
-            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases,"
-            f" DSC {dsc:.4f}, NSD {nsd:.4f}>"
+            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases, {means}>"
         )
 
     @property
@@ -158,10 +178,11 @@ class Results:
         columns: dict[str, tuple[float, ...]] = {}
         for number, organ in enumerate(self.cases[0].organs):
             scores = [case.organs[number] for case in self.cases]
-            columns[f"dsc_{organ.organ}"] = tuple(score.dsc for score in scores)
-            columns[f"nsd_{organ.organ}"] = tuple(score.nsd for score in scores)
-        columns["dsc"] = tuple(case.dsc for case in self.cases)
-        columns["nsd"] = tuple(case.nsd for case in self.cases)
+            for name in organ.by_metric:
+                values = tuple(score.by_metric[name] for score in scores)
+                columns[f"{name}_{organ.organ}"] = values
+        for name in self.cases[0].by_metric:
+            columns[name] = tuple(case.by_metric[name] for case in self.cases)
         return columns
 
     def to_frame(self) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flare.challenge.metrics import METRICS
 from flare.results.scores import Results, statistics
 
 
@@ -10,12 +11,12 @@ def results_table(results: Results, *, has_std: bool = True) -> str:
     metrics = results.metrics
     names = ("mean", "std") if has_std else ("mean",)
     rest = [""] * (len(names) - 1)
-    rows = [["", "DSC", *rest, "NSD", *rest], ["", *names, *names]]
+    found = list(results.cases[0].by_metric)
+    titles = [cell for name in found for cell in (METRICS[name].title, *rest)]
+    rows = [["", *titles], ["", *(names * len(found))]]
     for metric in metrics:
         if metric.startswith("dsc"):
-            numbers = [
-                statistics(metrics[f"{kind}{metric[3:]}"]) for kind in ("dsc", "nsd")
-            ]
+            numbers = [statistics(metrics[f"{kind}{metric[3:]}"]) for kind in found]
             cells = [number[name] for number in numbers for name in names]
             texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
             rows.append([metric[4:] or "mean of organs", *texts])

@@ -112,7 +112,7 @@ def read_team(
     metrics : sequence of str
         What is asked for.
     trace_tolerances_mb : mapping of str to float
-        As in `flare.ranking.reading.read_results`.
+        As in `flare.ranking.table.read_results`.
 
     Raises
     ------

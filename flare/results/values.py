@@ -6,12 +6,12 @@ import math
 import re
 from pathlib import Path
 
+from flare.challenge.metrics import ALWAYS, is_score
 from flare.common.text import safe
 from flare.results.errors import RankingError
 
-SCORES = ("dsc", "nsd")
-"""Metrics of a label map, also of one organ, as dsc_liver; all others are of
-efficiency."""
+SCORES = ALWAYS
+"""The metrics of label maps that pages and figures show."""
 
 RUNTIME = "runtime"
 """Metrics that begin with this are running times."""
@@ -38,17 +38,6 @@ def number(text: str, path: Path, where: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         raise RankingError(str(path), f"{where}: {safe(text)} is no number")
     return float(text)
-
-
-def is_score(metric: str) -> bool:
-    """Whether a metric is one of a label map, from 0 to 1.
-
-    Examples
-    --------
-    >>> is_score("dsc_liver"), is_score("dscent")
-    (True, False)
-    """
-    return metric.partition("_")[0] in SCORES
 
 
 def check_value(value: float, metric: str, path: Path, where: str) -> float:

@@ -6,8 +6,9 @@ import json
 import numpy as np
 
 import flare
-from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.rules import Rules
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, CaseResult, board_of, table_of
 from flare.results.team_folder import Reason
 
@@ -100,7 +101,7 @@ def one_metric(values, rule=TIME):
     array = np.array([list(own) for own in values.values()], dtype=float)
     cases = tuple(f"c{n:02}" for n in range(array.shape[1]))
     board = Board(teams=tuple(values), cases=cases, values=array[:, :, np.newaxis])
-    return board, Rules(metrics=(rule,))
+    return board, RankingRules(metrics=(rule,))
 
 
 def challenger_board(folder, metric):
@@ -116,5 +117,5 @@ def challenger_board(folder, metric):
         }
     )
     better = Better.HIGHER if metric == "dsc" else Better.LOWER
-    rules = Rules(metrics=(RankedMetric(metric="m", better=better),))
+    rules = RankingRules(metrics=(RankedMetric(metric="m", better=better),))
     return board_of(table, rules, table.teams), rules

@@ -1,19 +1,20 @@
 """Challenge files: what they hold, and how their mistakes are told."""
 
 import hashlib
+import json
 from dataclasses import replace
 
 import pytest
 
 import flare
 from flare.challenge.errors import ChallengeError
+from flare.challenge.metrics import Better
 from flare.challenge.npz_rules import NpzRules
 from flare.challenge.provenance import ReportedRule
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
-    Better,
     BoardRules,
     GridComparison,
     GridRules,
@@ -407,6 +408,17 @@ def test_every_key_of_the_schema_is_documented():
         for key in set(kind.__dataclass_fields__) - {"key", "checksum"}:
             if f"{key}." not in tables:
                 assert f"| `{table}{key}` |" in text
+
+
+@pytest.mark.parametrize(
+    "metrics", [[], ["dsc"], ["nsd", "dsc"], ["dsc", "nsd", "hd"], ["dsc", "nsd"] * 2]
+)
+def test_metrics_begin_with_dsc_and_nsd_and_are_known_and_there_once(tmp_path, metrics):
+    file = tmp_path / "own.toml"
+    file.write_text(f'extends = "flare21"\nmetrics = {json.dumps(metrics)}\n')
+
+    with pytest.raises(ChallengeError, match="metrics"):
+        read_challenge(file)
 
 
 # --- flare challenge --------------------------------------------------------------

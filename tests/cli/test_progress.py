@@ -29,8 +29,7 @@ def attempt(number, *, problem=None):
         reference_file="x",
         prediction_file="x",
         organs=(),
-        dsc=0.5,
-        nsd=0.25,
+        by_metric={"dsc": 0.5, "nsd": 0.25},
     )
     return Attempt(
         pair=CasePair(case=f"case_{number}", reference=None, prediction=None),

@@ -46,8 +46,7 @@ from flare.evaluation.organiser_errors import (
 )
 from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError, ModelError
-from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.serving.errors import NoCaseError, OverdueError
+from flare.platforms.errors import NoCaseError, OverdueError, PlatformError
 from flare.results.errors import (
     GroupsFileError,
     MeasurementError,

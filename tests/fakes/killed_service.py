@@ -9,9 +9,9 @@ import sys
 
 from flare.cli import serving
 from flare.cli.main import main
-from flare.measuring import team_image
+from flare.measuring import image
 from flare.measuring.archive import model
-from flare.platforms.grandchallenge import calls, fetching
+from flare.platforms.grandchallenge import client
 from tests.fakes.quick import hurry
 
 STEPS = (
@@ -33,7 +33,7 @@ def kill():
 
 def after_call(end):
     """Kill when the platform has answered a call whose path has this end."""
-    real = calls.Calls.call
+    real = client.Client.call
 
     def call(self, method, path, **more):
         reply = real(self, method, path, **more)
@@ -41,7 +41,7 @@ def after_call(end):
             kill()
         return reply
 
-    calls.Calls.call = call
+    client.Client.call = call
 
 
 def before(module, name):
@@ -61,7 +61,7 @@ def arm(point):
     elif point == "answer obeyed":
         after_call("/update_external_evaluation/")
     elif point in ("half an archive", "half a model"):
-        keep, mark, given = fetching._keep_mark, fetching._mark_of, []
+        keep, mark, given = client._keep_mark, client._mark_of, []
         is_model = point == "half a model"
 
         def note(response):
@@ -74,9 +74,9 @@ def arm(point):
                 part.write_bytes(next(given[-1].iter_raw(100)))
                 kill()
 
-        fetching._mark_of, fetching._keep_mark = note, keep_half
+        client._mark_of, client._keep_mark = note, keep_half
     elif point == "loading":
-        before(team_image, "load_image")
+        before(image, "load_image")
     elif point == "unpacking":
         write = model._write
 

@@ -9,11 +9,12 @@ from fractions import Fraction
 
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import apply_decisions, read_decisions
-from flare.ranking.reading import read_results
-from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
+from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.ranking.standings import rank_teams
+from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import (
@@ -58,7 +59,7 @@ def test_ties(ties, expected):
     values = dict(zip("abcde", (1.0, 2.0, 2.0, 2.0, 5.0), strict=True))
     table = make_table({(team, "1", "runtime_s"): v for team, v in values.items()})
 
-    ranks = rank_teams(table, Rules(metrics=(TIME,), ties=ties)).case_ranks
+    ranks = rank_teams(table, RankingRules(metrics=(TIME,), ties=ties)).case_ranks
 
     assert ranks.to_list() == expected
 
@@ -75,7 +76,7 @@ def test_ranks_equal_those_of_a_slow_twin(ties, missing):
         for metric in ("dsc", "runtime_s")
     }
     table = make_table(given)
-    rules = Rules(metrics=(DSC, TIME), ties=ties, missing=missing)
+    rules = RankingRules(metrics=(DSC, TIME), ties=ties, missing=missing)
 
     ranks = rank_teams(table, rules).case_ranks
 
@@ -98,7 +99,7 @@ def test_two_metrics_on_two_cases(tmp_path):
         ("c", "2", "runtime_s", 9),
     ]  # fmt: skip
 
-    found = rank(tmp_path, rows, Rules(metrics=(DSC, TIME)))
+    found = rank(tmp_path, rows, RankingRules(metrics=(DSC, TIME)))
 
     # a: DSC 1 and 3, time 3 and 1: 8 / 4 / 3. b: 2 and 1, 1 and 1: 5 / 4 / 3.
     # c: 3 and 1, 2 and 3: 9 / 4 / 3.
@@ -117,7 +118,7 @@ def test_weights(tmp_path):
         *(("a", "1", "runtime_s", 9), ("b", "1", "runtime_s", 8)),
     ]
 
-    found = rank(tmp_path, rows, Rules(metrics=(DSC, half)))
+    found = rank(tmp_path, rows, RankingRules(metrics=(DSC, half)))
 
     assert [score for _, score, _ in found.values()] == [Fraction(2, 3), Fraction(5, 6)]
 
@@ -127,7 +128,7 @@ def test_a_tolerance_makes_all_below_it_equal(tmp_path):
     rows = [(team, "1", "memory", value) for team, value in
             (("a", 0), ("b", 2048), ("c", 2049), ("d", 5000))]  # fmt: skip
 
-    found = rank(tmp_path, rows, Rules(metrics=(memory,)))
+    found = rank(tmp_path, rows, RankingRules(metrics=(memory,)))
 
     assert [place for place, _, _ in found.values()] == [1, 1, 3, 4]
 
@@ -141,7 +142,7 @@ def test_values_are_rounded_as_the_challenge_says(tmp_path):
         ("c", "1", "dsc", 0.894),
     ]
 
-    found = rank(tmp_path, rows, Rules(metrics=(rounded,)))
+    found = rank(tmp_path, rows, RankingRules(metrics=(rounded,)))
 
     assert [place for place, _, _ in found.values()] == [1, 1, 3]
 
@@ -153,7 +154,9 @@ def test_a_gate_leaves_the_scores(name):
         ("a", "dsc", 0.9), ("b", "dsc", 0.1), ("a", name, 0.2), ("b", name, 0.3),
     )})  # fmt: skip
 
-    ranks = rank_teams(table, Rules(metrics=(DSC, score), gate_dsc=0.5)).case_ranks
+    ranks = rank_teams(
+        table, RankingRules(metrics=(DSC, score), gate_dsc=0.5)
+    ).case_ranks
 
     assert (ranks["a", "1", name], ranks["b", "1", name]) == (2, 1)
 
@@ -166,7 +169,7 @@ def test_a_gate_takes_the_efficiency_of_bad_cases(tmp_path):
           ("c", "1", "runtime_s", 5)),
     ]  # fmt: skip
 
-    found = rank(tmp_path, rows, Rules(metrics=(DSC, TIME), gate_dsc=0.5))
+    found = rank(tmp_path, rows, RankingRules(metrics=(DSC, TIME), gate_dsc=0.5))
 
     # c: DSC 2, time 1; a: DSC 1, time 2; b: 3 and 3. Without the gate b's time is 1st.
     assert {team: means for team, (_, _, means) in found.items()} == {
@@ -289,7 +292,7 @@ def test_an_exact_tie_is_a_tie(tmp_path):
         for case, value in enumerate(times)
     ]
 
-    found = rank(tmp_path, rows, Rules(metrics=(TIME,)))
+    found = rank(tmp_path, rows, RankingRules(metrics=(TIME,)))
 
     # Each has the ranks 1, 2 and 3: 6 / 3 / 3.
     assert [item[:2] for item in found.values()] == [(1, Fraction(2, 3))] * 3
@@ -310,7 +313,7 @@ def test_missing_results(tmp_path, missing, expected):
     ]
     table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
 
-    found = rank_teams(table, Rules(metrics=(DSC,), missing=missing))
+    found = rank_teams(table, RankingRules(metrics=(DSC,), missing=missing))
 
     assert {t: found.case_ranks[t, "1", "dsc"] for t in "abcd"} == expected
     assert [(m.team, m.case, m.reason) for m in table.missing] == [
@@ -318,7 +321,7 @@ def test_missing_results(tmp_path, missing, expected):
         ("d", "1", "there is no row"),
     ]
     with pytest.raises(RankingError, match="2 are missing: c 1 dsc, d 1 dsc"):
-        rank_teams(table, Rules(metrics=(DSC,), missing=MissingRule.REFUSE))
+        rank_teams(table, RankingRules(metrics=(DSC,), missing=MissingRule.REFUSE))
 
 
 @pytest.mark.slow
@@ -368,7 +371,7 @@ def test_rank_then_mean_equals_challenger(shared, tmp_path, metric, ties):
             for row in csv.DictReader(content)
         }
     better = Better.HIGHER if metric == "dsc" else Better.LOWER
-    rules = Rules(
+    rules = RankingRules(
         metrics=(RankedMetric(metric="m", better=better),),
         ties=ties,
         missing=MissingRule.WORST_PLUS_ONE,
@@ -766,7 +769,9 @@ def decided(tmp_path, text, rows=ROWS):
     table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
     decisions = read_decisions(file)
     table = apply_decisions(table, decisions, "decisions.toml")
-    standings = rank_teams(table, Rules(metrics=(DSC,)), decisions.guests).standings
+    standings = rank_teams(
+        table, RankingRules(metrics=(DSC,)), decisions.guests
+    ).standings
     return {s.team: (s.rank, s.score) for s in standings}
 
 

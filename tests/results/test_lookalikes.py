@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from flare.ranking.reading import read_results
+from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from flare.results.lookalikes import _LIKE_LATIN, check_names
 

@@ -37,15 +37,15 @@ PROVENANCE = Provenance(
 def case_score(name, dsc, nsd):
     """A case whose organs all score the same."""
     organs = tuple(
-        OrganScore(organ=organ, dsc=dsc, nsd=nsd) for organ in ORGANS.values()
+        OrganScore(organ=organ, by_metric={"dsc": dsc, "nsd": nsd})
+        for organ in ORGANS.values()
     )
     return CaseScore(
         case=name,
         reference_file=f"{name}.nii.gz",
         prediction_file=f"{name}.nii.gz",
         organs=organs,
-        dsc=dsc,
-        nsd=nsd,
+        by_metric={"dsc": dsc, "nsd": nsd},
     )
 
 

@@ -9,7 +9,7 @@ import flare
 from flare.challenge.rule_digest import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
-from flare.ranking.reading import read_results
+from flare.ranking.table import read_results
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import MeasurementLog
 from tests.builders.results import write_team

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flare.ranking.reading import read_results
+from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import write_table, write_team

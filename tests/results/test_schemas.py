@@ -16,12 +16,11 @@ from flare.platforms.grandchallenge.leaderboard import (
     read_result,
     write_leaderboard,
 )
-from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
-from flare.platforms.grandchallenge.phase_templates import settings_for
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase, settings_for
 from flare.platforms.serving.journal import Step
-from flare.ranking import reading
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
+from flare.ranking.table import COLUMNS as VALUE_COLUMNS
 from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
 from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_json import Evaluation
@@ -71,7 +70,7 @@ def test_every_key_is_described_in_a_sentence(name):
         ("trace-row", traces_csv.COLUMNS),
         ("ledger-row", ledger_csv.COLUMNS),
         ("refused-row", refused_csv.COLUMNS),
-        ("values-row", reading.COLUMNS),
+        ("values-row", VALUE_COLUMNS),
     ],
 )
 def test_columns_are_those_of_the_module_that_writes_them(name, columns):

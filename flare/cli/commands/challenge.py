@@ -7,6 +7,7 @@ import logging
 import click
 
 from flare.challenge.errors import ChallengeError
+from flare.challenge.metrics import metric_of
 from flare.challenge.reading import challenge_names, challenge_text, read_challenge
 from flare.challenge.summary import challenge_summary
 from flare.cli.command import Command, Group
@@ -14,7 +15,6 @@ from flare.cli.console import VERBATIM
 from flare.cli.options import ChallengeName
 from flare.common.text import alike, listing, nearest, safe
 from flare.results.known_metrics import known_metrics
-from flare.results.values import is_score
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def validate_challenge(*, challenge: str) -> None:
     for number, rule in enumerate(rules.ranking, start=1):
         if rule.metric in known:
             continue
-        if is_score(rule.metric) or alike(rule.metric, known, cutoff=0.75):
+        if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
             raise ChallengeError(
                 challenge,
                 f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"

@@ -11,8 +11,8 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.options import PATH, Parsed
+from flare.platforms.grandchallenge.access import read_token
 from flare.platforms.grandchallenge.download import download
-from flare.platforms.grandchallenge.tokens import read_token
 
 _log = logging.getLogger(__name__)
 

@@ -17,22 +17,16 @@ from flare.cli.console import OutcomeError
 from flare.cli.contract_options import contract_options
 from flare.cli.limits import limit_options
 from flare.cli.measuring import Measuring, Request
-from flare.cli.options import (
-    PATH,
-    PageFile,
-    Parsed,
-    challenge_option,
-    positive,
-    workers_option,
-)
+from flare.cli.options import PATH, PageFile, Parsed, challenge_option, workers_option
 from flare.cli.run_options import run_options
 from flare.common.errors import FlareError, InputError
+from flare.common.options import positive
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
-from flare.measuring.refused import write_refused
-from flare.measuring.team_failures import Failures
+from flare.measuring.listener import Failures
+from flare.measuring.summary import write_refused
 from flare.reports.plots import check_plots
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from flare.cli.options import challenge_option
 from flare.common.errors import InputError
 from flare.common.text import listing
 from flare.measuring.contract import Contract
-from flare.platforms.grandchallenge.external_phase_settings import (
+from flare.platforms.grandchallenge.phase import (
     external_settings_for,
     not_ranked,
+    settings_for,
 )
-from flare.platforms.grandchallenge.phase_templates import settings_for
 
 _log = logging.getLogger(__name__)
 

@@ -9,9 +9,10 @@ import click
 
 from flare.cli.command import Command
 from flare.cli.console import OutcomeError
-from flare.cli.options import PATH, Parsed, positive
+from flare.cli.options import PATH, Parsed
 from flare.cli.phases import default_phase, phase_options
 from flare.common.errors import InputError
+from flare.common.options import positive
 from flare.common.text import safe
 from flare.platforms.grandchallenge.phase import (
     Phase,
@@ -21,9 +22,10 @@ from flare.platforms.grandchallenge.phase import (
 from flare.platforms.grandchallenge.rehearse import (
     TIME_LIMIT_S,
     image_settings,
+    judge,
     rehearse,
+    verdict_text,
 )
-from flare.platforms.grandchallenge.verdict import judge, verdict_text
 from flare.results.metrics_json import prepare_output
 
 _log = logging.getLogger(__name__)

@@ -18,20 +18,14 @@ from flare.cli.contract_options import contract_options
 from flare.cli.json_log import json_lines
 from flare.cli.limits import limit_options
 from flare.cli.measuring import Request
-from flare.cli.options import (
-    PATH,
-    PageFile,
-    Parsed,
-    challenge_option,
-    seconds,
-    workers_option,
-)
+from flare.cli.options import PATH, PageFile, Parsed, challenge_option, workers_option
 from flare.cli.run_options import run_options
 from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
+from flare.common.options import seconds
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.grandchallenge.tokens import read_tokens
+from flare.platforms.grandchallenge.access import read_tokens
 from flare.platforms.serving.overdue import HOURS
 from flare.results.lock import FolderLock
 
@@ -196,8 +190,8 @@ def command(**given: Any) -> None:
 def _source(own: Mapping[str, Any]) -> Source:
     """Where submissions come from."""
     # Here, as help and completion should not wait for it.
-    from flare.platforms.grandchallenge.calls import TRIES, Calls
-    from flare.platforms.grandchallenge.external_phase import PhaseSource
+    from flare.platforms.grandchallenge.client import TRIES, Client
+    from flare.platforms.grandchallenge.external import PhaseSource
     from flare.platforms.serving.drop_folder import DropFolder
     from flare.platforms.serving.service import utc_now
 
@@ -207,7 +201,7 @@ def _source(own: Mapping[str, Any]) -> Source:
     # What we start does not need them, and so does not get them.
     tokens = read_tokens(os.environ.pop("FLARE_GC_TOKEN", ""), file)
     tries = DRY_TRIES if own["dry_run"] else TRIES
-    calls = [Calls(own["api"], token, tries=tries) for token in tokens]
+    calls = [Client(own["api"], token, tries=tries) for token in tokens]
     return PhaseSource(str(own["phase"]), *calls)
 
 

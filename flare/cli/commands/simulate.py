@@ -1,56 +1,59 @@
-"""``flare simulate``: results that are made up, to try out a ranking on."""
+"""``flare simulate``: made-up results, to try out a ranking on."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
-from flare.cli.options import PATH, Parsed, challenge_option, positive, whole
+from flare.cli.options import takes
+from flare.common.options import challenge_option, option, positive, whole
 from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What is made up."""
+
+    output: Path = option(
+        "Write a folder for each team into this folder.", metavar="DIR"
+    )
+    teams: int = option(
+        "Make up N teams; one that crashes, one that returns empty masks and one"
+        " without a GPU are among them (default: 11).",
+        default=11,
+        parse=positive,
+        metavar="N",
+    )
+    cases: int = option(
+        "Make up N cases (default: 100).", default=100, parse=positive, metavar="N"
+    )
+    seed: int = option(
+        "Start the random generator here (default: always the same).",
+        default=SEED,
+        parse=whole,
+        metavar="N",
+    )
+    challenge: str = challenge_option()
+
+
 @click.command("simulate", cls=Command)
-@click.option(
-    "--output",
-    type=PATH,
-    required=True,
-    metavar="DIR",
-    help="Write a folder for each team into this folder.",
-)
-@click.option(
-    "--teams",
-    type=Parsed(positive),
-    default=11,
-    metavar="N",
-    help="Make up N teams; one that crashes, one that returns empty masks and one"
-    " without a GPU are among them (default: 11).",
-)
-@click.option(
-    "--cases",
-    type=Parsed(positive),
-    default=100,
-    metavar="N",
-    help="Make up N cases (default: 100).",
-)
-@click.option(
-    "--seed",
-    type=Parsed(whole),
-    default=SEED,
-    metavar="N",
-    help="Start the random generator here (default: always the same).",
-)
-@challenge_option
-def command(*, output: Path, teams: int, cases: int, seed: int, challenge: str) -> None:
+@takes(Options)
+def command(asked: Options) -> None:
     """Make up the results of a challenge."""
     written = write_simulation(
-        read_challenge(challenge), output, teams=teams, cases=cases, seed=seed
+        read_challenge(asked.challenge),
+        asked.output,
+        teams=asked.teams,
+        cases=asked.cases,
+        seed=asked.seed,
     )
-    counts = count(len(written), "team"), count(cases, "case")
-    _log.info("Wrote %s with %s to %s", *counts, output)
+    counts = count(len(written), "team"), count(asked.cases, "case")
+    _log.info("Wrote %s with %s to %s", *counts, asked.output)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import import_module
 
 import numpy as np
 
+from flare.challenge.metrics import ALWAYS, METRICS
 from flare.challenge.rules import (
     Challenge,
     Organ,
@@ -15,9 +18,10 @@ from flare.challenge.rules import (
     UnknownLabels,
 )
 from flare.evaluation.file_errors import DamagedFileError
+from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels
+from flare.evaluation.metrics.dsc_nsd import compare_labels
 from flare.evaluation.scoring.free_cases import free_of_case, free_organs, left_empty
 from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
 from flare.evaluation.submission.folder import LabelMapFile
@@ -58,9 +62,7 @@ def score_labels(
     if (reference.unknown and rules.reference is UnknownLabels.ZERO) or (
         prediction.unknown and rules.prediction is UnknownLabels.ZERO
     ):
-        return tuple(
-            OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
-        )
+        return _worst_organs(challenge, reference.grid)
     z_range = partial(scored_slices, top_slice=challenge.z_range.top_slice)
     agreements = compare_labels(
         reference.labels,
@@ -76,10 +78,26 @@ def score_labels(
         memory=memory,
         smallest_dsc=challenge.smallest_dsc_for_nsd,
     )
-    return tuple(
-        _organ_score(organ, agreements[organ.label], challenge)
-        for organ in challenge.organs
-    )
+    found = []
+    for organ in challenge.organs:
+        agreement = agreements[organ.label]
+        values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
+        voxels = (agreement.reference_voxels, agreement.prediction_voxels)
+        for name in challenge.metrics[len(ALWAYS) :]:
+            if all(voxels):
+                zs = slice(None)
+                if organ.name in challenge.z_range.organs:
+                    zs = z_range(reference.occupied[organ.label].span_z)
+                masks = [
+                    each.labels[zs] == organ.label for each in (reference, prediction)
+                ]
+                values[name] = _function(name)(*masks, reference.grid.spacing)
+            elif any(voxels):
+                values[name] = _worst(name, reference.grid)
+            else:
+                values[name] = METRICS[name].best
+        found.append(_organ_score(organ, values, voxels, challenge))
+    return tuple(found)
 
 
 def scored_slices(slices: slice, top_slice: TopSlice) -> slice:
@@ -93,23 +111,73 @@ def scored_slices(slices: slice, top_slice: TopSlice) -> slice:
 
 
 def _organ_score(
-    organ: Organ, agreement: Agreement, challenge: Challenge
+    organ: Organ,
+    values: dict[str, float],
+    voxels: tuple[int, int],
+    challenge: Challenge,
 ) -> OrganScore:
-    """Apply the rules for one organ to what was measured."""
-    dsc, nsd = agreement.dsc, agreement.nsd
+    """Apply the rules for one organ to what was measured.
+
+    Parameters
+    ----------
+    organ : Organ
+        Which one.
+    values : dict
+        By metric; changed here.
+    voxels : tuple of int
+        How many reference and prediction have of it.
+    challenge : Challenge
+        Whose rules are applied.
+    """
     absent = challenge.absent_organs
-    if not agreement.reference_voxels:
-        dsc = nsd = (
-            absent.in_reference if agreement.prediction_voxels else absent.in_both
-        )
-    elif not agreement.prediction_voxels:
-        dsc = nsd = absent.in_prediction
-    if dsc < challenge.smallest_dsc_for_nsd:
-        nsd = 0.0
+    if not all(voxels):
+        dsc = absent.in_prediction
+        if not voxels[0]:
+            dsc = absent.in_reference if voxels[1] else absent.in_both
+        values["dsc"] = values["nsd"] = dsc
+    if values["dsc"] < challenge.smallest_dsc_for_nsd:
+        values["nsd"] = 0.0
     if challenge.decimals is not None:
         # The official scripts round NumPy's floats, whose ties differ from Python's.
-        dsc, nsd = (float(np.round(value, challenge.decimals)) for value in (dsc, nsd))
-    return OrganScore(organ=organ.name, dsc=dsc, nsd=nsd)
+        for name, value in values.items():
+            values[name] = float(np.round(value, challenge.decimals))
+    return OrganScore(organ=organ.name, by_metric=values)
+
+
+@cache
+def _function(name: str) -> Callable[..., float]:
+    """What computes a metric of two masks."""
+    module, _, function = METRICS[name].function.partition(":")
+    found = import_module(f"flare.evaluation.metrics.{module}")
+    return getattr(found, function)  # type: ignore[no-any-return]
+
+
+def _worst(name: str, grid: Grid | None) -> float:
+    """The worst value of a metric; of a distance, the diagonal of the grid."""
+    worst = METRICS[name].worst
+    if worst is not None:
+        return worst
+    assert grid is not None
+    return math.hypot(*(n * mm for n, mm in zip(grid.shape, grid.spacing, strict=True)))
+
+
+def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
+    """The worst value of every metric for every organ."""
+    values = {name: _worst(name, grid) for name in challenge.metrics}
+    return tuple(OrganScore(organ=o.name, by_metric=values) for o in challenge.organs)
+
+
+def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, float]:
+    """The mean of each metric over the organs that count in it."""
+    counted = [
+        score
+        for score, organ in zip(organs, challenge.organs, strict=True)
+        if organ.in_mean
+    ]
+    return {
+        name: math.fsum(score.by_metric[name] for score in counted) / len(counted)
+        for name in challenge.metrics
+    }
 
 
 def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
@@ -131,11 +199,6 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
         )
     organs = score_labels(reference, prediction, challenge, memory)
     free_of = free_organs(reference, challenge)
-    counted = [
-        score
-        for score, organ in zip(organs, challenge.organs, strict=True)
-        if organ.in_mean
-    ]
     return CaseScore(
         case=pair.case,
         reference_file=pair.reference.file_name,
@@ -143,8 +206,7 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
         is_empty=not prediction.has_organs,
         unknown_labels=prediction.unknown,
         organs=organs,
-        dsc=math.fsum(score.dsc for score in counted) / len(counted),
-        nsd=math.fsum(score.nsd for score in counted) / len(counted),
+        by_metric=_means(organs, challenge),
         free_of=free_of,
         left_empty=left_empty(free_of, prediction, challenge),
     )
@@ -153,22 +215,21 @@ def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
 def worst_score(
     reference: LabelMapFile, challenge: Challenge, failure: str
 ) -> CaseScore:
-    """The score of a case that cannot be scored: 0 for everything, and the reason.
+    """The score of a case that cannot be scored: the worst values, and the reason.
 
     Raises
     ------
     GroundTruthError
         If its reference has to be read, and is at fault.
     """
+    has_distances = any(METRICS[name].worst is None for name in challenge.metrics)
+    organs = _worst_organs(challenge, reference.read_grid() if has_distances else None)
     return CaseScore(
         case=reference.case,
         reference_file=reference.file_name,
         prediction_file="",
-        organs=tuple(
-            OrganScore(organ=organ.name, dsc=0.0, nsd=0.0) for organ in challenge.organs
-        ),
-        dsc=0.0,
-        nsd=0.0,
+        organs=organs,
+        by_metric=_means(organs, challenge),
         failure=failure,
         free_of=free_of_case(reference, challenge),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from flare.common.text import listing, safe
 from flare.measuring.archive.image_json import PLATFORM
-from flare.measuring.archive.layers import (
+from flare.measuring.archive.image_tar import (
     PATH_CHARACTERS,
     SCRIPT,
     SHELLS,

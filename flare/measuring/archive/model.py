@@ -8,18 +8,32 @@ leads to some place in the folder, whatever else the archive holds.
 
 from __future__ import annotations
 
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from tarfile import TarFile, TarInfo
 from typing import IO
 
 from flare.common.errors import InputError, OutputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
 from flare.common.text import safe, why
-from flare.measuring.archive import model_tar
-from flare.measuring.archive.budget import BrokenError, LimitError
-from flare.measuring.archive.model_tar import Kind, ModelTar
-from flare.measuring.archive.strict_tar import NO_FILE, explained
+from flare.measuring.archive.strict import (
+    NO_FILE,
+    BrokenError,
+    Budget,
+    Hashed,
+    LimitError,
+    TarContent,
+    compression_of,
+    entries_of,
+    explained,
+    unpacked,
+)
 from flare.measuring.errors import ModelError
 
 MODEL_SUFFIX = ".model.tar.gz"
@@ -143,8 +157,159 @@ def _model_error(path: Path, error: BrokenError) -> ModelError:
     problem = str(error)
     if isinstance(error, LimitError):
         problem = (
-            f"it holds more than {model_tar.MODEL_BYTES >> 30} GiB, or more than"
-            f" {model_tar.MODEL_ENTRIES} files"
+            f"it holds more than {MODEL_BYTES >> 30} GiB, or more than"
+            f" {MODEL_ENTRIES} files"
         )
         return ModelError(path.name, problem, "Leave out what is not needed.")
     return ModelError(path.name, problem)
+
+
+MODEL_BYTES = 2**36
+"""A model that unpacks to more than this, 64 GiB, is not gone through."""
+
+MODEL_ENTRIES = 100_000
+"""Nor one with more files, folders and links."""
+
+NAME_BYTES = 255
+"""Linux knows no longer name,"""
+
+PATH_BYTES = 2048
+"""and no path of 4096; a model lies below some folder of ours."""
+
+
+class Kind(Enum):
+    """What a name of a model is."""
+
+    FILE = "a file"
+    FOLDER = "a folder"
+    LINK = "a link"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A file, a folder or a link of a model."""
+
+    name: str
+    """Relative, without `..`; its folder has come before it."""
+    kind: Kind
+    content: IO[bytes] | None = None
+    """Of a file, to be read before the next entry is asked for."""
+    is_program: bool = False
+    target: str = ""
+    """Where a link leads: from its folder upwards, then downwards, never out."""
+
+
+class ModelTar:
+    """A model that is gone through; at its end, what it was is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kinds: dict[str, Kind] = {".": Kind.FOLDER}
+        self._budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
+        self.sha256 = ""
+        self.unpacked_bytes = 0
+
+    def entries(self) -> Iterator[Entry]:
+        """All that it holds, each folder before what lies in it.
+
+        Raises
+        ------
+        BrokenError
+            If it cannot be read, or would not be the same for all readers.
+        """
+        with explained(), open_regular(self._path) as file:
+            kind = compression_of(file)
+            stored = Hashed(file)
+            content = TarContent(unpacked(stored, kind), self._budget)
+            for entry, archive in entries_of(content, self._budget):
+                yield from self._found(entry, archive)
+            if not content.finish(is_strict=True):
+                raise BrokenError("there are other data behind its end")
+            while stored.read(PIECE_BYTES):
+                pass
+            self.sha256, self.unpacked_bytes = stored.sha256(), content.tell()
+
+    def _found(self, entry: TarInfo, archive: TarFile) -> Iterator[Entry]:
+        """An entry, behind the folders above it that were not there yet."""
+        name = _plain_name(entry.name)
+        if name == "." and entry.isdir():
+            return
+        yield from self._folders_above(name)
+        if entry.isdir():
+            if self._kinds.get(name) is not Kind.FOLDER:
+                yield self._first(Entry(name=name, kind=Kind.FOLDER))
+        elif entry.issym():
+            target = _inner_target(name, entry.linkname)
+            yield self._first(Entry(name=name, kind=Kind.LINK, target=target))
+        elif entry.isreg():
+            yield self._first(
+                Entry(
+                    name=name,
+                    kind=Kind.FILE,
+                    content=archive.extractfile(entry),
+                    is_program=bool(entry.mode & 0o100),
+                )
+            )
+        elif entry.islnk():
+            raise BrokenError(f"it holds {safe(name)}, a hard link")
+        else:
+            raise BrokenError(
+                f"it holds {safe(name)}, which is neither a file nor a folder"
+            )
+
+    def _folders_above(self, name: str) -> Iterator[Entry]:
+        """Folders that a name is in, and that were not there yet."""
+        parts = name.split("/")
+        for count in range(1, len(parts)):
+            above = "/".join(parts[:count])
+            kind = self._kinds.get(above)
+            if kind is None:
+                self._budget.enter(TarInfo(above))
+                yield self._first(Entry(name=above, kind=Kind.FOLDER))
+            elif kind is not Kind.FOLDER:
+                raise BrokenError(
+                    f"it holds {safe(name)} in {safe(above)}, which is {kind.value}"
+                )
+
+    def _first(self, entry: Entry) -> Entry:
+        """An entry whose name is new: which of two counts depends on the reader."""
+        if entry.name in self._kinds:
+            raise BrokenError(f"it holds {safe(entry.name)} twice")
+        self._budget.note(len(entry.name) + len(entry.target))
+        self._kinds[entry.name] = entry.kind
+        return entry
+
+
+def _plain_name(name: str) -> str:
+    """A name within the folder, such as a/b for ./a//b/."""
+    plain = posixpath.normpath(name)
+    if name.startswith("/") or ".." in name.split("/"):
+        raise BrokenError(f"it holds {safe(name)}, which lies outside of it")
+    _check_path(plain)
+    return plain
+
+
+def _inner_target(name: str, target: str) -> str:
+    """The target of a link, if it cannot lead out of the folder.
+
+    It goes up first, past folders that are no links, and down then: so wherever the
+    links that it meets there lead to, it stays within.
+    """
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
+    if target.startswith("/") or ".." in parts[up:] or up > name.count("/"):
+        raise BrokenError(f"it holds {safe(name)}, a link that may lead out of it")
+    _check_path(target)
+    return "/".join(parts) or "."
+
+
+def _check_path(path: str) -> None:
+    """Refuse a path that a system cannot have."""
+    encoded = b""
+    with suppress(UnicodeEncodeError):
+        encoded = os.fsencode(path)
+    longest = max(map(len, encoded.split(b"/")))
+    if not encoded or b"\0" in encoded:
+        raise BrokenError(f"it holds {safe(path)}, which is no name of a file")
+    if longest > NAME_BYTES or len(encoded) > PATH_BYTES:
+        raise BrokenError(f"it holds {safe(path)}, a name that is too long")

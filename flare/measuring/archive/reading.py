@@ -11,18 +11,22 @@ from typing import Any
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.text import safe, why
-from flare.measuring.archive.budget import BrokenError
 from flare.measuring.archive.checks import (
     Findings,
     configuration_problems,
     content_problems,
     environment_overrides,
 )
-from flare.measuring.archive.image_json import Image, StoredLayer, find_image
+from flare.measuring.archive.image_json import (
+    Image,
+    StoredLayer,
+    find_image,
+    manifest_of,
+    without_volumes,
+)
 from flare.measuring.archive.image_tar import read_contents
-from flare.measuring.archive.manifests import manifest_of, without_volumes
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
-from flare.measuring.archive.strict_tar import NO_FILE
+from flare.measuring.archive.strict import NO_FILE, BrokenError
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.results.team_names import REMEDY, name_problem

@@ -12,15 +12,18 @@ import tarfile
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from flare.measuring.archive.budget import BrokenError, Budget
-from flare.measuring.archive.image_json import BLOBS, INDEX, MANIFEST, StoredLayer
-from flare.measuring.archive.image_tar import open_members, unpacked_pieces
-from flare.measuring.archive.manifests import (
+from flare.measuring.archive.image_json import (
+    BLOBS,
+    INDEX,
+    MANIFEST,
+    StoredLayer,
     docker_manifest_of,
     index_of,
     manifest_of,
 )
+from flare.measuring.archive.image_tar import open_members, unpacked_pieces
 from flare.measuring.archive.reading import Archive
+from flare.measuring.archive.strict import BrokenError, Budget
 from flare.measuring.errors import ArchiveError
 
 _LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'

@@ -20,9 +20,8 @@ from flare.common.files import read_regular, remove_tree, unwritable, write_whol
 from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
-from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import FileRefusedError, PlatformError
-from flare.platforms.grandchallenge.fetching import fetch
+from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.lookalikes import confusable, plain_name
 from flare.results.metrics_json import METRICS_JSON
@@ -120,7 +119,7 @@ def download(
     OutputError
         If a file cannot be written.
     """
-    calls = Calls(api, token, tries=TRIES)
+    calls = Client(api, token, tries=TRIES)
     with _told(api):
         chosen = choose(_evaluations(calls, phase))
     if not chosen:
@@ -260,7 +259,7 @@ def _told(api: str) -> Iterator[None]:
         ) from error
 
 
-def _evaluations(calls: Calls, phase: str) -> list[Evaluation]:
+def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
     """All results of a phase, page by page."""
     found: dict[str, Evaluation] = {}
     seen: set[str] = set()
@@ -362,7 +361,7 @@ def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
     write_whole(folder / METRICS_JSON, f"{content}\n")
 
 
-def _take_upload(calls: Calls, evaluation: Evaluation, folder: Path) -> None:
+def _take_upload(calls: Client, evaluation: Evaluation, folder: Path) -> None:
     """Fetch what was uploaded, and unpack it.
 
     Raises

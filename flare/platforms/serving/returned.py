@@ -12,7 +12,7 @@ from typing import Any
 
 from flare.challenge.case_names import case_of
 from flare.common.text import printable
-from flare.platforms.serving.errors import NoCaseError
+from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,

@@ -27,7 +27,7 @@ from flare.common.errors import (
 )
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.platforms.serving.errors import OverdueError
+from flare.platforms.errors import OverdueError
 from flare.platforms.serving.journal import Entry, Journal, Step
 from flare.platforms.serving.overdue import (
     HOURS,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flare.ranking.ranks import case_sums, doubled_ranks, ranks_by_sums
-from flare.ranking.rules import Rules
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board
 
 GENERATOR = "PCG64"
@@ -54,7 +54,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    board: Board, rules: Rules, *, samples: int = SAMPLES, seed: int = SEED
+    board: Board, rules: RankingRules, *, samples: int = SAMPLES, seed: int = SEED
 ) -> Bootstrap:
     """Rank teams on cases drawn with replacement, again and again.
 
@@ -62,7 +62,7 @@ def bootstrap(
     ----------
     board : Board
         Their values. Ranks on single cases do not depend on the other cases.
-    rules : Rules
+    rules : RankingRules
         How they are ranked; ranks are averaged by their mean.
     samples : int
         How often as many cases are drawn as there are.

@@ -9,14 +9,16 @@ import numpy as np
 
 from flare.common.text import count, listing, safe
 from flare.ranking.ranks import case_sums, comparable, doubled_ranks
-from flare.ranking.rules import Rules
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, ResultTable, Values
 
 SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this share of the cases is pointed out."""
 
 
-def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...]:
+def find_flags(
+    board: Board, table: ResultTable, rules: RankingRules
+) -> tuple[str, ...]:
     """Find what is odd about results, each in a line.
 
     Parameters
@@ -25,7 +27,7 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
         The values of the competing teams, best team first.
     table : ResultTable
         What they were taken from.
-    rules : Rules
+    rules : RankingRules
         How the teams are ranked.
     """
     return (
@@ -39,7 +41,7 @@ def find_flags(board: Board, table: ResultTable, rules: Rules) -> tuple[str, ...
     )
 
 
-def _gate_without_values(board: Board, rules: Rules) -> Iterator[str]:
+def _gate_without_values(board: Board, rules: RankingRules) -> Iterator[str]:
     """Metrics of efficiency of which a gate has left no value."""
     if rules.gate_dsc:
         absent = np.isnan(comparable(board.values, rules))
@@ -60,7 +62,7 @@ def _teams_without_results(board: Board) -> Iterator[str]:
             yield f"{safe(team)} has no result at all: was it run as it should be?"
 
 
-def _zeros_that_rank_well(board: Board, rules: Rules) -> Iterator[str]:
+def _zeros_that_rank_well(board: Board, rules: RankingRules) -> Iterator[str]:
     """Teams with many cases of DSC 0 that are ahead of more accurate teams."""
     dsc = _scores(board, rules)
     if dsc is None:
@@ -79,7 +81,7 @@ def _zeros_that_rank_well(board: Board, rules: Rules) -> Iterator[str]:
             )
 
 
-def _scores(board: Board, rules: Rules) -> Values | None:
+def _scores(board: Board, rules: RankingRules) -> Values | None:
     """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
     names = [rule.metric for rule in rules.metrics]
     if "dsc" not in names:
@@ -88,7 +90,7 @@ def _scores(board: Board, rules: Rules) -> Values | None:
     return found
 
 
-def _cases_alike(board: Board, rules: Rules) -> Iterator[str]:
+def _cases_alike(board: Board, rules: RankingRules) -> Iterator[str]:
     """Cases on which all teams have the same value, which decide nothing."""
     if len(board.teams) < 2:
         return
@@ -103,7 +105,7 @@ def _cases_alike(board: Board, rules: Rules) -> Iterator[str]:
             )
 
 
-def _cases_of_zeros(board: Board, rules: Rules) -> Iterator[str]:
+def _cases_of_zeros(board: Board, rules: RankingRules) -> Iterator[str]:
     """Cases on which no team has found anything."""
     dsc = _scores(board, rules)
     if dsc is None:
@@ -117,7 +119,7 @@ def _cases_of_zeros(board: Board, rules: Rules) -> Iterator[str]:
 
 
 def _orders_within_noise(
-    board: Board, table: ResultTable, rules: Rules
+    board: Board, table: ResultTable, rules: RankingRules
 ) -> Iterator[str]:
     """Neighbours that could change places if they were measured again."""
     metrics = [rule.metric for rule in rules.metrics]

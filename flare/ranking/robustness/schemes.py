@@ -25,8 +25,8 @@ from flare.ranking.ranks import (
     rounded,
 )
 from flare.ranking.robustness.bootstrap import kendall_tau
-from flare.ranking.robustness.pairs import ALPHA, PairTest, filled
-from flare.ranking.rules import Average, Integers, MissingRule, Rules, Ties
+from flare.ranking.robustness.significance import ALPHA, PairTest, filled
+from flare.ranking.rules import Average, Integers, MissingRule, RankingRules, Ties
 from flare.ranking.table import Board, Values
 
 DIGITS = 3
@@ -58,13 +58,35 @@ class Scheme:
         )
 
 
-def team_ranks(board: Board, rules: Rules) -> tuple[int, ...]:
+def team_ranks(board: Board, rules: RankingRules) -> tuple[int, ...]:
     """Ranks of the teams by some rules."""
     return ranks_by_sums(rank_sums(doubled_ranks(board, rules), rules))
 
 
+def ranks_within(
+    board: Board, rules: RankingRules, numbers: Sequence[int]
+) -> tuple[int, ...]:
+    """The rank of each team of a board when some cases are all that there are.
+
+    Parameters
+    ----------
+    board, rules
+        Of the ranking itself. Ranks on single cases do not depend on the other cases.
+    numbers : sequence of int
+        Those of the cases.
+    """
+    return team_ranks(
+        replace(
+            board,
+            cases=tuple(board.cases[number] for number in numbers),
+            values=board.values[:, list(numbers)],
+        ),
+        rules,
+    )
+
+
 def other_schemes(
-    board: Board, rules: Rules, tests: Sequence[PairTest]
+    board: Board, rules: RankingRules, tests: Sequence[PairTest]
 ) -> tuple[Scheme, ...]:
     """Rank the teams in other ways.
 
@@ -72,7 +94,7 @@ def other_schemes(
     ----------
     board : Board
         Their values.
-    rules : Rules
+    rules : RankingRules
         Those of the ranking itself; each scheme changes one thing.
     tests : sequence of PairTest
         Of these teams.
@@ -102,7 +124,7 @@ def closed_up(
 
 
 def _all_schemes(
-    board: Board, rules: Rules, tests: Sequence[PairTest]
+    board: Board, rules: RankingRules, tests: Sequence[PairTest]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
     """Name, teams and ranks of each scheme."""
     teams = board.teams
@@ -132,7 +154,7 @@ def _all_schemes(
             )
 
 
-def _one_change(rules: Rules) -> Iterator[tuple[str, Rules]]:
+def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
     """Rank-then-average schemes that differ from the rules in one thing."""
     for ties in Ties:
         if ties is not rules.ties:
@@ -151,7 +173,7 @@ def _one_change(rules: Rules) -> Iterator[tuple[str, Rules]]:
     yield "rank, then median", replace(rules, average=Average.MEDIAN)
 
 
-def missing_rules(rules: Rules) -> tuple[MissingRule, ...]:
+def missing_rules(rules: RankingRules) -> tuple[MissingRule, ...]:
     """The rules for missing results that can be applied."""
     found = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
     if all(rule.failed is not None for rule in rules.metrics):
@@ -159,18 +181,18 @@ def missing_rules(rules: Rules) -> tuple[MissingRule, ...]:
     return tuple(found)
 
 
-def unrounded(rules: Rules) -> Rules:
+def unrounded(rules: RankingRules) -> RankingRules:
     """The rules without any rounding."""
     metrics = tuple(replace(rule, decimals=None) for rule in rules.metrics)
     return replace(rules, metrics=metrics, digits=None)
 
 
-def has_gate(rules: Rules) -> bool:
+def has_gate(rules: RankingRules) -> bool:
     """Whether a gate can be applied, which needs a DSC."""
     return any(rule.metric == "dsc" for rule in rules.metrics)
 
 
-def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
+def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
     """By what can be chosen about the rules, the fields that each choice sets."""
     gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if has_gate(rules) else [0.0]
     roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
@@ -185,7 +207,7 @@ def alternatives(rules: Rules) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def ranks_by_choice(board: Board, rules: Rules) -> list[tuple[int, ...]]:
+def ranks_by_choice(board: Board, rules: RankingRules) -> list[tuple[int, ...]]:
     """The teams' ranks by every combination of the alternatives, in any order."""
     ways = alternatives(rules)
     average = ways.pop("mean or median of ranks")
@@ -207,14 +229,14 @@ def ranks_by_choice(board: Board, rules: Rules) -> list[tuple[int, ...]]:
 
 
 def aggregate_ranks(
-    board: Board, rules: Rules, average: Average, missing: float | None = None
+    board: Board, rules: RankingRules, average: Average, missing: float | None = None
 ) -> tuple[int, ...]:
     """Ranks by the mean, or median, of each metric over the cases.
 
     Parameters
     ----------
     board, rules, missing
-        As in `flare.ranking.robustness.pairs.filled`.
+        As in `flare.ranking.robustness.significance.filled`.
     average : Average
         What is taken of the values.
     """
@@ -230,7 +252,7 @@ def aggregate_ranks(
 def ranks_by_tests(
     teams: Sequence[str],
     tests: Sequence[PairTest],
-    rules: Rules,
+    rules: RankingRules,
     *,
     is_adjusted: bool,
 ) -> tuple[int, ...]:
@@ -244,7 +266,7 @@ def ranks_by_tests(
     return _ranks_by_metric(-beaten, rules)
 
 
-def _ranks_by_metric(values: Values, rules: Rules) -> tuple[int, ...]:
+def _ranks_by_metric(values: Values, rules: RankingRules) -> tuple[int, ...]:
     """Ranks by the weighted sum of the ranks by each column."""
     ranks: Integers = 2 * np.array([ranks_by_sums(column) for column in values.T]).T
     return ranks_by_sums(ranks @ rules.weights)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flare.ranking.robustness.pairs import ALPHA, holm, two_sided
+from flare.ranking.robustness.significance import ALPHA, holm, two_sided
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.intervals import difference_interval
 from flare.results.values import SCORES

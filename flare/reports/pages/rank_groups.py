@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flare.challenge.metrics import is_score
 from flare.common.text import printable, safe
-from flare.ranking.groups import ranks_within
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.schemes import ranks_within
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board
 from flare.reports.pages.groups import (
     NOTE,
@@ -30,7 +31,6 @@ from flare.reports.pages.parts import (
     shade,
 )
 from flare.results.groups_csv import Grouping
-from flare.results.values import is_score
 
 RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
@@ -55,7 +55,7 @@ class GroupRanks:
 
 
 def group_ranks(
-    board: Board, rules: Rules, groupings: Sequence[Grouping], *, is_public: bool
+    board: Board, rules: RankingRules, groupings: Sequence[Grouping], *, is_public: bool
 ) -> tuple[GroupRanks, ...]:
     """The ranks within each group; for everybody, not of columns with a small one."""
     found = []

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from flare.challenge.metrics import METRICS
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.robustness.schemes import Scheme
 from flare.reports.pages.parts import (
@@ -126,7 +127,7 @@ def values_table(found: MetricValues, teams: Sequence[str]) -> Table:
 
 def is_score(found: MetricValues) -> bool:
     """Whether a metric is from 0 to 1."""
-    return found.metric in ("dsc", "nsd")
+    return found.metric in METRICS and METRICS[found.metric].is_share
 
 
 def case_map_table(

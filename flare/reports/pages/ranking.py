@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from flare.common.text import printable
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap
-from flare.ranking.robustness.pairs import ALPHA
 from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.robustness.significance import ALPHA
 from flare.reports.pages.rank_groups import GroupRanks, group_ranks
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guests_note
@@ -201,7 +201,7 @@ def organiser_ranking(
             for n, rule in enumerate(analysis.rules.metrics)
         ),
         schemes=analysis.schemes if len(board.teams) > 1 else (),
-        recount=tuple(recount_text(analysis.recounts).split("\n")),
+        recount=tuple(recount_text(analysis.sensitivity).split("\n")),
         flags=(*roll_lines(analysis.table.roll), *analysis.flags),
         missing=tuple(missing_lines(analysis)),
         groupings=groupings,

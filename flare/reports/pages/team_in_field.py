@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flare.challenge.metrics import is_score
 from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
 from flare.ranking.table import Values
@@ -15,7 +16,6 @@ from flare.reports.pages.own_page import OwnPage, own_page
 from flare.reports.pages.parts import SCORE_BOUNDS
 from flare.reports.pages.ranking import PublicRanking
 from flare.reports.ranking.titles import metric_title
-from flare.results.values import is_score
 
 LOW = SCORE_BOUNDS[1]
 """A team fails on a case if its score is not above this: the two darkest shades."""

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rules import Better, Challenge, Organ, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import Challenge, Organ, RankedMetric
 from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.rank import Analysis
-from flare.ranking.reading import COLUMNS
 from flare.ranking.robustness.bootstrap import bootstrap
-from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.ranking.rules import MissingRule, RankingRules, Ties
 from flare.ranking.standings import rank_teams
 from flare.ranking.table import (
+    COLUMNS,
     KEYS,
     CaseResult,
     Key,
@@ -101,7 +102,7 @@ def read_written(folder: Path) -> WrittenRanking:
             else None,
             tests=read_tests(told["tests"]["pairs"], board, rules),
             schemes=read_schemes(told["schemes"], board, standings),
-            recounts=read_recounts(told["recount"], board),
+            sensitivity=read_recounts(told["recount"], board),
             flags=(),
         )
         _check_equal(folder, analysis, told)
@@ -113,9 +114,9 @@ def read_written(folder: Path) -> WrittenRanking:
     )
 
 
-def _rules(settings: Mapping[str, Any]) -> Rules:
+def _rules(settings: Mapping[str, Any]) -> RankingRules:
     """The rules that the teams were ranked by."""
-    return Rules(
+    return RankingRules(
         metrics=tuple(
             RankedMetric(**{**rule, "better": Better(rule["better"])})
             for rule in settings["metrics"]
@@ -127,7 +128,7 @@ def _rules(settings: Mapping[str, Any]) -> Rules:
     )
 
 
-def _challenge(settings: Mapping[str, Any], rules: Rules) -> Challenge:
+def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
     """The challenge, as far as it is on record: its names, organs and metrics."""
     scoring, start = settings["scoring_rules"], "label of "
     organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]

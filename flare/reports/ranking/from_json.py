@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flare.common.text import printable
-from flare.ranking.robustness.pairs import PairTest
-from flare.ranking.robustness.recount import Recount
 from flare.ranking.robustness.schemes import Scheme, closed_up
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.significance import PairTest
+from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings
 from flare.ranking.table import Board
 
 
 def read_tests(
-    told: Iterable[Mapping[str, Any]], board: Board, rules: Rules
+    told: Iterable[Mapping[str, Any]], board: Board, rules: RankingRules
 ) -> tuple[PairTest, ...]:
     """Which team is better than which other."""
     names = _names(board.teams)
@@ -65,11 +65,11 @@ def read_schemes(
 
 def read_recounts(
     told: Iterable[Mapping[str, Any]], board: Board
-) -> tuple[Recount, ...]:
+) -> tuple[Sensitivity, ...]:
     """What the first place of each team that has it depends on."""
     teams, cases = _names(board.teams), _names(board.cases)
     return tuple(
-        Recount(
+        Sensitivity(
             team=teams[found["team"]],
             cases=len(board.cases),
             withdrawals=_by_rival(found["withdrawals"], teams, cases),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flare.challenge.rules import Better, Challenge, MaxMemory, RankedMetric
+from flare.challenge.metrics import Better, is_score
+from flare.challenge.rules import Challenge, MaxMemory, RankedMetric
 from flare.common.text import count, printable
 from flare.common.version import __version__
 from flare.ranking.decisions import Decisions
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
-from flare.ranking.robustness.pairs import ALPHA
-from flare.ranking.rules import MissingRule, Rules, Ties
+from flare.ranking.robustness.significance import ALPHA
+from flare.ranking.rules import MissingRule, RankingRules, Ties
 from flare.reports.ranking.roll_call import interim_text
 from flare.reports.ranking.titles import left_out_text
 from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
-from flare.results.values import is_score
 
 _TIES = {
     Ties.MIN: "the best of the places that they take together",
@@ -335,6 +335,6 @@ def _missing_text(analysis: Analysis) -> str:
     )
 
 
-def _failed_text(rules: Rules) -> str:
+def _failed_text(rules: RankingRules) -> str:
     """The values of failed runs."""
     return ", ".join(f"{rule.metric} {rule.failed:g}" for rule in rules.metrics)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from flare.challenge.metrics import is_score
 from flare.common.text import printable
 from flare.ranking.rank import Analysis
 from flare.ranking.standings import Standing
 from flare.reports.ranking.titles import left_out_text, metric_title
 from flare.results.efficiency_csv import VALUES, RunStatus
-from flare.results.values import is_score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

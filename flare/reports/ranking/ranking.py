@@ -13,9 +13,9 @@ import pandas as pd
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
-from flare.ranking.reading import unmeasured
 from flare.ranking.robustness.bootstrap import SAMPLES, SEED
 from flare.ranking.rules import MissingRule, Ties, rules_of
+from flare.ranking.table import unmeasured
 from flare.reports.ranking.files import write_analysis
 from flare.reports.ranking.terminal import analysis_text
 

@@ -12,10 +12,10 @@ from flare.common.text import printable
 from flare.common.version import __version__
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
-from flare.ranking.robustness.pairs import ALPHA, PairTest
-from flare.ranking.robustness.recount import Recount
 from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.rules import Rules
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.significance import ALPHA, PairTest
+from flare.ranking.rules import RankingRules
 from flare.reports.ranking.roll_call import interim_text, roll_content, roll_lines
 
 
@@ -58,7 +58,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
             }
             for m in table.missing
         ],
-        "recount": [recount_content(found) for found in analysis.recounts],
+        "recount": [recount_content(found) for found in analysis.sensitivity],
         "schemes": schemes_content(analysis.schemes),
         "tests": pairs_content(analysis.tests),
         "flags": [*roll_lines(table.roll), *analysis.flags],
@@ -68,7 +68,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
     return content
 
 
-def _settings(challenge: Challenge, rules: Rules) -> dict[str, Any]:
+def _settings(challenge: Challenge, rules: RankingRules) -> dict[str, Any]:
     """What the ranking was made with."""
     left_out = list(rules.left_out)
     return {
@@ -115,7 +115,7 @@ def bootstrap_content(found: Bootstrap) -> dict[str, Any]:
     }
 
 
-def recount_content(found: Recount) -> dict[str, Any]:
+def recount_content(found: Sensitivity) -> dict[str, Any]:
     """What the first place of a team depends on."""
     return {
         "team": printable(found.team),

@@ -9,11 +9,11 @@ from itertools import pairwise
 from flare.common.text import aligned, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap
-from flare.ranking.robustness.pairs import ALPHA, PairTest
-from flare.ranking.robustness.recount import Recount
 from flare.ranking.robustness.schemes import (
     Scheme,
 )
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.significance import ALPHA, PairTest
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.ranking.roll_call import interim_text, roll_lines
 from flare.reports.ranking.rows import guest_rows, guests_note, ranking_rows
@@ -37,7 +37,7 @@ def analysis_text(analysis: Analysis) -> str:
     flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
-    parts.append(recount_text(analysis.recounts))
+    parts.append(recount_text(analysis.sensitivity))
     if analysis.bootstrap:
         parts.append(intervals_table(analysis.bootstrap))
     if len(analysis.board.teams) > 1:
@@ -168,12 +168,12 @@ def _named(cases: Sequence[str], before: str) -> str:
     return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 
-def recount_text(found: Sequence[Recount]) -> str:
+def recount_text(found: Sequence[Sensitivity]) -> str:
     """What the first place depends on, a line for each team that has it."""
     return "\n".join(map(_recount_line, found))
 
 
-def _recount_line(found: Recount) -> str:
+def _recount_line(found: Sensitivity) -> str:
     """What the first place of a team depends on."""
     name = printable(found.team)
     if found.withdrawals:
@@ -200,7 +200,7 @@ def _recount_line(found: Recount) -> str:
     )
 
 
-def _without_a_team(recount: Recount) -> str:
+def _without_a_team(recount: Sensitivity) -> str:
     """What a disqualification would change."""
     found = []
     if recount.disqualifications:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flare.challenge.metrics import METRICS, metric_of
 from flare.common.text import listing
-from flare.results.values import SCORES
 
 TITLES = {
-    "dsc": "DSC",
-    "nsd": "NSD",
+    **{metric.name: metric.title_with_unit for metric in METRICS.values()},
     "runtime_s": "Running time (s)",
     "engine_runtime_s": "Running time by the engine (s)",
     "max_gpu_memory_mb": "GPU memory (MB)",
@@ -46,7 +45,8 @@ def metric_title(metric: str) -> str:
     """
     if metric in TITLES:
         return TITLES[metric]
-    score, _, organ = metric.partition("_")
-    if score in SCORES and organ:
-        return f"{TITLES[score]} of {organ.replace('_', ' ')}"
+    score, organ = metric_of(metric), metric.partition("_")[2]
+    if score and organ:
+        unit = f" ({score.unit})" if score.unit else ""
+        return f"{score.title} of {organ.replace('_', ' ')}{unit}"
     return metric

@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from backports import zstd
 
-from flare.measuring.archive import budget, strict_tar
+from flare.measuring.archive import strict
 from flare.measuring.archive.reading import read_archive
 from tests.builders.archives import (
     FILES,
@@ -247,7 +247,7 @@ def test_compressed_layers_are_read_to_their_end(tmp_path, pack):
 @pytest.mark.parametrize("pack", [gzip.compress, members, zstd.compress, frames])
 def test_bombs_are_counted(tmp_path, monkeypatch, pack):
     """What is behind the first member, or frame, counts as well."""
-    monkeypatch.setattr(budget, "UNPACKED_BYTES", 2**20)
+    monkeypatch.setattr(strict, "UNPACKED_BYTES", 2**20)
     layer = tar(FILES) + bytes(2**21)
 
     file = save(tmp_path, layer, pack=pack)
@@ -261,11 +261,11 @@ def test_bombs_are_counted(tmp_path, monkeypatch, pack):
     [
         (lambda x: b"BZh9" + x, "it is compressed by bzip2, expected gzip or zstd"),
         (lambda x: b"\xfd7zXZ" + x, "it is compressed by xz, expected gzip or zstd"),
-        (lambda x: gzip.compress(x)[:-9], strict_tar._END),
-        (lambda x: zstd.compress(x)[:-9], strict_tar._END),
-        (lambda x: zstd.compress(x) + b"more", strict_tar._END),
-        (lambda x: gzip.compress(x) + b"more", strict_tar._END),
-        (lambda _: b"", strict_tar._END),
+        (lambda x: gzip.compress(x)[:-9], strict._END),
+        (lambda x: zstd.compress(x)[:-9], strict._END),
+        (lambda x: zstd.compress(x) + b"more", strict._END),
+        (lambda x: gzip.compress(x) + b"more", strict._END),
+        (lambda _: b"", strict._END),
     ],
     ids=["bzip2", "xz", "gzip cut", "zstd cut", "zstd more", "gzip more", "nothing"],
 )
@@ -276,11 +276,11 @@ def test_layers_that_cannot_be_read(tmp_path, pack, problem):
 
 
 def test_frames_without_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(strict_tar, "MOST_ENTRIES", 50)
+    monkeypatch.setattr(strict, "MOST_ENTRIES", 50)
 
     file = save(tmp_path, pack=lambda x: zstd.compress(b"") * 60 + zstd.compress(x))
 
-    assert findings(file) == [f"its layer 1 of 1 cannot be read: {strict_tar._END}"]
+    assert findings(file) == [f"its layer 1 of 1 cannot be read: {strict._END}"]
 
 
 # --- Tar files --------------------------------------------------------------------
@@ -318,8 +318,8 @@ def sparse():
         ),
         (with_entry(tarfile.REGTYPE, size=-512), "its headers make no sense"),
         # tarfile takes either for the end; what is behind it would not be checked.
-        (tar(FILES)[:512] + b"x" * 512 + tar(FILES), strict_tar._END),
-        (tar(FILES)[:512] + bytes(512) + tar(FILES), strict_tar._END),
+        (tar(FILES)[:512] + b"x" * 512 + tar(FILES), strict._END),
+        (tar(FILES)[:512] + bytes(512) + tar(FILES), strict._END),
     ],
     ids=["sparse", "sparse PAX", "global", "negative", "no header", "one empty block"],
 )
@@ -354,6 +354,6 @@ def test_an_archive_holds_only_files_folders_and_links(tmp_path):
     "layer", [{f"{n}": "-> x" for n in range(99)}, {f".wh.{n}": b"" for n in range(99)}]
 )
 def test_links_without_number(tmp_path, monkeypatch, limit, value, problem, layer):
-    monkeypatch.setattr(budget, limit, value)
+    monkeypatch.setattr(strict, limit, value)
 
     assert findings(save(tmp_path, FILES | layer)) == [problem]

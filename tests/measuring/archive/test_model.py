@@ -12,7 +12,7 @@ import tarfile
 import pytest
 
 from flare.common.errors import InputError, OutputError
-from flare.measuring.archive import model_tar
+from flare.measuring.archive import model
 from flare.measuring.archive.model import model_beside, read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.errors import ModelError
@@ -224,7 +224,7 @@ def test_a_name_with_a_null_is_refused(tmp_path):
 
 def test_a_bomb_of_bytes_is_not_gone_through(tmp_path, monkeypatch):
     """A file of 30 GiB by its header alone; and zeros that are really there."""
-    monkeypatch.setattr(model_tar, "MODEL_BYTES", 2**30)
+    monkeypatch.setattr(model, "MODEL_BYTES", 2**30)
     header, _ = entry("zeros")
     header.size = 30 * 2**30
     file = tmp_path / "team_a.model.tar.gz"
@@ -232,7 +232,7 @@ def test_a_bomb_of_bytes_is_not_gone_through(tmp_path, monkeypatch):
 
     assert problem_of(file) == "it holds more than 1 GiB, or more than 100000 files"
 
-    monkeypatch.setattr(model_tar, "MODEL_BYTES", 2**20)
+    monkeypatch.setattr(model, "MODEL_BYTES", 2**20)
     write_model(tmp_path, {"zeros": bytes(2**20)})
     assert problem_of(file) == "it holds more than 0 GiB, or more than 100000 files"
 
@@ -248,7 +248,7 @@ def test_a_bomb_of_bytes_is_not_gone_through(tmp_path, monkeypatch):
 )
 def test_a_bomb_of_entries_is_not_gone_through(tmp_path, monkeypatch, names):
     """Folders that only the names of files tell of count, too."""
-    monkeypatch.setattr(model_tar, "MODEL_ENTRIES", 20)
+    monkeypatch.setattr(model, "MODEL_ENTRIES", 20)
 
     file = write_model(tmp_path, dict.fromkeys(names, b""))
 

@@ -13,13 +13,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge import download as download_module
 from flare.platforms.grandchallenge.download import (
     Evaluation,
     _folders,
     choose,
 )
-from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import run_flare
 from tests.builders.schemas import file_problems
 from tests.conftest import need_package

@@ -10,11 +10,11 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.grandchallenge import calls as calls_module
-from flare.platforms.grandchallenge import fetching
-from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.external_phase import PhaseSource
+from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge import access
+from flare.platforms.grandchallenge import client as client_module
+from flare.platforms.grandchallenge.client import Client
+from flare.platforms.grandchallenge.external import PhaseSource
 from flare.platforms.serving.source import (
     Answer,
     NextTokenError,
@@ -59,7 +59,7 @@ def source(platform, passing):
 
 
 def make_source(platform, passing, token=TOKEN, api=None):
-    calls = Calls(
+    calls = Client(
         api or platform.api,
         token,
         sleep=passing.sleep,
@@ -353,7 +353,7 @@ def two_users(platform):
 
 def both(platform, passing, tokens=(TOKEN, OTHER)):
     """The phase, with the tokens of both."""
-    found = [Calls(platform.api, token, sleep=passing.sleep) for token in tokens]
+    found = [Client(platform.api, token, sleep=passing.sleep) for token in tokens]
     return PhaseSource(PHASE, *found)
 
 
@@ -430,7 +430,7 @@ def test_who_is_no_evaluator_does_not_hide_what_waits(two_users, passing):
 
 
 def test_a_dry_run_without_a_network_ends_soon(platform, passing):
-    calls = Calls(platform.api, TOKEN, sleep=passing.sleep, tries=2)
+    calls = Client(platform.api, TOKEN, sleep=passing.sleep, tries=2)
     platform.faults["claimable"] = ["reset"] * 9
 
     with pytest.raises(PlatformError, match="2 times"):
@@ -604,7 +604,7 @@ def test_a_file_that_is_too_large_is_the_submission_s_fault(
     platform, source, tmp_path, monkeypatch, kind, error
 ):
     """It is not fetched, and is told at once: nobody else has to wait for it."""
-    monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
+    monkeypatch.setattr(client_module, "LARGEST_BYTES", 9)
     long, short = b"b" * 10, b"b" * 9
     submission = claimed(
         platform, source, archive=short if kind else long, model=long if kind else None
@@ -730,7 +730,7 @@ def test_a_platform_that_does_not_answer_in_time_is_asked_again(
     platform, passing, monkeypatch, tmp_path, call
 ):
     """It may have obeyed all the same: there is one claim, and one answer."""
-    monkeypatch.setattr(calls_module, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(access, "TIMEOUT_S", 0.3)
     source = make_source(platform, passing)
     platform.submit("jane", b"image")
     platform.faults[call] = ["slow"]
@@ -767,7 +767,7 @@ def test_faults_of_two_kinds_are_counted_together(platform, source, passing, tmp
 
 
 def test_pauses_differ_between_services(platform, passing):
-    calls = Calls(platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
+    calls = Client(platform.api, TOKEN, sleep=passing.sleep, chance=lambda: 1.0)
     platform.faults["claimable"] = [500]
 
     PhaseSource(PHASE, calls).claimable()
@@ -821,7 +821,7 @@ def test_a_client_that_is_not_there_is_said(source, monkeypatch):
 
 def test_an_address_without_tls_is_refused(passing):
     with pytest.raises(PlatformError, match="the token is sent to no http address"):
-        Calls("http://localhost/api/v1/", TOKEN)
+        Client("http://localhost/api/v1/", TOKEN)
 
 
 def test_something_else_answers(platform, passing):

@@ -5,16 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from flare.challenge.metrics import Better
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
-from flare.platforms.grandchallenge.external_phase_settings import (
-    external_settings_for,
-    not_ranked,
-)
 from flare.platforms.grandchallenge.phase import (
     Order,
+    external_settings_for,
     is_rankable,
+    not_ranked,
     parse_phase,
     value_at,
 )

@@ -6,15 +6,14 @@ import logging
 import pytest
 
 from flare.common.errors import OutputError
-from flare.platforms.grandchallenge import calls as calls_module
-from flare.platforms.grandchallenge import fetching
-from flare.platforms.grandchallenge.calls import Calls
-from flare.platforms.grandchallenge.errors import (
+from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge import client as client_module
+from flare.platforms.grandchallenge.client import (
+    Client,
     FileRefusedError,
-    PlatformError,
     TooLargeError,
+    fetch,
 )
-from flare.platforms.grandchallenge.fetching import fetch
 from tests.fakes.platform import ODD, TOKEN
 
 CONTENT = bytes(range(256)) * 40
@@ -37,8 +36,8 @@ def pauses():
 
 @pytest.fixture
 def calls(platform, pauses):
-    """Calls to it, whose pauses take no time."""
-    return Calls(platform.api, TOKEN, sleep=pauses.append, chance=lambda: 0.5)
+    """A client of it, whose pauses take no time."""
+    return Client(platform.api, TOKEN, sleep=pauses.append, chance=lambda: 0.5)
 
 
 def address(platform):
@@ -81,7 +80,7 @@ def test_another_program_at_the_address_is_said_at_once(platform, calls, pauses,
 
 
 def test_a_call_ends_after_as_many_tries_as_are_allowed(platform, pauses):
-    calls = Calls(platform.api, TOKEN, tries=2, sleep=pauses.append)
+    calls = Client(platform.api, TOKEN, tries=2, sleep=pauses.append)
     platform.faults["status"] = [500] * 9
 
     with pytest.raises(PlatformError, match="localhost answers with status 500, 2 tim"):
@@ -129,7 +128,7 @@ def test_no_escape_of_json_hides_a_token(platform, calls, monkeypatch):
 
 def test_an_answer_has_an_end(platform, calls, pauses, monkeypatch):
     """However little of the memory it would take, there is a largest one."""
-    monkeypatch.setattr(calls_module, "LARGEST_MIB", 1, raising=False)
+    monkeypatch.setattr(client_module, "LARGEST_MIB", 1, raising=False)
     monkeypatch.setitem(ODD, "large", b'"' + b"x" * 2**20 + b'"')
     platform.faults["status"] = ["large"]
 
@@ -235,7 +234,7 @@ def test_a_host_that_is_called_like_the_token_is_not_named(
     platform, pauses, tmp_path, caplog
 ):
     """Hosts are written in small letters."""
-    calls = Calls(platform.api, "A1B2-Token", tries=2, sleep=pauses.append)
+    calls = Client(platform.api, "A1B2-Token", tries=2, sleep=pauses.append)
 
     with pytest.raises(PlatformError) as caught:
         fetch(calls, "https://A1B2-Token.localhost:1/x", tmp_path / "x")
@@ -250,7 +249,7 @@ def test_what_is_larger_than_any_file_is_told_apart(
 ):
     """Nothing of it stays on the disk, whether its size was said or not."""
     platform.faults["file"] = [fault]
-    monkeypatch.setattr(fetching, "LARGEST_BYTES", 9)
+    monkeypatch.setattr(client_module, "LARGEST_BYTES", 9)
 
     with pytest.raises(TooLargeError):
         fetched(platform, calls, tmp_path / "x.tar.gz")
@@ -262,7 +261,7 @@ def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_p
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching, "_fetch_rest", full)
+    monkeypatch.setattr(client_module, "_fetch_rest", full)
 
     with pytest.raises(OutputError) as caught:
         fetched(platform, calls, tmp_path / "x.tar.gz")

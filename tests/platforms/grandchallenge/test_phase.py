@@ -21,9 +21,9 @@ from flare.platforms.grandchallenge.phase import (
     is_rankable,
     read_phase,
     rounded,
+    settings_for,
     value_at,
 )
-from flare.platforms.grandchallenge.phase_templates import settings_for
 from flare.results.metrics_content import metrics_json
 from tests.builders import ROOT, run_program
 

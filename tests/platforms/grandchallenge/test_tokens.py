@@ -2,8 +2,8 @@
 
 import pytest
 
-from flare.platforms.grandchallenge.errors import PlatformError
-from flare.platforms.grandchallenge.tokens import (
+from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge.access import (
     read_token,
     read_tokens,
     without_tokens,

@@ -7,7 +7,7 @@ import pytest
 
 from flare.common.errors import EngineError, OutputError
 from flare.measuring.errors import ArchiveError
-from flare.platforms.grandchallenge.errors import PlatformError
+from flare.platforms.errors import PlatformError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.overdue import OverdueSignal
 from flare.platforms.serving.service import Service

@@ -6,12 +6,12 @@ import random
 import numpy as np
 import pytest
 
-from flare.challenge.rules import Better, RankedMetric
-from flare.ranking.reading import read_results
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
-from flare.ranking.rules import Rules, Ties
+from flare.ranking.rules import RankingRules, Ties
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import board_of
+from flare.ranking.table import board_of, read_results
 from tests.builders import run_flare
 from tests.builders.fewer import few_fast
 from tests.builders.results import DSC, ROWS, make_table, values_of, write_table
@@ -21,7 +21,7 @@ def test_a_team_that_always_wins_is_always_first(tmp_path):
     rows = [(team, str(case), "dsc", value) for team, value in
             (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
     table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
-    rules = Rules(metrics=(DSC,))
+    rules = RankingRules(metrics=(DSC,))
 
     found = bootstrap(board_of(table, rules, "abc"), rules, samples=50)
 
@@ -38,7 +38,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
     """Each draw is ranked again from its values, missing ones and weights included."""
     chance = random.Random(5)
     half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
-    rules = Rules(metrics=(DSC, half), ties=Ties.AVERAGE)
+    rules = RankingRules(metrics=(DSC, half), ties=Ties.AVERAGE)
     rows = [
         (team, str(case), metric, chance.choice((0.1, 0.2, 0.3, "")))
         for team in "abcd"
@@ -110,6 +110,6 @@ def test_tau_is_that_of_scipy(seed):
 
 def test_teams_that_all_tie_have_no_tau():
     table = make_table({(team, "1", "dsc"): 0.5 for team in "abc"})
-    rules = Rules(metrics=(DSC,))
+    rules = RankingRules(metrics=(DSC,))
 
     assert bootstrap(board_of(table, rules, "abc"), rules, samples=5).taus is None

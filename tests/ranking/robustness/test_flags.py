@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.flags import find_flags
-from flare.ranking.rules import Rules
+from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
 from flare.ranking.table import board_of
 from tests.builders.results import DSC, TIME, make_table
 
-RULES = Rules(metrics=(DSC, TIME))
+RULES = RankingRules(metrics=(DSC, TIME))
 
 
 def flags_of(values, rules=RULES, spreads=None):
@@ -104,7 +105,7 @@ def test_an_order_within_the_noise_of_repeats():
     # With weight 1/4 for the time, the DSC decides: a 3, b 3, and the times 2/4, 4/4;
     # one comparison can change 2/4 of 2/4.
     light = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.25)
-    rules = Rules(metrics=(DSC, light))
+    rules = RankingRules(metrics=(DSC, light))
     assert flags_of(values, rules, {("a", "c0", "runtime_s"): 0.2}) == (flag,)
     # a is better by its DSC, whatever the times.
     values = {"a": [(0.9, 3.0), (0.8, 3.0)], "b": [(0.8, 3.1), (0.7, 3.1)]}

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 
 from flare.ranking import ranks
-from flare.ranking.robustness.pairs import compare_pairs
-from flare.ranking.robustness.recount import recount
 from flare.ranking.robustness.schemes import (
     aggregate_ranks,
     alternatives,
@@ -18,7 +16,9 @@ from flare.ranking.robustness.schemes import (
     ranks_by_tests,
     team_ranks,
 )
-from flare.ranking.rules import Average, MissingRule, Rules
+from flare.ranking.robustness.sensitivity import sensitivity_of
+from flare.ranking.robustness.significance import compare_pairs
+from flare.ranking.rules import Average, MissingRule, RankingRules
 from flare.ranking.table import board_of
 from tests.builders.results import (
     DSC,
@@ -105,7 +105,7 @@ def test_who_moves_and_tau_by_hand():
     """By NSD alone b is before a: one of three pairs is the other way round."""
     values = {"a": (0.9, 0.7, 0.8), "b": (0.8, 0.8, 0.1), "c": (0.1, 0.1, 0.0)}
     nsd = replace(DSC, metric="nsd")
-    rules = Rules(metrics=(DSC, nsd, TIME))
+    rules = RankingRules(metrics=(DSC, nsd, TIME))
     table = make_table(
         {
             (team, "1", metric): value
@@ -152,7 +152,7 @@ def test_the_schemes_that_there_are():
     table = make_table(
         {(team, "1", r.metric): 0.5 for team in "abc" for r in FLARE22.ranking}
     )
-    rules = Rules(metrics=FLARE22.ranking, missing=MissingRule.VALUE)
+    rules = RankingRules(metrics=FLARE22.ranking, missing=MissingRule.VALUE)
 
     names = list(schemes_of(board_of(table, rules, "abc"), rules))
 
@@ -185,11 +185,11 @@ def test_rounding_and_gate_that_the_challenge_has_are_taken_off():
     ("rules", "count"),
     [
         # Ties 3, missing 2, average 2, rounding 2, gate 2.
-        (Rules(metrics=(DSC, TIME)), 48),
+        (RankingRules(metrics=(DSC, TIME)), 48),
         # No DSC, no gate; and another rule for missing results.
-        (Rules(metrics=(replace(TIME, failed=9.0),)), 36),
+        (RankingRules(metrics=(replace(TIME, failed=9.0),)), 36),
         # With and without the challenge's rounding, and with three digits.
-        (Rules(metrics=(replace(DSC, decimals=1), TIME)), 72),
+        (RankingRules(metrics=(replace(DSC, decimals=1), TIME)), 72),
     ],
 )
 def test_choices_of_rules_are_all_different(rules, count):
@@ -215,7 +215,7 @@ def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
     board, rules = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
     table = compare_pairs(board, rules)
 
-    recount(board, rules, other_schemes(board, rules, table))
+    sensitivity_of(board, rules, other_schemes(board, rules, table))
 
     # The scheme of three digits, and the choices of three digits with either gate.
     assert sum(counted) == 3 * board.values.size

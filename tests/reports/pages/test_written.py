@@ -247,7 +247,7 @@ def test_what_takes_long_is_not_counted_again(results, tmp_path, monkeypatch):
     """Pairs, choices of rules and other schemes are taken from ranking.json."""
     written = tmp_path / "again"
     rank(results, bootstrap=5).write(written)
-    for name in ("compare_pairs", "other_schemes", "recount"):
+    for name in ("compare_pairs", "other_schemes", "sensitivity_of"):
         monkeypatch.delattr(f"flare.ranking.rank.{name}")
 
     write_report([written], tmp_path / "pages", is_organiser=True)

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.rules import Better, RankedMetric
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.rank import analyse
-from flare.ranking.rules import MissingRule, Rules, Ties, rules_of
+from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.ranking.files import write_analysis
 from flare.reports.ranking.own import OwnResult
 from flare.reports.ranking.terminal import analysis_text
@@ -30,7 +31,9 @@ def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
         },
         reason=reason,
     )
-    return analyse(table, challenge, rules or Rules(metrics=(DSC, TIME)), **options)
+    return analyse(
+        table, challenge, rules or RankingRules(metrics=(DSC, TIME)), **options
+    )
 
 
 VALUES = {"team_a": [(0.9, 3.0), (0.8125, 4.0)], "b & c": [(0.7, None), (0.9, 6.0)]}
@@ -111,7 +114,7 @@ def test_sheets_of_references_with_equal_rounded_scores_are_equal(tmp_path):
 def test_a_sheet_has_no_value_that_is_in_mm(tmp_path):
     """Of a metric that is neither a score nor of efficiency there are ranks alone."""
     distance = RankedMetric(metric="hd95", better=Better.LOWER)
-    rules = Rules(metrics=(DSC, distance))
+    rules = RankingRules(metrics=(DSC, distance))
     values = {("a", "c0", "dsc"): 0.9, ("a", "c0", "hd95"): 7.125}
     values |= {("b", "c0", "dsc"): 0.8, ("b", "c0", "hd95"): None}
     analysis = analyse(make_table(values), FLARE21, rules, samples=0)
@@ -180,7 +183,7 @@ def test_no_text_is_html_or_markdown(tmp_path, text, shown):
     values = {(text, text, "dsc"): None, ("b", text, "dsc"): 0.5}
     table = make_table(values, reason=text)
     decisions = Decisions(withdrawn=(CaseDecision(case="x", reason=text, date="1"),))
-    rules = Rules(metrics=(DSC,))
+    rules = RankingRules(metrics=(DSC,))
 
     write_analysis(
         analyse(table, FLARE21, rules, decisions, samples=0), tmp_path / "out"
@@ -217,7 +220,7 @@ def test_sheets_of_an_earlier_ranking_do_not_stay(tmp_path):
 
 
 def test_a_sheet_explains_the_gate(tmp_path):
-    rules = Rules(metrics=(DSC, TIME), gate_dsc=0.5)
+    rules = RankingRules(metrics=(DSC, TIME), gate_dsc=0.5)
     write_analysis(analysis_of(VALUES, rules, samples=0), tmp_path)
 
     text = (tmp_path / "sheets" / "team_a.md").read_text()
@@ -263,7 +266,7 @@ def test_methods_say_what_was_really_done():
     assert "gate" not in text
     assert FLARE21.checksum[:12] in text
 
-    rules = Rules(
+    rules = RankingRules(
         metrics=(DSC, TIME),
         ties=Ties.AVERAGE,
         missing=MissingRule.WORST_PLUS_ONE,

@@ -1,0 +1,91 @@
+"""The metrics of label maps: one record each, from which everything else follows.
+
+Columns of metrics.json and its schema, tables, titles, lines of progress, values of the
+ranking and columns of a platform's phase are made from these records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Better(Enum):
+    """Which end of a metric is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric of two masks of one organ."""
+
+    name: str
+    """As in the keys of metrics.json, where ``_ORGAN`` may follow."""
+    title: str
+    """In print."""
+    function: str
+    """Module below `flare.evaluation.metrics` and the function in it, which takes the
+    masks of reference and prediction and the spacing; it is imported when it is first
+    needed. `ALWAYS` are computed together, in one pass, by `compare_labels`."""
+    unit: str = ""
+    range: tuple[float, float] = (0.0, 1.0)
+    """The smallest and the largest value."""
+    better: Better = Better.HIGHER
+    worst: float | None = 0.0
+    """Of an organ that one mask lacks, and of a case that cannot be scored; None for
+    the diagonal of the reference's grid in mm: infinity is not JSON and has no mean."""
+    decimals: int = 3
+    """On a line of progress."""
+
+    @property
+    def best(self) -> float:
+        """Of two masks that are equal, or both empty."""
+        return self.range[1 if self.better is Better.HIGHER else 0]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is from 0 (worst) to 1 (best), without a unit."""
+        return self.range == (0.0, 1.0) and self.better is Better.HIGHER
+
+    @property
+    def title_with_unit(self) -> str:
+        """In the heads of tables and beside axes."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(name="dsc", title="DSC", function="dsc_nsd:dice"),
+        Metric(name="nsd", title="NSD", function="dsc_nsd:normalized_surface_dice"),
+    )
+}
+"""By name."""
+
+ALWAYS = ("dsc", "nsd")
+"""Those of every challenge."""
+
+
+def metric_of(column: str) -> Metric | None:
+    """The metric of a column, also of one organ; None for another kind of column.
+
+    Examples
+    --------
+    >>> metric_of("dsc_liver").title, metric_of("dscent")
+    ('DSC', None)
+    """
+    return METRICS.get(column.partition("_")[0])
+
+
+def is_score(column: str) -> bool:
+    """Whether a column is of a metric of label maps that is from 0 (worst) to 1 (best).
+
+    Examples
+    --------
+    >>> is_score("dsc_liver"), is_score("runtime_s")
+    (True, False)
+    """
+    metric = metric_of(column)
+    return metric is not None and metric.is_share

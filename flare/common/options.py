@@ -1,0 +1,137 @@
+"""Declares options: a field of a frozen dataclass, and how a command is told it.
+
+Each room has a dataclass of what its work can be told, and `flare.cli.options.takes`
+lets a command fill it. The field's type says what its value is, and its default is the
+option's.
+
+::
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Options:
+        images: Path = option("Folder of the CTs.", metavar="DIR")
+        repeats: int = option("Run each case N times.", default=1, parse=positive)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field
+from typing import Any
+
+KEY = "option"
+"""In the metadata of a field: its `Declared`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """How a command is told the value of a field."""
+
+    help: str
+    """As the help has it, with the default."""
+    flag: str = ""
+    """Such as ``--time-limit``; empty to make it of the field's name."""
+    metavar: str | None = None
+    """What stands for the value in the help."""
+    parse: Callable[[str], Any] | None = None
+    """Makes the value of a text, or refuses it with a ValueError."""
+    envvar: str | None = None
+    """A variable of the environment that stands in for it."""
+    title: str = "Options"
+    """Above it in the help."""
+    is_argument: bool = False
+    """Whether it is told by its place instead of by a flag."""
+    is_hidden: bool = False
+    """Whether the help leaves it out."""
+    is_challenge: bool = False
+    """Whether a shell completes it by the challenges that come with the program."""
+
+
+def option(help: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """A field that is an option; it is required if it has no default.
+
+    Parameters
+    ----------
+    help : str
+        As the help has it, with the default.
+    default : object
+        The field's, and so the option's. A flag, whose type is bool, turns it around.
+    **more
+        As in `Declared`.
+    """
+    return field(default=default, metadata={KEY: Declared(help=help, **more)})
+
+
+def argument(help: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """A field that is told by its place; several if its type is a tuple."""
+    return option(help, default=default, is_argument=True, **more)
+
+
+# --- Fields that several commands have --------------------------------------------
+
+
+def challenge_option() -> Any:
+    """The name or the file of the challenge whose rules apply."""
+    return option(
+        "Apply the rules of this challenge (default: $FLARE_CHALLENGE, else flare21).",
+        default="flare21",
+        envvar="FLARE_CHALLENGE",
+        metavar="NAME|FILE.toml",
+        is_challenge=True,
+    )
+
+
+def workers_option() -> Any:
+    """How many processes score at once; None for as many as are good here."""
+    return option(
+        "Use N processes (default: $FLARE_WORKERS, else what CPUs and memory allow).",
+        default=None,
+        parse=positive,
+        envvar="FLARE_WORKERS",
+        metavar="N",
+    )
+
+
+# --- Values -----------------------------------------------------------------------
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal() or len(text) > 18:
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text!r} is not a number from 0 to 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time above 0, and below a year."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 3e7:
+        raise ValueError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def decimals(text: str) -> int:
+    """A number of decimals."""
+    if not text.isdecimal() or int(text) > 15:
+        raise ValueError(f"{text!r} is not a whole number from 0 to 15")
+    return int(text)

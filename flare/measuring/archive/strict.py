@@ -1,0 +1,296 @@
+"""Reads tar and JSON files, if all readers would read the same in them, within limits.
+
+Whoever has made them may mean harm: what is not understood is refused, and all that is
+read is taken off a budget.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, NoReturn, cast
+
+from flare.common.streams import (
+    GZIP_MAGIC,
+    PIECE_BYTES,
+    DamagedStreamError,
+    GzipStream,
+    PlainStream,
+    Readable,
+    Stream,
+    ZstdStream,
+)
+from flare.common.text import safe
+
+UNPACKED_BYTES = 2**37
+"""An archive that unpacks to more than this, 128 GiB, is not gone through."""
+
+MOST_ENTRIES = 1_000_000
+"""Nor one with more files."""
+
+KEPT_BYTES = 2**26
+"""So much of small files is kept at most."""
+
+NOTED_BYTES = 2**28
+"""So much is noted of layers at most: about a million links."""
+
+NOTE_BYTES = 200
+"""What Python needs for a note, beside its text."""
+
+_SENSELESS = "its headers make no sense"
+
+
+class BrokenError(Exception):
+    """The archive cannot be read; the text says why."""
+
+
+class LimitError(BrokenError):
+    """There is too much in it."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What may still be read."""
+
+    unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
+    entries: int = field(default_factory=lambda: MOST_ENTRIES)
+    kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
+    noted_bytes: int = field(default_factory=lambda: NOTED_BYTES)
+
+    def unpack(self, size: int) -> None:
+        """Take off what was unpacked."""
+        self.unpacked_bytes -= size
+        self._check_size(0)
+
+    def enter(self, member: tarfile.TarInfo) -> None:
+        """Take off a file, which may claim any size."""
+        if member.size < 0:
+            raise BrokenError(_SENSELESS)
+        self.entries -= 1
+        self._check_size(member.size if member.isreg() else 0)
+
+    def _check_size(self, size: int) -> None:
+        if self.unpacked_bytes < size or self.entries < 0:
+            raise LimitError(
+                f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
+            )
+
+    def keep(self, size: int) -> None:
+        """Take off a small file that is kept."""
+        self.kept_bytes -= size
+        if self.kept_bytes < 0:
+            raise LimitError(f"its small files take more than {KEPT_BYTES >> 20} MB")
+
+    def note(self, size: int) -> None:
+        """Take off a text that is noted."""
+        self.noted_bytes -= size + NOTE_BYTES
+        if self.noted_bytes < 0:
+            raise LimitError("it has too many links, or files that layers remove")
+
+
+PADDING_BYTES = 2**20
+"""So many zeros may follow the end of a tar file."""
+
+NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
+"""Errors of `open_regular` for a folder, for a pipe or a device, and for a socket."""
+
+NAME_BYTES = 2**16
+"""Headers that hold a longer name are no header of an honest file."""
+
+_MAGIC = {
+    GZIP_MAGIC: "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    # Podman puts such a frame, which holds no content, before others.
+    b"\x50\x2a\x4d\x18": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+}
+
+_END = "it is no tar file that can be read to its end"
+
+
+class StrictHeader(tarfile.TarInfo):
+    """A header that is honest in length, and means the same to all readers."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, *rest: Any, **more: Any) -> StrictHeader:
+        """Read a header; tarfile takes a damaged one for the end of the file."""
+        try:
+            return super().frombuf(buf, *rest, **more)
+        except tarfile.HeaderError as error:
+            if bytes(buf).strip(b"\0"):
+                raise BrokenError(_END) from error
+            raise
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
+            # Go reads neither as Python does.
+            raise BrokenError("it has headers that only some programs understand")
+        special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+        if self.type in special and not 0 <= self.size <= NAME_BYTES:
+            raise BrokenError("a name in it is too long")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+    def _proc_sparse(self, *_: object) -> NoReturn:
+        """Refuse files with holes: they unpack to any size, and engines write none."""
+        raise BrokenError("it holds a file with holes (sparse)")
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
+
+
+class Hashed:
+    """Content that goes by, front to back, and is hashed."""
+
+    def __init__(self, content: Readable) -> None:
+        self._content = content
+        self._digest = hashlib.sha256()
+        self.size = 0
+        """Of all that has gone by, in bytes."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end."""
+        data = self._content.read(size)
+        self.size += len(data)
+        self._digest.update(data)
+        return data
+
+    def sha256(self) -> str:
+        """The digest of all that has gone by."""
+        return self._digest.hexdigest()
+
+
+class TarContent:
+    """Content of a tar file that goes by, front to back, and is counted."""
+
+    def __init__(self, content: Readable, budget: Budget) -> None:
+        self._content, self._budget = content, budget
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end."""
+        data = self._content.read(size)
+        self._budget.unpack(len(data))
+        self._position += len(data)
+        # umoci leaves out what fills the last block; Go's reader does not mind.
+        missing = min(-self._position % tarfile.BLOCKSIZE, size - len(data))
+        self._position += missing
+        return data + bytes(missing) if missing else data
+
+    def tell(self) -> int:
+        """How much has gone by."""
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Let all before a position go by, or before the end."""
+        if position < self._position:
+            raise BrokenError(_SENSELESS)
+        while self._position < position:
+            if not self.read(min(position - self._position, PIECE_BYTES)):
+                break
+
+    def finish(self, *, is_strict: bool = False) -> bool:
+        """Let the rest go by; says whether it was nothing but a few zeros."""
+        size = 0
+        is_zero = True
+        while data := self.read(PIECE_BYTES):
+            size += len(data)
+            is_zero &= not data.strip(b"\0")
+            if is_strict and not (is_zero and size <= PADDING_BYTES):
+                return False
+        return True
+
+
+def entries_of(
+    content: TarContent, budget: Budget
+) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+    """Every entry of a tar file, up to its end: two blocks of zeros, or no more."""
+    archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=StrictHeader)
+    while (entry := archive.next()) is not None:
+        archive.members = []  # type: ignore[attr-defined]  # they are not needed
+        budget.enter(entry)
+        yield entry, archive
+    if content.read(tarfile.BLOCKSIZE).strip(b"\0"):
+        raise BrokenError(_END)
+
+
+def compression_of(file: io.BufferedReader) -> str:
+    """What a file is compressed by; nothing if it is not."""
+    head = file.peek(8)
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+
+
+def unpacked(file: Readable, kind: str) -> Stream:
+    """What a file holds, whether it is compressed or not."""
+    if kind == "gzip":
+        return GzipStream(file, members=MOST_ENTRIES)
+    if kind == "zstd":
+        return ZstdStream(file, frames=MOST_ENTRIES)
+    if kind:
+        raise BrokenError(f"it is compressed by {kind}, expected gzip or zstd")
+    return PlainStream(file)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say of every way in which reading fails what it means."""
+    try:
+        yield
+    except (tarfile.TarError, OSError, EOFError, DamagedStreamError) as error:
+        raise BrokenError(_END) from error
+    except (ValueError, OverflowError, MemoryError, RecursionError) as error:
+        raise BrokenError(_SENSELESS) from error
+
+
+SENSELESS = "its manifest, or its configuration, makes no sense"
+
+
+def strict_json(content: bytes) -> Any:
+    """What a small file holds; None if that is no JSON.
+
+    Raises
+    ------
+    BrokenError
+        If it has a number, or a key, that only some readers understand.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _constant(name: str) -> NoReturn:
+    """Refuse NaN and its like, which Python reads and engines do not."""
+    raise BrokenError(f"its manifest, or its configuration, has {name} for a number")
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys nobody can read in two ways."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BrokenError(
+            f"its manifest, or its configuration, has {safe(twice)} twice"
+        )
+    return table
+
+
+def fields_of(value: Any, *names: str) -> dict[str, Any]:
+    """A JSON object with such fields: an engine would ignore capitals, and take any."""
+    if not isinstance(value, dict):
+        raise BrokenError(SENSELESS)
+    folded = {name.casefold(): name for name in names}
+    for key in value:
+        name = folded.get(key.casefold(), key)
+        if key != name:
+            text = f"its manifest, or its configuration, has {safe(key)}"
+            text += " twice" if name in value else f" in the place of {name}"
+            raise BrokenError(text)
+    return value

@@ -1,0 +1,154 @@
+"""Lets the platform in: API tokens, kept out of all that is written, and its client."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+import warnings
+from pathlib import Path
+from typing import Any
+
+from flare.common.extras import install_remedy
+from flare.common.text import safe, shell_word, why
+from flare.platforms.errors import PlatformError
+
+TOKEN_REMEDY = (
+    "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
+    " its file's name into FLARE_GC_TOKEN_FILE."
+)
+
+TIMEOUT_S = 60.0
+"""Without a word from the platform."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""What ssh, too, allows nobody but the owner of a key."""
+
+
+def read_token(token: str, file: str) -> str:
+    """The one token that is given, or that a file holds.
+
+    Raises
+    ------
+    PlatformError
+        As `read_tokens`; or if there are several.
+    """
+    tokens = read_tokens(token, file)
+    if len(tokens) > 1:
+        raise PlatformError(
+            f"There are {len(tokens)} API tokens, and one is expected", TOKEN_REMEDY
+        )
+    return tokens[0]
+
+
+def read_tokens(tokens: str, file: str) -> tuple[str, ...]:
+    """The tokens that are given, or that a file holds, with spaces or lines between.
+
+    Parameters
+    ----------
+    tokens : str
+        They go before those of the file.
+    file : str
+        Its name, or nothing. Nobody but its owner may read or write it.
+
+    Returns
+    -------
+    tuple of str
+        Each once, in their order; at least one.
+
+    Raises
+    ------
+    PlatformError
+        If there is none, or others may read the file. No message holds any part of
+        one.
+    """
+    if not tokens.strip() and file:
+        tokens = _content(Path(file))
+    found = tuple(dict.fromkeys(tokens.split()))
+    problem = "" if found else "There is no API token"
+    if not all(re.fullmatch("[!-~]+", token) for token in found):
+        problem = "The token is no word"
+    if problem:
+        raise PlatformError(problem, TOKEN_REMEDY)
+    return found
+
+
+def _content(file: Path) -> str:
+    """What a file of tokens holds, if it is its owner's alone."""
+    try:
+        with file.open(encoding="ascii") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            if mode & _OTHERS:
+                raise PlatformError(
+                    f"{safe(file)}: others may use this file (mode {mode:04o})",
+                    f"Its tokens are yours alone: chmod 600 {shell_word(file)}.",
+                )
+            return opened.read()
+    except (OSError, ValueError) as error:
+        reason = why(error) if isinstance(error, OSError) else "it is no text"
+        raise PlatformError(
+            f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
+        ) from error
+
+
+def without_tokens(text: str, *tokens: str) -> str:
+    """A text in which no token stands, in capitals or small letters: hosts have these.
+
+    Examples
+    --------
+    >>> without_tokens("Invalid token 0F3C.", "0f3c")
+    'Invalid token [token].'
+    """
+    for token in tokens:
+        text = re.sub(re.escape(token), "[token]", text, flags=re.IGNORECASE)
+    return text
+
+
+def open_client(api: str, token: str) -> Any:
+    """The client of gcapi; it makes each call once, as we wait in our own way.
+
+    Raises
+    ------
+    PlatformError
+        If it is not installed, or too old for the platform.
+    """
+    try:
+        import gcapi
+        from gcapi.retries import BaseRetryStrategy
+    except ImportError as error:
+        raise PlatformError(
+            "gcapi is not installed", install_remedy("gcapi", "platform")
+        ) from error
+
+    class Once(BaseRetryStrategy):  # type: ignore[misc, unused-ignore]
+        """No call is made again by the client."""
+
+        def get_delay(self, latest_response: object) -> None:
+            """Return no pause."""
+
+    # They would log what the platform answers to a refused request.
+    for name in ("gcapi.client", "gcapi.transports", "httpx"):
+        logging.getLogger(name).disabled = True
+    options = {"base_url": api, "timeout": TIMEOUT_S, "retry_strategy": Once}
+    try:
+        # It would warn of a newer version, in the platform's words.
+        with warnings.catch_warnings(action="ignore"):
+            return gcapi.Client(token=token, **options)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise PlatformError(
+            f"{safe(api)}: it does not answer as grand-challenge.org", "Is --api right?"
+        ) from error
+    except Exception as error:
+        if type(error).__name__ == "UnsupportedVersionError":
+            raise PlatformError(
+                f"{safe(api)}: gcapi is too old for it",
+                "Upgrade it: pip install --upgrade gcapi.",
+            ) from error
+        raise

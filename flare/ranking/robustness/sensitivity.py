@@ -1,0 +1,155 @@
+"""Says exactly what would have to change for another team to win.
+
+Ranks on one case do not depend on the other cases. So a rival overtakes the winner by
+the fewest withdrawn cases when those are withdrawn on which the winner gains most on
+it, and these are found by sorting; no search is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flare.ranking.ranks import case_sums, doubled_ranks
+from flare.ranking.robustness.schemes import (
+    Scheme,
+    alternatives,
+    ranks_by_choice,
+    team_ranks,
+)
+from flare.ranking.rules import Integers, RankingRules
+from flare.ranking.table import Board
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """What the first place of a team depends on."""
+
+    team: str
+    cases: int
+    """Of the challenge."""
+    withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could win if cases were withdrawn, and the fewest such cases; the
+    rival that needs the fewest first."""
+    shares: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each rival that could then share first place, and the fewest such cases."""
+    disqualifications: tuple[str, ...]
+    """Each team without which another one would be first."""
+    ties: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each team without which it would share first place, and with whom; without those
+    with whom it shares it as it is."""
+    first: int
+    """How many choices of rules put it first."""
+    choices: int
+    """How many choices there are."""
+    alternatives: tuple[tuple[str, int], ...]
+    """What is chosen, and among how many; their product is `choices`."""
+    rankings: int
+    """How many different rankings the choices give."""
+
+
+def sensitivity_of(
+    board: Board, rules: RankingRules, schemes: Sequence[Scheme]
+) -> tuple[Sensitivity, ...]:
+    """Say what the first place depends on; for each team that shares it.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the competing teams.
+    rules : RankingRules
+        How they are ranked; ranks are averaged by their mean.
+    schemes : sequence of Scheme
+        Other ways to rank them, among them those without one of three or more teams.
+    """
+    ranks = team_ranks(board, rules)
+    sums = case_sums(doubled_ranks(board, rules), rules)
+    under = ranks_by_choice(board, rules)
+    winners = [n for n, rank in enumerate(ranks) if rank == 1]
+    ranks_without = {
+        scheme.left_out: scheme.ranks for scheme in schemes if scheme.left_out
+    }
+    now_first = {board.teams[n] for n in winners}
+    joining = {
+        team: tuple(t for t, rank in found.items() if rank == 1 and t not in now_first)
+        for team, found in ranks_without.items()
+    }
+    return tuple(
+        Sensitivity(
+            team=board.teams[winner],
+            cases=len(board.cases),
+            withdrawals=_withdrawals(board, sums, winner),
+            shares=_withdrawals(board, sums, winner, is_tie_enough=True),
+            disqualifications=tuple(
+                team
+                for team, found in ranks_without.items()
+                if found.get(board.teams[winner], 1) > 1
+            ),
+            ties=tuple(
+                (team, others)
+                for team, others in joining.items()
+                if others and ranks_without[team].get(board.teams[winner]) == 1
+            ),
+            first=sum(found[winner] == 1 for found in under),
+            choices=len(under),
+            alternatives=tuple(
+                (name, len(found)) for name, found in alternatives(rules).items()
+            ),
+            rankings=len(set(under)),
+        )
+        for winner in winners
+    )
+
+
+def _withdrawals(
+    board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The rivals of a winner, and the cases to which it owes its lead over each."""
+    found = []
+    for rival, team in enumerate(board.teams):
+        leads = sums[rival] - sums[winner]
+        if rival == winner or (is_tie_enough and not leads.sum()):
+            continue  # it is the winner, or shares first place already
+        cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)
+        if cases is not None:
+            found.append((team, tuple(board.cases[case] for case in cases)))
+    return tuple(sorted(found, key=lambda item: (len(item[1]), item[0])))
+
+
+def fewest_withdrawals(
+    leads: Integers | Sequence[int], *, is_tie_enough: bool = False
+) -> tuple[int, ...] | None:
+    """The fewest cases without which a rival is ahead; None if there are none.
+
+    Parameters
+    ----------
+    leads : sequence of int
+        By case: how much higher, which is worse, the rival's ranks are. Their sum is
+        at least 0, as long as the rival is behind.
+    is_tie_enough : bool
+        Whether the rival need not be ahead, but may be equal. One case has to be left.
+
+    Returns
+    -------
+    tuple of int
+        Of equal leads, the first cases.
+
+    Examples
+    --------
+    The lead is 4. Without the first case 2 - 1 - 1 = 0 are left: a tie; without the
+    second one, too, the rival is ahead.
+
+    >>> fewest_withdrawals([4, 2, -1, -1])
+    (0, 1)
+    >>> fewest_withdrawals([4, 2]) is None
+    True
+    """
+    values = np.asarray(leads)
+    order = np.argsort(-values, kind="stable")
+    left = values.sum() - np.cumsum(values[order])
+    enough = np.flatnonzero(left[:-1] <= 0 if is_tie_enough else left < 0)
+    if not len(enough):
+        return None
+    return tuple(sorted(int(case) for case in order[: enough[0] + 1]))

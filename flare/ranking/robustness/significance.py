@@ -1,0 +1,193 @@
+"""Tests of which team is better than which other, by each metric.
+
+The test is the one-sided Wilcoxon signed-rank test of the differences on each case, as
+R's ``wilcox.test(paired = TRUE, exact = FALSE)`` computes it: cases on which both teams
+have the same value are left out, ties of differences get their average rank, and the
+normal approximation is used with its corrections for ties and continuity. Where nobody
+has said before who should be better, the test is two-sided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from flare.ranking.ranks import comparable, failed_values
+from flare.ranking.rules import RankingRules
+from flare.ranking.table import Board, Values
+
+ALPHA = 0.05
+"""Largest p of a difference that is called significant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTest:
+    """Whether a team is better than another one, by one metric."""
+
+    metric: str
+    team: str
+    other: str
+    cases: int
+    """Those on which the two differ, and which the test uses."""
+    zeros: int
+    """Those on which they do not, and which it leaves out."""
+    p: float
+    """1 if they differ on no case."""
+    p_holm: float
+    """Adjusted by Holm's method for all ordered pairs of teams by this metric."""
+    effect: float
+    """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
+    which they differ, -1 if it is worse, 0 if neither (Kerby 2014,
+    doi:10.2466/11.IT.3.1)."""
+
+
+def filled(board: Board, rules: RankingRules, missing: float | None = None) -> Values:
+    """Comparable values, each missing one replaced by a bad one.
+
+    Parameters
+    ----------
+    board : Board
+        The values of the teams.
+    rules : RankingRules
+        What they mean.
+    missing : float, optional
+        As measured. If not given, the value of a failed run where the challenge has
+        one, or the worst of any team on any case, whichever is worse: a missing result
+        must never be an advantage.
+
+    Returns
+    -------
+    ndarray of float, shape (teams, cases, metrics)
+        Smaller ones are better.
+    """
+    values = comparable(board.values, rules)
+    if missing is None:
+        worst = np.fmax.reduce(values, axis=(0, 1))
+        instead = np.fmax(failed_values(rules), worst)
+    else:
+        given = np.full((1, 1, len(rules.metrics)), missing)
+        instead = comparable(given, replace(rules, gate_dsc=0.0))[0, 0]
+    return np.where(np.isnan(values), np.nan_to_num(instead), values)
+
+
+def compare_pairs(
+    board: Board, rules: RankingRules, missing: float | None = None
+) -> tuple[PairTest, ...]:
+    """Test all ordered pairs of teams, by each metric.
+
+    Parameters
+    ----------
+    board, rules, missing
+        As in `filled`.
+    """
+    values = filled(board, rules, missing)
+    pairs = list(permutations(range(len(board.teams)), 2))
+    if not pairs:
+        return ()
+    own, other = np.array(pairs).T
+    found = []
+    for index, rule in enumerate(rules.metrics):
+        p, effect, zeros = (
+            every[own, other] for every in _each_with_each(values[:, :, index])
+        )
+        numbers = (p, holm(p), effect, zeros.astype(int))
+        found += [
+            PairTest(
+                metric=rule.metric,
+                team=board.teams[first],
+                other=board.teams[second],
+                cases=len(board.cases) - equal,
+                zeros=equal,
+                p=p_own,
+                p_holm=p_holm,
+                effect=balance,
+            )
+            for (first, second), p_own, p_holm, balance, equal in zip(
+                pairs, *(column.tolist() for column in numbers), strict=True
+            )
+        ]
+    return tuple(found)
+
+
+def _each_with_each(column: Values) -> tuple[Values, Values, Values]:
+    """The p-value, the effect and the equal cases of each team with each other.
+
+    Of one team with all after it at a time: the differences of all pairs at once would
+    need gigabytes.
+    """
+    p, effect, zeros = np.zeros((3, len(column), len(column)))
+    for own, values in enumerate(column[:-1]):
+        others = slice(own + 1, None)
+        differences = column[others] - values
+        zeros[own, others] = zeros[others, own] = (differences == 0).sum(axis=1)
+        both = signed_ranks(differences)
+        (p[own, others], p[others, own]), (effect[own, others], effect[others, own]) = (
+            both
+        )
+    return p, effect, zeros
+
+
+def signed_ranks(differences: Values) -> tuple[Values, Values]:
+    """The test of each row, for either sign of an advantage.
+
+    Parameters
+    ----------
+    differences : ndarray of float, shape (tests, cases)
+        0 on cases that are left out.
+
+    Returns
+    -------
+    tuple of ndarray of float, each of shape (2, tests)
+        The p-values and the effects, first as if positive differences were an
+        advantage, then as if negative ones were.
+    """
+    # Not at the top: it takes longer to load than all else, and only tests need it.
+    from scipy.special import ndtr
+
+    sizes = np.abs(differences)
+    order = np.argsort(sizes, axis=1)
+    ordered = np.take_along_axis(sizes, order, axis=1)
+    cases = sizes.shape[1]
+    # Runs of equal sizes, which share their average rank; zeros come first.
+    is_first = np.ones(sizes.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(is_first)
+    lengths = np.diff(starts, append=sizes.size)
+    doubled = np.repeat(2 * (starts % cases) + lengths + 1, lengths)
+    count = np.count_nonzero(differences, axis=1)
+    doubled = doubled.reshape(sizes.shape) - 2 * (cases - count[:, np.newaxis])
+    is_above = np.take_along_axis(differences > 0, order, axis=1)
+    above = np.where(is_above, doubled, 0).sum(axis=1) / 2
+    tied = np.where(ordered.ravel()[starts] > 0, lengths**3 - lengths, 0)
+    ties = np.bincount(starts // cases, weights=tied, minlength=len(sizes))
+    sums = np.stack([above, count * (count + 1) / 2 - above])
+    is_tested = count > 0
+    count = np.maximum(count, 1)
+    deviation = np.sqrt((count * (count + 1) * (2 * count + 1) - ties / 2) / 24)
+    z = (sums - count * (count + 1) / 4) / deviation - 0.5 / deviation
+    effect = 4 * sums / (count * (count + 1)) - 1
+    return np.where(is_tested, ndtr(-z), 1.0), np.where(is_tested, effect, 0.0)
+
+
+def two_sided(differences: Values) -> tuple[Values, Values]:
+    """The same, where either sign may be meant: p is twice the smaller of both sides.
+
+    Examples
+    --------
+    >>> p, effect = two_sided(np.array([[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
+    >>> p.round(4).tolist(), effect.tolist()
+    ([0.1814, 1.0], [1.0, 0.0])
+    """
+    p, effect = signed_ranks(differences)
+    return np.minimum(2 * p.min(axis=0), 1), effect[0]
+
+
+def holm(p: Values) -> Values:
+    """P-values adjusted by Holm's method."""
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * (len(p) - np.arange(len(p)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
+    return adjusted

@@ -1,0 +1,166 @@
+"""Which team is better: by hand, by SciPy one pair at a time, by challengeR."""
+
+import csv
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
+from flare.ranking.robustness.significance import compare_pairs, filled, two_sided
+from flare.ranking.rules import RankingRules
+from flare.ranking.table import Board, board_of
+from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
+
+
+def by_pair(board, rules, missing=None):
+    return {(t.team, t.other): t for t in compare_pairs(board, rules, missing)}
+
+
+def test_effect_zeros_and_p_by_hand():
+    """Four cases: b is 1, 2 and 3 s slower, then equal: that case is left out."""
+    tests = by_pair(*one_metric({"a": (1, 1, 1, 1), "b": (2, 3, 4, 1)}))
+
+    found = tests["a", "b"]
+    # Ranks 1 2 3, all for a: W+ = 6 of 6. Mean 3, variance 3 * 4 * 7 / 24 = 3.5:
+    # z = (6 - 3 - 0.5) / sqrt(3.5) = 1.3363, of which 0.0907 lie above.
+    assert (found.cases, found.zeros, found.effect) == (3, 1, 1)
+    assert found.p == pytest.approx(0.09072, abs=1e-5)
+    assert tests["b", "a"].effect == -1
+    # Holm over two tests: twice the smaller p.
+    assert found.p_holm == pytest.approx(2 * found.p)
+
+
+def test_teams_that_differ_nowhere():
+    found = by_pair(*one_metric({"a": (1, 2), "b": (1, 2)}))["a", "b"]
+
+    assert (found.p, found.p_holm, found.effect, found.zeros) == (1, 1, 0, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_pairs_at_once_are_as_each_alone(seed):
+    """Against SciPy's test of one pair, and Holm's method as it is defined."""
+    # Not at the top, where every process of the tests would load it.
+    from scipy.stats import wilcoxon
+
+    generator = np.random.default_rng(seed)
+    values = {team: generator.integers(0, 8, size=25) for team in "abcd"}
+
+    tests = by_pair(*one_metric(values))
+
+    alone = {
+        (a, b): wilcoxon(
+            values[b] - values[a],
+            alternative="greater",
+            correction=True,
+            method="asymptotic",
+        ).pvalue
+        for a, b in tests
+    }
+    assert {pair: test.p for pair, test in tests.items()} == pytest.approx(alone)
+    smallest = 0.0
+    for place, pair in enumerate(sorted(alone, key=alone.get)):
+        smallest = max(smallest, min(1, (12 - place) * alone[pair]))
+        assert tests[pair].p_holm == pytest.approx(smallest)
+
+
+def test_the_differences_of_all_pairs_never_lie_in_memory_together():
+    """Of 200 teams on 500 cases they took two gigabytes."""
+    generator = np.random.default_rng(0)
+    values = {f"t{team:02}": generator.random(400) for team in range(40)}
+    board, rules = one_metric(values)
+    compare_pairs(board, rules)  # what is loaded at first does not count
+
+    tracemalloc.start()
+    compare_pairs(board, rules)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 40 * 39 * 400 * 8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_both_sides_are_as_scipy_tests_them(seed):
+    """With ties and zeros; the effect by its definition, from ranks of differences."""
+    from scipy.stats import rankdata, wilcoxon
+
+    generator = np.random.default_rng(seed)
+    differences = generator.integers(-4, 6, size=(3, 20)) / 4
+
+    p, effect = two_sided(differences)
+
+    for number, own in enumerate(differences):
+        expected = wilcoxon(own, correction=True, method="asymptotic").pvalue
+        assert p[number] == pytest.approx(expected)
+        own = own[own != 0]
+        ranks = rankdata(abs(own))
+        balance = ranks[own > 0].sum() - ranks[own < 0].sum()
+        assert effect[number] == pytest.approx(balance / ranks.sum())
+
+
+def test_a_missing_result_is_no_advantage():
+    """It counts as the worst of any team on any case, or as a failed run if worse."""
+    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)})
+    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+
+    stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=3600)
+    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
+    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [3600, 2]]
+
+    stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=5)
+    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
+    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+
+    board, rules = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
+    assert filled(board, rules)[1, 0, 0] == -0.2
+    assert filled(board, rules, 0.0)[1, 0, 0] == 0
+
+
+def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
+    stuck = replace(TIME, failed=3600.0, tolerance=10.0)
+    board = Board(
+        teams=("a", "b"),
+        cases=("1",),
+        values=np.array([[[0.9, 20.0]], [[np.nan, np.nan]]]),
+    )
+    rules = RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
+
+    assert filled(board, rules).tolist() == [[[-0.9, 10]], [[0, 3600]]]
+
+
+def test_better_is_what_the_metric_says():
+    table = make_table(
+        {("a", str(n), "dsc"): 0.9 for n in range(9)}
+        | {("b", str(n), "dsc"): 0.1 * n for n in range(9)}
+    )
+    rules = RankingRules(metrics=(DSC,))
+
+    tests = by_pair(board_of(table, rules, "ab"), rules)
+
+    assert tests["a", "b"].effect == 1
+    assert tests["a", "b"].p < 0.05 < tests["b", "a"].p
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("metric", ["dsc", "runtime"])
+@pytest.mark.parametrize("adjusted", ["none", "holm"])
+def test_numbers_of_beaten_teams_equal_challenger(shared, metric, adjusted):
+    """Its test-based scheme, where a missing result was entered as 0."""
+    folder = shared / "data" / "ranking"
+    board, rules = challenger_board(folder, metric)
+    file = folder / f"challengeR-{metric}" / f"test_then_rank_{adjusted}.csv"
+    with file.open() as content:
+        expected = {
+            row["alg"]: float(row["prop_significance"])
+            for row in csv.DictReader(content)
+        }
+
+    tests = compare_pairs(board, rules, missing=0.0)
+
+    found = dict.fromkeys(board.teams, 0.0)
+    for test in tests:
+        p = test.p if adjusted == "none" else test.p_holm
+        found[test.team] += (p <= 0.05) / (len(board.teams) - 1)
+    assert found == pytest.approx(expected)

@@ -1,0 +1,220 @@
+"""What is found of a case: by hand, and by the oracles."""
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.reading import read_challenge
+from flare.evaluation.scoring.case import score_labels
+from flare.evaluation.submission.folder import LabelMapFile
+from flare.reports.cases.findings import look_at
+from flare.reports.cases.organs import remarks
+from tests.builders import AFFINE, SPACING, write_nifti
+from tests.builders.case_pages import SLOT_AFFINE, SLOT_SPACING, slot_and_stray
+from tests.oracles import squares, surfels
+
+
+def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
+    """What is found of two label maps; only the scores of the case are made up."""
+    rules = read_challenge(challenge)
+    known = [organ.label for organ in rules.organs]
+    read = []
+    for name, labels in zip(("reference", "prediction"), maps, strict=True):
+        path = write_nifti(
+            folder / f"{name}.nii.gz", labels, affine=affine, spacing=spacing
+        )
+        file = LabelMapFile(case="case", path=path, name=path.name)
+        read.append(file.read_labels(known))
+    scores = {"dsc": 0.5, "nsd": 0.5}
+    for organ in score_labels(*read, rules):
+        scores |= {f"dsc_{organ.organ}": organ.dsc, f"nsd_{organ.organ}": organ.nsd}
+    return look_at("case", *read, rules, scores)
+
+
+def slot_found(folder):
+    return found_of(folder, slot_and_stray(), affine=SLOT_AFFINE, spacing=SLOT_SPACING)
+
+
+def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
+    """By hand; a voxel has 2 mm3.
+
+    Slice 4: 18 voxels are missed, each 1 mm below or above, and half a voxel beside, a
+    corner of the prediction: sqrt(1 + 0.25 + 0.25) = 1.22 mm, so 44.1 mm4. Slice 12: 2
+    voxels are added, 13.5 mm and 13.7 mm away, of which 10 count: 40 mm4, not 54.3.
+    From the front, those 18 are 3 in each of 6 slices, and the 2 are in one: 10. From
+    the side, they are in slices 10 and 11: the first of both.
+    """
+    assert slot_found(tmp_path).worst == (4, 10, 10)
+
+
+def test_voxels_are_counted_slice_by_slice(tmp_path):
+    """6 * 6 voxels in each of 4 slices, less 6 * 3 of the slot, and 2 of the stray."""
+    found = slot_found(tmp_path)
+
+    assert found.organs[0].voxels == (144, 128, 126)
+    assert np.flatnonzero(found.organs[0].counts.prediction).tolist() == [
+        2,
+        3,
+        4,
+        5,
+        12,
+    ]
+    assert found.organs[0].counts.prediction[4] == 18
+
+
+def test_a_stray_is_told_in_words(tmp_path):
+    """From corner (6, 8, 8) to (12, 10, 10): sqrt(12**2 + 2**2 + 2**2) = 12.3 mm."""
+    found = slot_found(tmp_path)
+
+    (stray,) = found.organs[0].false_positives
+    assert (stray.voxels, stray.distance) == (2, pytest.approx(152**0.5))
+    assert remarks(found) == ["2 voxels of liver, 12 mm from any of the reference"]
+
+
+def test_a_piece_that_was_not_found_is_told_in_words(tmp_path):
+    maps = slot_and_stray()[::-1]
+
+    found = found_of(tmp_path, maps, affine=SLOT_AFFINE, spacing=SLOT_SPACING)
+
+    assert remarks(found) == [
+        "2 voxels of liver that was not found, 12 mm from any of the prediction"
+    ]
+
+
+def test_of_many_strays_the_largest_are_told(tmp_path):
+    reference = np.zeros((10, 16, 40), dtype=np.uint8)
+    reference[2:8, 2:9, 2:9] = 1
+    prediction = reference.copy()
+    for size, row in ((3, 3), (1, 6), (2, 9), (1, 12), (5, 15)):
+        prediction[2, row, 30 : 30 + size] = 1
+
+    found = found_of(tmp_path, (reference, prediction), spacing=(1, 1, 1))
+
+    lines = remarks(found)
+    assert [line.partition(",")[0] for line in lines] == [
+        "5 voxels of liver",
+        "3 voxels of liver",
+        "2 voxels of liver",
+        "2 more pieces of liver",
+    ]
+    assert lines[-1] == "2 more pieces of liver, of 2 voxels together"
+
+
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
+    """Surfels beyond, areas, distances and NSD are those of brute force."""
+    reference, prediction = (np.zeros((6, 8, 9), dtype=np.uint8) for _ in range(2))
+    reference[1:4, 1:5, 1:5] = 1
+    prediction[1:4, 1:5, 1 + shift : 5 + shift] = 1
+    reference[4:6, 6:8, 2:9] = prediction[4:6, 6:8, 2:6] = 4
+
+    found = found_of(tmp_path, (reference, prediction))
+
+    for organ in (found.organs[0], found.organs[3]):
+        masks = [labels == organ.label for labels in (reference, prediction)]
+        own = [surfels(mask, SPACING) for mask in masks]
+        apart = np.sqrt(squares(*(list(corners) for corners in own), SPACING))
+        nearest = apart.min(axis=1), apart.min(axis=0)
+        surfaces = organ.surfaces
+        for surface, far, corners, expected in zip(
+            (surfaces.reference, surfaces.prediction),
+            (surfaces.to_prediction, surfaces.to_reference),
+            own,
+            nearest,
+            strict=True,
+        ):
+            is_beyond = expected > organ.tolerance_mm
+            beyond = [c for c, b in zip(corners, is_beyond, strict=True) if b]
+            found_beyond = surface.corners[surface.is_beyond]
+            assert sorted(map(tuple, found_beyond.tolist())) == sorted(beyond)
+            assert sorted(far) == pytest.approx(sorted(expected[is_beyond]))
+        nsd = 1 - surfaces.area_beyond / surfaces.area
+        assert nsd == surfaces.nsd
+        args = (*masks, SPACING, organ.tolerance_mm)
+        total = sum(sum(corners.values()) for corners in own)
+        beyond = sum(
+            area
+            for corners, expected in zip(own, nearest, strict=True)
+            for area, far in zip(corners.values(), expected, strict=True)
+            if far > organ.tolerance_mm
+        )
+        assert nsd == pytest.approx(1 - beyond / total)
+        assert nsd == pytest.approx(flare.normalized_surface_dice(*args))
+        farthest = max(near.max(initial=0) for near in nearest)
+        if farthest > organ.tolerance_mm:
+            assert surfaces.farthest == pytest.approx(farthest)
+        else:
+            assert surfaces.farthest is None
+
+
+def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
+    """The aorta is in slices 2 to 6 of the reference, and FLARE22 drops the top one."""
+    reference = np.zeros((10, 12, 12), dtype=np.uint8)
+    reference[2:7, 3:8, 3:8] = 5
+    prediction = reference.copy()
+    prediction[8] = reference[3]
+    prediction[3, 3:8, 3:5] = 0
+
+    found = found_of(tmp_path, (reference, prediction), challenge="flare22")
+
+    (organ,) = [organ for organ in found.organs if organ.name == "aorta"]
+    assert organ.scored == (2, 6)
+    masks = [(labels == 5)[2:6] for labels in (reference, prediction)]
+    nsd = flare.normalized_surface_dice(*masks, SPACING, organ.tolerance_mm)
+    assert organ.surfaces.nsd == pytest.approx(nsd)
+    assert organ.surfaces.reference.corners[:, 0].tolist()[0] == 2
+    assert remarks(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ((1, 0), ["liver: all 48 voxels missed"]),
+        (
+            (0, 1),
+            ["liver: 48 voxels predicted, of an organ that the reference has not"],
+        ),
+        ((0, 0), []),
+    ],
+    ids=["missed", "made up", "nothing at all"],
+)
+def test_an_organ_that_one_map_lacks(tmp_path, labels, words):
+    shape = np.zeros((6, 8, 8), dtype=np.uint8)
+    shape[1:4, 2:6, 2:6] = 1
+
+    found = found_of(tmp_path, [shape * label for label in labels])
+
+    assert remarks(found) == words
+    liver = found.organs[0].surfaces
+    if any(labels):
+        assert (liver.nsd, liver.farthest) == (0.0, np.inf)
+    else:
+        assert (liver, found.is_blank) == (None, True)
+
+
+def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):
+    """Of a pyramid, that is the slice of its base."""
+    labels = np.zeros((6, 10, 10), dtype=np.uint8)
+    for height, reach in ((1, 2), (2, 4), (3, 1)):
+        labels[height, 5 - reach : 5 + reach, 5 - reach : 5 + reach] = 1
+
+    assert found_of(tmp_path, (labels, labels)).worst[0] == 2
+
+
+def test_an_nsd_that_a_rule_has_replaced_is_told(tmp_path):
+    """FLARE22 gives NSD 0 below DSC 0.2: of 6 columns each, one is shared, 1 / 6.
+
+    Tolerance is 2 mm, so what lies a voxel of 0.8 mm aside counts as within.
+    """
+    reference, prediction = (np.zeros((4, 6, 16), dtype=np.uint8) for _ in range(2))
+    reference[1:3, 1:5, 1:7] = prediction[1:3, 1:5, 6:12] = 9
+
+    found = found_of(tmp_path, (reference, prediction), challenge="flare22")
+
+    masks = reference == 9, prediction == 9
+    own = flare.normalized_surface_dice(*masks, SPACING, 2.0)
+    assert own > 0.1
+    assert remarks(found) == [
+        "gallbladder: its NSD is 0.000 by a rule of the challenge; the surfaces alone"
+        f" give {own:.3f}"
+    ]
