@@ -28,9 +28,12 @@ from flare.common.engine import Engine  # noqa: E402
 from flare.measuring.conditions import Conditions  # noqa: E402
 from flare.measuring.container import run_container  # noqa: E402  the checkout's
 from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
-from flare.measuring.empty_image import NOTHING, make_empty_image  # noqa: E402
-from flare.measuring.host_load import Caches, choose_caches, empty_caches  # noqa: E402
-from flare.measuring.volumes import output_volume  # noqa: E402
+from flare.measuring.empty_image import (  # noqa: E402
+    NOTHING,
+    make_empty_image,
+    output_volume,
+)
+from flare.measuring.host import Caches, choose_caches, empty_caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """

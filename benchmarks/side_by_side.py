@@ -28,8 +28,10 @@ from flare.common.engine import Engine  # noqa: E402  the checkout's
 from flare.measuring.conditions import Conditions  # noqa: E402
 from flare.measuring.container import run_container  # noqa: E402
 from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
-from flare.measuring.empty_image import make_empty_image  # noqa: E402
-from flare.measuring.volumes import output_volume  # noqa: E402
+from flare.measuring.empty_image import (  # noqa: E402
+    make_empty_image,
+    output_volume,
+)
 
 EMPTY = "flare-benchmark-side-empty:latest"
 KINDS = {

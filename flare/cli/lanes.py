@@ -14,15 +14,13 @@ from flare.cli.limits import LimitOptions, limits_of
 from flare.common.engine import Engine
 from flare.common.errors import FlareError, InputError
 from flare.measuring.archive.reading import Archive
+from flare.measuring.host import find_weaknesses
 from flare.measuring.inputs import Case
-from flare.measuring.lanes.division import Wanted, divide
-from flare.measuring.lanes.lane import Lane
-from flare.measuring.lanes.measure_lanes import check_lanes, measure_on_lanes
-from flare.measuring.lanes.place import look_at_place
-from flare.measuring.lanes.pool import LocalPool, Pool
+from flare.measuring.lanes.dispatch import check_lanes, measure_on_lanes
+from flare.measuring.lanes.lane import Lane, Wanted, divide, look_at_place
+from flare.measuring.lanes.process import LocalPool, Pool
 from flare.measuring.listener import Listener
-from flare.measuring.plan import Options
-from flare.measuring.weaknesses import find_weaknesses
+from flare.measuring.team import Options
 
 _log = logging.getLogger(__name__)
 

@@ -142,7 +142,7 @@ def limits_of(options: LimitOptions) -> Limits:
 @contextmanager
 def open_limits(options: LimitOptions) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """The limits of containers, and their GPU, if there is to be one."""
-    from flare.measuring.host_load import default_cpus
+    from flare.measuring.host import default_cpus
     from flare.measuring.sampling.nvml import open_gpu
 
     cpus = default_cpus() if options.cpus is None else options.cpus

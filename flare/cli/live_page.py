@@ -14,7 +14,7 @@ from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import safe
 from flare.measuring.listener import Listener
-from flare.measuring.plan import Setup, TeamPlan
+from flare.measuring.team import Setup, TeamPlan
 from flare.reports.pages.running import State
 from flare.reports.pages.running_page import running_html
 from flare.results.efficiency_csv import CaseRecord

@@ -10,16 +10,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from flare.common.errors import FlareError
-from flare.common.host import describe_host
+from flare.common.machine import describe_host
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.disk import room
-from flare.measuring.host_load import Caches
+from flare.measuring.host import Caches, find_weaknesses, room
+from flare.measuring.image import LOAD_BYTES_PER_S, LOAD_S
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
-from flare.measuring.loading import LOAD_BYTES_PER_S, LOAD_S
-from flare.measuring.plan import Setup, TeamPlan
-from flare.measuring.weaknesses import find_weaknesses
+from flare.measuring.team import Setup, TeamPlan
 from flare.reports.pages.running import Disk, Event, Now, Running, State, TeamRun
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.refused_csv import Refusal

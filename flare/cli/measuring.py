@@ -18,15 +18,13 @@ from flare.common.errors import FlareError, StoppedError
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import Contract
-from flare.measuring.host_load import Caches, choose_caches
+from flare.measuring.host import Caches, choose_caches, find_weaknesses
 from flare.measuring.inputs import Case
-from flare.measuring.listener import Listener
+from flare.measuring.listener import Failures, Listener
 from flare.measuring.measure import measure
-from flare.measuring.plan import Options, Setup, TeamPlan
-from flare.measuring.scoring import evaluate_team
+from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, team_table
-from flare.measuring.team_failures import Failures
-from flare.measuring.weaknesses import find_weaknesses
+from flare.measuring.team import Options, Setup, TeamPlan
 from flare.reports.plots import draw_traces
 from flare.results.efficiency_csv import CaseRecord
 

@@ -21,11 +21,10 @@ from flare.common.text import safe
 from flare.evaluation.several_problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.disk import SPARE_BYTES, room
+from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.inputs import Case
-from flare.measuring.refused import write_refused
-from flare.measuring.scoring import evaluate_team
-from flare.measuring.summary import count_done
+from flare.measuring.rescore import evaluate_team
+from flare.measuring.summary import count_done, write_refused
 from flare.platforms.serving.overdue import Forecast
 from flare.platforms.serving.returned import Worst, returned_metrics
 from flare.platforms.serving.source import Submission

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import EngineError
-from flare.common.processes import end_with_parent
+from flare.common.machine import end_with_parent
 from flare.common.text import safe, why
 
 ANSWER_S = 120.0

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
 from flare.common.errors import WorkerError
-from flare.common.processes import end_with
+from flare.common.machine import end_with
 
 _log = logging.getLogger(__name__)
 

@@ -1,11 +1,16 @@
-"""How many CPUs, and how much memory, this process may use."""
+"""CPUs and memory that a process may use, and children that end with their parent."""
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
-from collections.abc import Iterator
+import platform
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 try:
     import resource
@@ -22,6 +27,9 @@ WORKER_BYTES = 150 * 2**20
 
 MAPS_PER_WORKER = 3
 """Reference and prediction in one byte per voxel, and as much to spare."""
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's prctl option: the signal to get when the parent ends."""
 
 
 def default_workers(largest_map_voxels: int) -> int:
@@ -85,3 +93,47 @@ def _numbers(file: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
+
+
+def describe_host() -> dict[str, Any]:
+    """The computer that a measurement is made on, for when that is questioned."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "cpus_available": available_cpus(),
+        "memory_mb": available_bytes() >> 20,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    """The name of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
+        platform.processor(),
+    )
+
+
+def end_with_parent() -> Callable[[], None]:
+    """What a child process calls first, so that it ends when this one does."""
+    parent = os.getpid()
+    return lambda: end_with(parent)
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that is.
+
+    Parameters
+    ----------
+    parent : int
+        Process ID that the parent had when it made this process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before we asked
+            os._exit(1)

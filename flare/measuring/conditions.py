@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import FLARE, Contract
-from flare.measuring.host_load import Caches
+from flare.measuring.host import Caches
 from flare.measuring.sampling.nvml import MemorySource
 
 

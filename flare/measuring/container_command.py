@@ -112,7 +112,7 @@ def create_command(
         *("--volume", f"{inputs}:{contract.inputs}/:ro"),
         # No case may leave something behind for the next one.
         *(("--volume", f"{model}:{MODEL_FOLDER}/:ro") if model else ()),
-        # No folder of the computer: see `flare.measuring.volumes.output_volume`.
+        # No folder of the computer: see `flare.measuring.empty_image.output_volume`.
         *("--volume", f"{outputs}:{contract.outputs}/"),
         image,
     )

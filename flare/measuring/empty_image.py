@@ -1,4 +1,4 @@
-"""Makes an image of our own, with two tiny programs and an empty folder.
+"""An image of our own, with two tiny programs, and the volumes that one of them holds.
 
 A container of the first program tells what the engine itself costs. One of the second
 keeps a volume mounted while another container writes to it. So nothing of a team is run
@@ -8,10 +8,27 @@ for either of them.
 from __future__ import annotations
 
 import io
+import struct
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from flare.common.engine import Engine
-from flare.measuring.tiny_programs import program_that_ends, program_that_waits
+from flare.common.errors import EngineError
+from flare.measuring.cleanup import label_of
+
+_EXIT_CODE = bytes.fromhex("31ff b83c000000 0f05")
+"""xor edi, edi; mov eax, 60 (exit); syscall"""
+
+_PAUSE_CODE = bytes.fromhex("b822000000 0f05 ebf7")
+"""mov eax, 34 (pause); syscall; jump to the start"""
+
+_BASE = 0x400000
+"""Where Linux loads programs."""
+
+_HEADER_BYTES = 0x78
+"""The machine code lies behind both headers."""
 
 NOTHING = ("/nothing",)
 """Ends at once, with exit code 0."""
@@ -21,6 +38,41 @@ HOLD = ("/hold",)
 
 OUTPUTS = "/outputs"
 """A folder of the image, for a volume."""
+
+
+def program_that_ends() -> bytes:
+    """A program that ends at once, with exit code 0."""
+    return _elf_program(_EXIT_CODE)
+
+
+def program_that_waits() -> bytes:
+    """A program that waits until it is killed."""
+    return _elf_program(_PAUSE_CODE)
+
+
+def _elf_program(code: bytes) -> bytes:
+    """An ELF file for x86-64 Linux with a single segment, which holds the code."""
+    size = _HEADER_BYTES + len(code)
+    identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)  # 64 bits, little-endian
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH",
+        identity,
+        2,  # an executable
+        62,  # x86-64
+        1,
+        _BASE + _HEADER_BYTES,  # where it starts
+        64,  # the table of segments lies behind this header
+        0,
+        0,
+        64,
+        56,
+        1,  # one segment
+        64,
+        0,
+        0,
+    )
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 4096)
+    return header + segment + code
 
 
 def make_empty_image(engine: Engine, tag: str) -> str:
@@ -51,3 +103,66 @@ def image_tar() -> bytes:
         folder.type, folder.mode = tarfile.DIRTYPE, 0o755
         archive.addfile(folder)
     return content.getvalue()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A volume that vanishes with the container that holds it."""
+
+    name: str
+    holder: str
+    """ID of the container of ours that does nothing but hold it."""
+
+
+@contextmanager
+def output_volume(
+    engine: Engine, *, empty: str, key: str, size: str, files: int
+) -> Iterator[Volume]:
+    """A fresh volume in memory for the output of a container.
+
+    It takes no more bytes or files than it is told, knows neither devices nor
+    programs that change the user, and never lies where users of this computer can
+    reach it. It vanishes when no container has it any more: so one of ours holds it.
+
+    Parameters
+    ----------
+    engine : Engine
+        What makes it.
+    empty : str
+        The image of `flare.measuring.empty_image`.
+    key : str
+        Says which measurement it belongs to.
+    size : str
+        Such as 4g.
+    files : int
+        Files and folders that fit.
+
+    Yields
+    ------
+    Volume
+        It, and the container that holds it.
+    """
+    options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
+    label = ("--label", label_of(key))
+    name, holder = "", ""
+    try:
+        name = engine.call(
+            *("volume", "create", "--driver", "local", *label),
+            *("--opt", "type=tmpfs", "--opt", "device=tmpfs"),
+            *("--opt", f"o={options}"),
+        )
+        try:
+            holder = engine.call(
+                *("run", "--detach", *label, "--network", "none", "--cap-drop", "ALL"),
+                *("--security-opt", "no-new-privileges", "--read-only"),
+                *("--volume", f"{name}:{OUTPUTS}", empty, *HOLD),
+            )
+        except EngineError:
+            engine.remove_created(label_of(key))  # made, and not started
+            raise
+        yield Volume(name=name, holder=holder)
+    finally:
+        if holder:
+            engine.remove_container(holder)
+        if name:
+            engine.call("volume", "rm", "--force", name, check=False)

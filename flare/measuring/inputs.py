@@ -1,17 +1,26 @@
-"""Finds what a measurement is made of: the archives of teams, and the images."""
+"""Finds archives and images, and lays an image out where a container looks for it.
+
+On the platform, /input/inputs.json lists what an algorithm gets. Newer editions call an
+interface a socket there, and still have it under both names.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
+from flare.measuring.contract import Contract
 from flare.results.errors import MeasurementError
 
 
@@ -100,3 +109,61 @@ def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
             f"{listing(other)}: there is an image or a reference, but not both",
             "Every case needs both.",
         )
+
+
+def lay_out(case: Case, inputs: Path, contract: Contract) -> Path:
+    """Put the image of a case where a container looks for it.
+
+    Parameters
+    ----------
+    case : Case
+        Whose image is copied, under its own name.
+    inputs : Path
+        An empty folder, which the container will read.
+    contract : Contract
+        Says where.
+
+    Returns
+    -------
+    Path
+        The copy; nothing else is in its folder.
+    """
+    folder = inputs
+    for part in PurePosixPath(contract.input_path).parts:
+        folder /= part
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)  # whoever the image's user is
+    image = folder / Path(case.image.name).name
+    shutil.copyfile(case.image.path, image)
+    image.chmod(0o644)
+    if contract.is_algorithm:
+        listed = inputs / INPUTS_FILE_NAME
+        text = json.dumps(_inputs(image.name, contract), indent=2)
+        listed.write_text(f"{text}\n", encoding="utf-8")
+        listed.chmod(0o644)
+    return image
+
+
+def _inputs(name: str, contract: Contract) -> list[dict[str, object]]:
+    """What the platform says of the one input of a job."""
+    socket: dict[str, object] = {
+        "title": contract.input_slug,
+        "description": "",
+        "slug": contract.input_slug,
+        "kind": "Image",
+        "super_kind": "Image",
+        "relative_path": contract.input_path,
+        "default_value": None,
+        "overlay_segments": [],
+        "look_up_table": None,
+    }
+    pk = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+    return [
+        {
+            "value": None,
+            "file": None,
+            "image": {"pk": pk, "name": name},
+            "interface": socket,
+            "socket": socket,
+        }
+    ]

@@ -1,4 +1,4 @@
-"""Says of what whoever listens to a measurement is told."""
+"""Who hears what happens in a measurement, and what ends that of one team."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from flare.common.errors import FlareError
 from flare.results.efficiency_csv import CaseRecord
 
 if TYPE_CHECKING:
-    from flare.measuring.plan import Setup, TeamPlan
+    from flare.measuring.team import Setup, TeamPlan
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from flare.common.bulkhead import bulkhead
 
 
 class Listener:
@@ -48,3 +53,32 @@ class Listener:
 
     def on_failure(self, team: str, error: FlareError) -> None:
         """Hear of a team whose measurement could not begin or go on."""
+
+
+class Failures:
+    """Teams whose measurement has ended by an error, see `flare.common.bulkhead`.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all teams.
+    tell : callable, optional
+        Told of each team once, and of its first error.
+    """
+
+    def __init__(
+        self, results: Path, tell: Callable[[str, FlareError], None] | None = None
+    ) -> None:
+        self.found: dict[str, FlareError] = {}
+        self._results, self._tell = results, tell
+
+    def noted(self, team: str) -> AbstractContextManager[None]:
+        """Go on behind the block, whatever error ends it."""
+        return bulkhead(self._results, team, lambda error: self._note(team, error))
+
+    def _note(self, team: str, error: FlareError) -> None:
+        """Note the first error of a team."""
+        if team not in self.found:
+            self.found[team] = error
+            if self._tell:
+                self._tell(team, error)

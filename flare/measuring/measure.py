@@ -24,11 +24,16 @@ from flare.common.errors import FlareError
 from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.inputs import Case
-from flare.measuring.listener import Listener
-from flare.measuring.plan import Options, Setup, TeamPlan, planned_team
+from flare.measuring.listener import Failures, Listener
 from flare.measuring.sampling.nvml import NvmlSource
-from flare.measuring.team import OpenTeam, opened_team
-from flare.measuring.team_failures import Failures
+from flare.measuring.team import (
+    OpenTeam,
+    Options,
+    Setup,
+    TeamPlan,
+    opened_team,
+    planned_team,
+)
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 

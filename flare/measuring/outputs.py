@@ -13,14 +13,15 @@ import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from flare.challenge.case_names import case_name
+from flare.challenge.case_names import SUFFIXES, case_name
 from flare.common.engine import ANSWER_S, Engine
-from flare.common.text import safe
+from flare.common.text import listing, safe
 from flare.measuring.archive.strict import BrokenError, StrictHeader
+from flare.measuring.contract import Contract
 from flare.measuring.empty_image import OUTPUTS
 
 MOST_ENTRIES = 10_000
@@ -206,3 +207,45 @@ def _copy(
                 if source and case_name(Path(name)):
                     shutil.copyfileobj(source, target)
             yield name, ""
+
+
+def renamed(output: Output, case: str, folder: Path, contract: Contract) -> Output:
+    """An output as FLARE's contract has it: with one file, called like its case.
+
+    Parameters
+    ----------
+    output : Output
+        What a container has written.
+    case : str
+        Name of the case.
+    folder : Path
+        Empty, on the file system of the output; the label map is moved there.
+    contract : Contract
+        Says where it has to be.
+
+    Returns
+    -------
+    Output
+        It; or what was written, with a problem, if there is not one file where the
+        contract wants it.
+    """
+    is_empty = not output.files and not output.others
+    if not contract.is_algorithm or output.problem or is_empty:
+        return output
+    kinds = {**dict.fromkeys(output.files, ""), **dict(output.others)}
+    place = PurePosixPath(contract.output_path)
+    there = sorted(name for name in kinds if PurePosixPath(name).parent == place)
+    if len(there) != 1:
+        found = listing(there or sorted(kinds))
+        problem = f"expected one label map in {contract.written_to}, found {found}"
+        return replace(output, problem=problem)
+    (name,) = there
+    if kinds[name]:
+        return replace(output, problem=f"{safe(name)}: it is {kinds[name]}")
+    suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), "")
+    if not suffix:
+        problem = f"{safe(name)}: it is no label map; let the algorithm write .mha"
+        return replace(output, problem=problem)
+    called = f"{case}{suffix}"
+    (output.folder / name).replace(folder / called)
+    return Output(folder=folder, files=(called,))

@@ -1,14 +1,19 @@
-"""What counts of a case: one of its repeats, its values, and what is doubtful."""
+"""The record of a case: what counts of its runs, doubts, and files that are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from flare.challenge.case_names import SUFFIXES
 from flare.challenge.rules import MaxMemory
+from flare.common.files import remove_tree, write_whole
+from flare.common.text import printable
 from flare.measuring.container import ContainerRun
-from flare.measuring.host_load import is_busy
+from flare.measuring.host import is_busy
 from flare.results.efficiency_csv import CaseRecord, RunStatus
-from flare.results.traces_csv import Trace, area, max_memory_mb
+from flare.results.team_folder import PREDICTIONS
+from flare.results.traces_csv import TRACES, Trace, area, max_memory_mb, write_trace
 
 FASTER_S = 0.5
 
@@ -20,6 +25,14 @@ helped by something that the first run has left."""
 
 CLOSE_TO_PEAK = 0.9
 """A maximum by the 2 % rule below this part of the peak is doubtful."""
+
+LOGS = "logs"
+
+REJECTED = "rejected"
+"""Folder of label maps that cannot be used, for whoever asks."""
+
+REJECTED_BYTES = 2**28
+"""So much of them is kept of a team."""
 
 
 def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
@@ -134,3 +147,68 @@ def _spread(values: Sequence[float | None]) -> float | None:
     """The largest less the smallest; None unless there are several."""
     known = [value for value in values if value is not None]
     return max(known) - min(known) if len(known) > 1 else None
+
+
+def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
+    """Write the log of the last run of a case, and the trace of the one that counts.
+
+    Raises
+    ------
+    OutputError
+        If they cannot be written.
+    """
+    if runs:
+        write_whole(folder / LOGS / f"{case}.log", log_text(runs[-1].log))
+        write_trace(counted_run(runs).trace, folder / TRACES / f"{case}.csv")
+
+
+def keep_label_maps(
+    folder: Path, case: str, files: Sequence[Path], *, is_right: bool
+) -> None:
+    """Move what a case has written to its place, where nothing older stays.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the team.
+    case : str
+        Its name.
+    files : sequence of Path
+        Label maps, on the same file system.
+    is_right : bool
+        Whether they are a prediction; else some of them are kept aside.
+    """
+    predictions = folder / PREDICTIONS
+    rejected = folder / REJECTED / case
+    for suffix in SUFFIXES:
+        (predictions / f"{case}{suffix}").unlink(missing_ok=True)
+    remove_tree(rejected)
+    for number, file in enumerate(files):
+        suffix = _suffix_of(file)
+        if is_right:
+            predictions.mkdir(exist_ok=True)
+            file.replace(predictions / f"{case}{suffix}")
+        elif _rejected_bytes(folder) + file.stat().st_size <= REJECTED_BYTES:
+            rejected.mkdir(parents=True, exist_ok=True)
+            file.replace(rejected / f"{number}{suffix}")
+
+
+def _rejected_bytes(folder: Path) -> int:
+    """What is kept of a team's outputs that cannot be used."""
+    return sum(file.stat().st_size for file in (folder / REJECTED).glob("*/*"))
+
+
+def _suffix_of(file: Path) -> str:
+    """The extension of a label map, as the program writes it."""
+    return next(s for s in SUFFIXES if file.name.lower().endswith(s))
+
+
+def log_text(log: bytes) -> str:
+    """What a container has written, without anything that a terminal would obey."""
+    text = log.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    if not text:
+        return ""
+    return "".join(
+        f"{printable(line.expandtabs())}\n"
+        for line in text.removesuffix("\n").split("\n")
+    )

@@ -1,4 +1,4 @@
-"""Scores the predictions that teams' folders keep anew, by other rules or references.
+"""Scores the predictions that teams' folders keep: after measuring, or anew.
 
 Nothing is run: neither archives nor an engine are needed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.scoring import evaluate_team
+from flare.measuring.listener import Failures
 from flare.measuring.summary import unsaid_zeros
-from flare.measuring.team_failures import Failures
+from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import (
@@ -190,3 +190,44 @@ def rescored_table(teams: tuple[Rescored, ...]) -> str:
             what = "left as it is: no prediction is kept"
         rows.append([safe(found.team), *cells, what])
     return "\n".join(aligned(rows))
+
+
+def evaluate_team(
+    folder: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    workers: int | None = None,
+) -> Results:
+    """Score the predictions of a measured team, and write metrics.json beside them.
+
+    Whatever the container has failed on scores 0, with its status as the reason. What
+    was measured is kept.
+    """
+    records = read_records(folder / EFFICIENCY_CSV)
+    (folder / PREDICTIONS).mkdir(exist_ok=True)
+    reasons = {
+        name: f"{record.status.value}: {record.message}"
+        for name, record in records.items()
+        if record.status is not RunStatus.OK
+    }
+    results = evaluate(
+        folder / PREDICTIONS,
+        ground_truth,
+        challenge=challenge,
+        on_bad_case="worst",
+        grid="size",
+        unknown_labels="ignore",
+        workers=workers,
+        absent=reasons,
+        is_measured=True,
+    )
+    scored = tuple(
+        replace(case, failure=reasons[case.case])
+        if case.failure and case.case in reasons
+        else case
+        for case in results.cases
+    )
+    efficiency = means(records.values(), len(results.cases))
+    results = replace(results, cases=scored, efficiency=efficiency)
+    write_metrics(results, folder)
+    return results

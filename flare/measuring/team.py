@@ -1,36 +1,278 @@
-"""Measures one team, from the loading of its image to its last case."""
+"""Measures one team: what is left to do, its image loaded, case by case."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from flare.challenge.rule_digest import measuring_rules
+from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
+from flare.common.engine import Engine
 from flare.common.errors import EngineError
-from flare.common.host import describe_host
-from flare.measuring.case_files import LOGS, keep_label_maps, keep_runs
+from flare.common.files import remove_tree
+from flare.common.machine import describe_host
+from flare.measuring.archive.reading import Archive
+from flare.measuring.cleanup import clean_up
+from flare.measuring.conditions import Conditions
 from flare.measuring.container import ContainerRun
-from flare.measuring.host_load import Caches
+from flare.measuring.container_command import Limits
+from flare.measuring.contract import FLARE, Contract
+from flare.measuring.host import Caches, find_weaknesses
+from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case
-from flare.measuring.plan import TeamPlan
-from flare.measuring.record import record_of
-from flare.measuring.team_image import LoadedImage, loaded_image
+from flare.measuring.lanes.lane import Lane
+from flare.measuring.record import LOGS, keep_label_maps, keep_runs, record_of
+from flare.measuring.sampling.nvml import NvmlSource
 from flare.measuring.trial import run_case, run_empty
-from flare.measuring.weaknesses import find_weaknesses
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
     RunStatus,
+    read_records,
     write_records,
+)
+from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
+from flare.results.lock import FolderLock
+from flare.results.measurement_json import (
+    MEASUREMENT_JSON,
+    OF_HOST,
+    MeasurementLog,
 )
 
 EMPTY_RUNS = 3
 """So many containers that do nothing tell what the engine itself costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How teams are measured."""
+
+    limits: Limits
+    interval_s: float = 0.1
+    """Between two samples, as in the official scripts."""
+    repeats: int = 1
+    """Of each case; `flare.measuring.record.counted_run` says which one counts."""
+    caches: Caches = Caches.WARM
+    """What a run finds in the memory of the computer."""
+    has_warm_up: bool = True
+    """Whether a first run, of the first case, is thrown away, if caches are warm."""
+    is_interleaved: bool = False
+    """Whether teams take turns, case by case, instead of one after the other."""
+    rerun: tuple[str, ...] = ()
+    """Cases that are run again."""
+    reason: str = ""
+    """Why they are."""
+    new_archive: str = ""
+    """Why a team may send another archive."""
+    paper: str = ""
+    """Of the team, for the ledger."""
+    unlike_host: str = ""
+    """Why a computer or a GPU may be unlike that of a team's earlier cases."""
+    contract: Contract = FLARE
+    """Where images read and write, and how they are started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is the same for all teams of a measurement."""
+
+    results: Path
+    """A folder for each team is made in it."""
+    cases: tuple[Case, ...]
+    images_sha256: str
+    """Over the names and contents of all their images."""
+    challenge: Challenge
+    engine: Engine
+    described: Mapping[str, Any]
+    """What `flare.common.engine.Engine.describe` has returned."""
+    options: Options
+    gpu: NvmlSource | None
+    lane: Lane | None = None
+    """Where several teams are measured side by side, that of this one."""
+    lock_wait_s: float | None = None
+    """How long a team's folder is waited for; None for the usual time."""
+    lanes: tuple[Lane, ...] = ()
+    """All lanes, for whoever listens."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """Under which containers are run."""
+        return Conditions(
+            limits=self.options.limits,
+            interval_s=self.options.interval_s,
+            caches=self.options.caches,
+            gpu=self.gpu,
+            own_cpus=self.lane.cpus if self.lane and self.lane.of > 1 else (),
+            contract=self.options.contract,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamPlan:
+    """What is to be done of a team, whose folder is locked."""
+
+    setup: Setup
+    archive: Archive
+    folder: Path
+    """Of the team's results."""
+    lock: FolderLock
+    """Of that folder."""
+    log: MeasurementLog
+    """What measurements of the team were made with."""
+    done: Mapping[str, CaseRecord]
+    """What was measured before, by case."""
+    todo: tuple[Case, ...]
+    """The cases that are run."""
+
+    @property
+    def team(self) -> str:
+        """Name of the team."""
+        return self.archive.team
+
+
+@contextmanager
+def planned_team(
+    setup: Setup, archive: Archive, *, is_engine_here: bool = True
+) -> Iterator[TeamPlan]:
+    """Lock the folder of a team, enter it in the ledger, and see what is left to do.
+
+    Parameters
+    ----------
+    setup : Setup
+        Of the measurement.
+    archive : Archive
+        Of the team, without problems.
+    is_engine_here : bool
+        Whether what an earlier run has left can be removed from here.
+
+    Yields
+    ------
+    TeamPlan
+        While nobody else can change the team's folder.
+
+    Raises
+    ------
+    MeasurementError
+        If the team has sent another archive, or was measured in another way.
+    """
+    folder = setup.results / archive.team
+    with ExitStack() as locks:
+        # Before anything of the team is read, so that nobody else changes it.
+        lock = locks.enter_context(FolderLock(folder, wait_s=setup.lock_wait_s))
+        if is_engine_here:
+            clean_up(setup.engine, folder)
+        entry = _entry(setup, archive)
+        ledger = setup.results / LEDGER_CSV
+        with FolderLock(setup.results):
+            if _put_aside(ledger, entry):
+                locks.close()
+                lock = locks.enter_context(FolderLock(folder))
+            # Earlier versions took the challenge's file byte by byte.
+            former = {"challenge_sha256": setup.challenge.checksum}
+            log = MeasurementLog(
+                folder / MEASUREMENT_JSON,
+                _settings(setup, archive),
+                former,
+                OF_HOST if setup.options.unlike_host else (),
+            )
+            register(ledger, entry)
+        done = read_records(folder / EFFICIENCY_CSV)
+        yield TeamPlan(
+            setup=setup,
+            archive=archive,
+            folder=folder,
+            lock=lock,
+            log=log,
+            done=done,
+            todo=_todo(setup.cases, done, setup.options.rerun),
+        )
+
+
+def _todo(
+    cases: Sequence[Case], done: Mapping[str, CaseRecord], rerun: Sequence[str]
+) -> tuple[Case, ...]:
+    """Cases without a result, those on which the engine failed, and those asked for."""
+    return tuple(
+        case
+        for case in cases
+        if case.name not in done
+        or done[case.name].status is RunStatus.ENGINE_ERROR
+        or case.name in rerun
+    )
+
+
+def _entry(setup: Setup, archive: Archive) -> Entry:
+    """What the ledger is to say of a team's archive."""
+    return Entry(
+        team=archive.team,
+        archive_sha256=archive.sha256,
+        model_sha256=archive.model.sha256 if archive.model else "",
+        paper=setup.options.paper,
+        date=date.today().isoformat(),
+        reason=setup.options.new_archive,
+    )
+
+
+def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
+    """What must not change while a team is measured."""
+    limits, options = setup.options.limits, setup.options
+    return {
+        "archive_sha256": archive.sha256,
+        "gpu": limits.gpu,
+        "timeout_s": limits.timeout_s,
+        "memory": limits.memory,
+        "shm_size": limits.shm_size,
+        "output_size": limits.output_size,
+        "disk_bytes": limits.disk_bytes,
+        "processes": limits.processes,
+        "cpus": limits.cpus,
+        "runtime": limits.runtime,
+        "interval_s": options.interval_s,
+        "repeats": options.repeats,
+        "caches": options.caches.value,
+        **measuring_rules(setup.challenge),
+        "images_sha256": setup.images_sha256,
+        "processor": describe_host()["processor"],
+        **(setup.lane.settings() if setup.lane else {}),
+        **options.contract.settings(),
+        **({"model_sha256": archive.model.sha256} if archive.model else {}),
+    }
+
+
+def _put_aside(ledger: Path, entry: Entry) -> bool:
+    """Move what was measured of an archive that another one may replace.
+
+    It is kept in RESULTS/.replaced, where `flare rank` does not look.
+
+    Returns
+    -------
+    bool
+        Whether there was anything.
+
+    Raises
+    ------
+    MeasurementError
+        If another archive may not replace it.
+    """
+    earlier = find_earlier(ledger, entry)
+    if not earlier or earlier.is_of(entry):
+        return False
+    folder = ledger.parent / entry.team
+    name = f"{entry.team}-{earlier.archive_sha256[:12]}"
+    if earlier.model_sha256:
+        name += f"-{earlier.model_sha256[:12]}"
+    target = ledger.parent / ".replaced" / name
+    target.parent.mkdir(exist_ok=True)
+    remove_tree(target)
+    folder.rename(target)
+    return True
 
 
 @contextmanager

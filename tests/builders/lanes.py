@@ -9,9 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.measuring.container_command import Limits
-from flare.measuring.lanes.lane import Lane
-from flare.measuring.lanes.messages import Begun, Ended, Planned, Ran
-from flare.measuring.lanes.place import Place
+from flare.measuring.lanes.lane import Lane, Place
+from flare.measuring.lanes.process import Begun, Ended, Planned, Ran
 from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT
 from tests.builders.running import record

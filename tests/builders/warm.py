@@ -77,8 +77,8 @@ CLUSTER = (
     "distributed.cli.dask_worker",
     "flare.evaluation.many.cluster",
     "flare.measuring.lanes.cluster",
-    "flare.measuring.lanes.measure_lanes",
-    "flare.measuring.lanes.worker",
+    "flare.measuring.lanes.dispatch",
+    "flare.measuring.lanes.cluster",
 )
 """What is imported for a scheduler of Dask, its workers, and who measures on them."""
 

@@ -12,9 +12,9 @@ from flare.common.errors import EngineError
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
-from flare.measuring.host_load import Caches
-from flare.measuring.plan import Options
+from flare.measuring.host import Caches
 from flare.measuring.sampling.nvml import Device
+from flare.measuring.team import Options
 from flare.reports.pages.running import CaseState, Disk, Now, State, seconds_left
 from tests.builders.lanes import device, lane
 from tests.builders.running import record

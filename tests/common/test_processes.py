@@ -11,7 +11,7 @@ from tests.builders import ROOT, wait_until
 
 PARENT = """
 import subprocess, sys
-from flare.common.processes import end_with_parent
+from flare.common.machine import end_with_parent
 
 child = subprocess.Popen(["sleep", "600"], preexec_fn=end_with_parent())
 print(child.pid, flush=True)

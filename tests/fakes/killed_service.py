@@ -9,7 +9,7 @@ import sys
 
 from flare.cli import serving
 from flare.cli.main import main
-from flare.measuring import team_image
+from flare.measuring import image
 from flare.measuring.archive import model
 from flare.platforms.grandchallenge import client
 from tests.fakes.quick import hurry
@@ -76,7 +76,7 @@ def arm(point):
 
         client._mark_of, client._keep_mark = note, keep_half
     elif point == "loading":
-        before(team_image, "load_image")
+        before(image, "load_image")
     elif point == "unpacking":
         write = model._write
 

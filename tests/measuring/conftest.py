@@ -14,7 +14,7 @@ from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
-from flare.measuring.plan import Options
+from flare.measuring.team import Options
 from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.engine import ScriptedEngine

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flare.measuring import case_files
-from flare.measuring.case_files import keep_label_maps, log_text
+from flare.measuring import record
+from flare.measuring.record import keep_label_maps, log_text
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def kept(folder):
 
 def test_rejected_files_of_a_team_have_a_budget(tmp_path, monkeypatch):
     """What does not fit is left out; what was there stays."""
-    monkeypatch.setattr(case_files, "REJECTED_BYTES", 100)
+    monkeypatch.setattr(record, "REJECTED_BYTES", 100)
 
     reject(tmp_path, "c1", 40, 70, 30)
     reject(tmp_path, "c2", 31, 30)
@@ -51,7 +51,7 @@ def test_rejected_files_of_a_team_have_a_budget(tmp_path, monkeypatch):
 
 
 def test_what_was_rejected_of_a_case_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(case_files, "REJECTED_BYTES", 100)
+    monkeypatch.setattr(record, "REJECTED_BYTES", 100)
     reject(tmp_path, "c1", 90)
 
     reject(tmp_path, "c1", 95)

@@ -26,7 +26,7 @@ from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.empty_image import make_empty_image
 from flare.results.lock import FolderLock
-from flare.measuring.volumes import output_volume
+from flare.measuring.empty_image import output_volume
 
 cleanup.PAUSE_S = 0.05
 engine, folder, images = Engine(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]

@@ -12,10 +12,9 @@ from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.container_command import Limits, create_command
 from flare.measuring.contract import FLARE, algorithm
-from flare.measuring.contract_files import lay_out, renamed
-from flare.measuring.inputs import find_cases
-from flare.measuring.outputs import Output
-from flare.measuring.scoring import evaluate_team
+from flare.measuring.inputs import find_cases, lay_out
+from flare.measuring.outputs import Output, renamed
+from flare.measuring.rescore import evaluate_team
 from flare.results.results_folder import read_teams
 from tests.builders.archives import save
 from tests.builders.results import write_team

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flare.measuring import disk
-from flare.measuring.disk import SPARE_BYTES, SPARE_FILES, DiskWatch, Room
+from flare.measuring import host
+from flare.measuring.host import SPARE_BYTES, SPARE_FILES, DiskWatch, Room
 
 GIB = 2**30
 
@@ -13,7 +13,7 @@ def free(monkeypatch):
     """What is free, as (bytes, files) that a test can change."""
     now = {"bytes": 100 * GIB, "files": 5_000_000}
     monkeypatch.setattr(
-        disk,
+        host,
         "room",
         lambda _: Room(free_bytes=now["bytes"], free_files=now["files"]),
     )
@@ -103,6 +103,6 @@ def test_a_disk_that_cannot_be_seen():
 
 
 def test_the_real_disk(tmp_path):
-    found = disk.room(tmp_path)
+    found = host.room(tmp_path)
 
     assert found.free_bytes > 0

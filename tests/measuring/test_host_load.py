@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flare.common.errors import InputError
-from flare.measuring import host_load as hostload
-from flare.measuring.host_load import (
+from flare.measuring import host
+from flare.measuring.host import (
     Caches,
     busy_s,
     choose_caches,
@@ -64,13 +64,13 @@ def test_when_a_computer_is_busy(other_cpu_s, is_it):
 def test_a_processor_is_left_to_the_sampler(monkeypatch, known, cpus):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: known)
 
-    assert hostload.default_cpus() == cpus
+    assert host.default_cpus() == cpus
 
 
 def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
-    monkeypatch.setattr(hostload, "CACHES", tmp_path / "absent")
+    monkeypatch.setattr(host, "CACHES", tmp_path / "absent")
     assert choose_caches(None, is_engine_here=True) is Caches.WARM
-    monkeypatch.setattr(hostload, "CACHES", tmp_path)
+    monkeypatch.setattr(host, "CACHES", tmp_path)
     with pytest.raises(InputError) as caught:
         empty_caches()
     assert str(caught.value) == (
@@ -80,7 +80,7 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
 
     file = tmp_path / "drop_caches"
     file.write_text("")
-    monkeypatch.setattr(hostload, "CACHES", file)
+    monkeypatch.setattr(host, "CACHES", file)
     assert choose_caches(None, is_engine_here=True) is Caches.COLD
     assert choose_caches(None, is_engine_here=False) is Caches.WARM
     assert choose_caches("warm", is_engine_here=True) is Caches.WARM
@@ -100,7 +100,7 @@ def test_the_caches_of_another_computer():
 
 @pytest.mark.slow  # whatever else runs here has to read its files again
 @pytest.mark.skipif(
-    not os.access(hostload.CACHES, os.W_OK), reason="only root may empty the caches"
+    not os.access(host.CACHES, os.W_OK), reason="only root may empty the caches"
 )
 @pytest.mark.usefixtures("page_cache")
 def test_a_file_is_really_gone_from_the_memory():

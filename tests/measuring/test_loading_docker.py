@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from flare.common.engine import Engine
-from flare.measuring import loading
+from flare.measuring import image as loading
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.errors import LoadError
 from tests.builders.archives import FILES, save

@@ -7,8 +7,8 @@ import pytest
 import flare
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
+from flare.measuring.rescore import evaluate_team
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
-from flare.measuring.scoring import evaluate_team
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.ledger_csv import LEDGER_CSV
 from flare.results.measurement_json import MEASUREMENT_JSON

@@ -13,8 +13,8 @@ from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
+from flare.measuring.rescore import evaluate_team
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
-from flare.measuring.scoring import evaluate_team
 from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
 from tests.builders import case_names

@@ -9,7 +9,7 @@ import pytest
 from flare.challenge.reading import read_challenge
 from flare.measuring.container import ContainerRun
 from flare.measuring.outputs import Output
-from flare.measuring.status import largest_bytes, status_of_output, status_of_run
+from flare.measuring.trial import largest_bytes, status_of_output, status_of_run
 from flare.results.efficiency_csv import RunStatus
 from flare.results.traces_csv import Trace
 from tests.builders import write_cases

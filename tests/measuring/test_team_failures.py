@@ -18,8 +18,8 @@ from flare.measuring.errors import ArchiveError
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure
-from flare.measuring.plan import Options
-from flare.measuring.refused import write_refused
+from flare.measuring.summary import write_refused
+from flare.measuring.team import Options
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused
 from tests.builders import write_cases

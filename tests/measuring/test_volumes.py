@@ -3,7 +3,7 @@
 import pytest
 
 from flare.common.errors import EngineError
-from flare.measuring.volumes import output_volume
+from flare.measuring.empty_image import output_volume
 
 
 def volume_of(engine, size):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.measuring.weaknesses import find_weaknesses
+from flare.measuring.host import find_weaknesses
 
 WALLS = {"security": ["name=seccomp,profile=builtin", "name=rootless"], "limits": []}
 RUNC_2025 = "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"

@@ -1,4 +1,4 @@
-"""``flare measure``: running teams' images case by case."""
+"""Run teams' images, and measure time and GPU memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
 from flare.measuring.inputs import Case, check_cases, find_archives, find_cases
-from flare.measuring.refused import write_refused
-from flare.measuring.team_failures import Failures
+from flare.measuring.listener import Failures
+from flare.measuring.summary import write_refused
 from flare.reports.plots import check_plots
 
 if TYPE_CHECKING:
     from flare.cli.live_page import LivePage
+
+PLACE = ("For organisers", 7)
 
 _log = logging.getLogger(__name__)
 

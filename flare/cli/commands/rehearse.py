@@ -1,4 +1,4 @@
-"""``flare rehearse``: running the image as the platform would."""
+"""Run the built image on a submission as the platform would."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from flare.cli.options import takes
 from flare.platforms.grandchallenge.rehearse import Options, rehearse
 from flare.platforms.grandchallenge.verdict import judge, verdict_text
 from flare.results.metrics_json import METRICS_JSON, prepare_output
+
+PLACE = ("For organisers", 3)
 
 _log = logging.getLogger(__name__)
 

@@ -1,16 +1,303 @@
-"""Connects to a Dask scheduler on whose workers teams are measured."""
+"""Lanes on the computers of a Dask scheduler: each worker has one."""
 
 from __future__ import annotations
 
+import logging
+import pickle
+import queue
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from flare.common.engine import Engine
-from flare.evaluation.many.cluster import connected
-from flare.measuring.lanes.cluster_pool import ClusterPool
-from flare.measuring.lanes.division import Wanted
+from flare.common.errors import FlareError
+from flare.common.text import safe
+from flare.evaluation.many.cluster import (
+    WAIT_S,
+    check_workers,
+    connected,
+    scheduler_lost,
+)
+from flare.evaluation.many.errors import ClusterError
+from flare.measuring.lanes.lane import Lane, Place, Wanted, divide, look_at_place
+from flare.measuring.lanes.process import LaneProcess, Message, TeamJob
+
+_log = logging.getLogger(__name__)
+
+RESOURCE = "GPU"
+"""What Dask workers have on which teams are measured: ``--resources GPU=1``."""
+
+LOOK_S = 1.0
+"""So often it is seen which workers there are, and whether a job is still wanted."""
+
+ANSWER_S = 5.0
+"""If a scheduler has not answered for so long, it is seen whether it is still there."""
+
+LATE_S = 10.0
+"""What a job has told may come so much later than its end."""
+
+
+def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
+    """Measure a team in a process of this worker; so many messages were sent.
+
+    Parameters
+    ----------
+    job : TeamJob
+        What is to be done.
+    topic : str
+        Of the events that the messages become.
+    token : str
+        Goes with each message.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    told, is_stopping = 0, False
+    with LaneProcess(job) as process:
+        while True:
+            if process.connection.poll(LOOK_S):
+                message = process.receive()
+                if message is None:
+                    return told
+                worker.log_event(topic, pickle.dumps((token, message)))
+                told += 1
+            if not is_stopping and not _is_wanted(worker, key):
+                is_stopping = True
+                process.ask_to_stop()
+
+
+def _is_wanted(worker: Any, key: Any) -> bool:
+    """Whether a task was not cancelled, and its worker is not about to end."""
+    task = worker.state.tasks.get(key)
+    is_running = worker.status.name in ("running", "paused")
+    return is_running and task is not None and task.state == "executing"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    """A job that a worker has."""
+
+    token: str
+    lane: Lane
+    worker: str
+    future: Any
+    heard: int = 0
+    """So many messages have come."""
+    told: int | None = None
+    """So many it has sent; None until it has ended."""
+    ended_at: float = 0.0
+
+
+class ClusterPool:
+    """Lanes of the workers that have the resource.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the scheduler.
+    address : str
+        Of the scheduler, for messages.
+    wanted : Wanted
+        How each computer is to be divided.
+    folders : mapping of str to Path
+        What all workers have to see, by what it is for messages.
+    program : str
+        Of the engine.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        address: str,
+        wanted: Wanted,
+        folders: Mapping[str, Path],
+        program: str,
+    ) -> None:
+        self._client, self._address, self._program = client, address, program
+        self._wanted, self._folders = wanted, folders
+        self._computers: dict[str, tuple[Lane, ...]] = {}
+        """The lanes of each computer, by its identity."""
+        self._workers: dict[Lane, str] = {}
+        self._refused: set[str] = set()
+        self._running: dict[Lane, _Running] = {}
+        self._told: queue.SimpleQueue[tuple[str, Message | None]] = queue.SimpleQueue()
+        self._looked_at = self._lost_at = time.monotonic()
+        self._topic = f"flare-measure-{uuid.uuid4().hex}"
+        client.subscribe_topic(self._topic, self._hear)
+        self.places: list[Place] = []
+        self._take(self._new())
+        if not self._workers:
+            raise ClusterError(
+                f"{safe(address)}: no worker has the resource {RESOURCE}",
+                f"Start workers with --resources {RESOURCE}=1.",
+            )
+
+    def lanes(self) -> Sequence[Lane]:
+        """Those of which there is a worker now."""
+        return list(self._workers)
+
+    def free(self) -> Sequence[Lane]:
+        """Those without a job."""
+        return [lane for lane in self._workers if lane not in self._running]
+
+    def may_grow(self) -> bool:
+        """Whether a worker that was lost may still be replaced."""
+        return not self._workers and time.monotonic() < self._lost_at + WAIT_S
+
+    def begin(self, lane: Lane, job: TeamJob) -> None:
+        """Send a job to the worker of a lane."""
+        token, worker = uuid.uuid4().hex, self._workers[lane]
+        future = self._client.submit(
+            *(measure_on_worker, job, self._topic, token),
+            workers=[worker],
+            resources={RESOURCE: 1},
+            pure=False,
+        )
+        self._running[lane] = _Running(
+            token=token, lane=lane, worker=worker, future=future
+        )
+        future.add_done_callback(lambda _: self._told.put((token, None)))
+
+    def events(self) -> Iterator[tuple[Lane, Message | None]]:
+        """What workers tell next; None where a job has ended, or its worker."""
+        with suppress(queue.Empty):
+            token, message = self._told.get(timeout=LOOK_S)
+            job = next((j for j in self._running.values() if j.token == token), None)
+            if job and message is None:
+                self._note_end(job)
+            elif job:
+                job.heard += 1
+                yield job.lane, message
+        if time.monotonic() > self._looked_at + LOOK_S:
+            self._look()
+        for job in list(self._running.values()):
+            if self._is_over(job):
+                del self._running[job.lane]
+                yield job.lane, None
+
+    def close(self) -> None:
+        """Let workers end what they do; they remove what they have made."""
+        for job in self._running.values():
+            with suppress(Exception):  # the scheduler may be gone
+                job.future.cancel()
+        self._running.clear()
+
+    # --- What workers tell --------------------------------------------------------
+
+    def _hear(self, event: tuple[float, bytes]) -> None:
+        """Take in a message, in a thread of Dask's."""
+        self._told.put(pickle.loads(event[1]))
+
+    def _note_end(self, job: _Running) -> None:
+        """Note how much a job has told."""
+        job.ended_at, job.told = time.monotonic(), 0
+        if job.future.status == "finished":
+            job.told = int(job.future.result())
+
+    def _is_over(self, job: _Running) -> bool:
+        """Whether nothing more comes of a job."""
+        if self._workers.get(job.lane) != job.worker:
+            return True
+        if job.told is None:
+            return False
+        return job.heard >= job.told or time.monotonic() > job.ended_at + LATE_S
+
+    # --- Which workers there are --------------------------------------------------
+
+    def _present(self) -> set[str]:
+        """Addresses of all workers with the resource."""
+        # A client that was cut off gives up all that it has sent. Then it looks for a
+        # minute whether the scheduler comes back, and whoever asks it meanwhile waits.
+        for _ in range(round(WAIT_S / ANSWER_S)):
+            if self._client.status != "running":
+                break
+            ask = self._client.scheduler.identity
+            try:
+                known = self._client.sync(ask, n_workers=-1, callback_timeout=ANSWER_S)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise scheduler_lost(self._address) from error
+            return {
+                address
+                for address, worker in known["workers"].items()
+                if (worker.get("resources") or {}).get(RESOURCE, 0) >= 1
+            }
+        raise scheduler_lost(self._address)
+
+    def _new(self) -> list[str]:
+        """Addresses of workers that were not seen before."""
+        return sorted(self._present() - {*self._workers.values(), *self._refused})
+
+    def _look(self) -> None:
+        """Forget workers that have ended, and take in new ones."""
+        present = self._present()
+        for lane, worker in list(self._workers.items()):
+            if worker not in present:
+                del self._workers[lane]
+                self._lost_at = time.monotonic()
+                _log.info("%s: its worker %s has ended", lane.name, safe(worker))
+        for worker in self._new():
+            try:
+                self._take([worker])
+            except FlareError as error:
+                self._refused.add(worker)
+                _log.info("Worker %s is not used: %s", safe(worker), error)
+        self._looked_at = time.monotonic()
+
+    def _take(self, workers: Sequence[str]) -> None:
+        """Give new workers a free lane of their computer.
+
+        Raises
+        ------
+        FlareError
+            If one cannot measure, or its computer has no lane left.
+        """
+        if not workers:
+            return
+        check_workers(self._client, self._folders, workers)
+        looked = self._client.run(
+            *(look_at_place, self._wanted.gpus, self._program),
+            workers=list(workers),
+            on_error="return",
+        )
+        for worker, place in sorted(looked.items()):
+            if isinstance(place, FlareError):
+                raise ClusterError(
+                    f"Worker {safe(worker)}: {place.finding}", place.remedy
+                ) from place
+            if isinstance(place, OSError):
+                continue  # it has just ended
+            if isinstance(place, Exception):
+                raise ClusterError(
+                    f"Worker {safe(worker)}: it cannot be used ({place})"
+                ) from place
+            self._workers[self._lane_for(worker, place)] = worker
+
+    def _lane_for(self, worker: str, place: Place) -> Lane:
+        """The first free lane of a computer."""
+        if place.identity not in self._computers:
+            known = {lane.host for lanes in self._computers.values() for lane in lanes}
+            if place.host in known:  # two computers of one name
+                where = worker.partition("://")[2].rpartition(":")[0]
+                place = replace(place, host=f"{place.host} ({where})")
+            self._computers[place.identity] = divide(place, self._wanted)
+            self.places.append(place)
+        for lane in self._computers[place.identity]:
+            if lane not in self._workers:
+                return lane
+        count = self._wanted.count
+        raise ClusterError(
+            f"Worker {safe(worker)}: {safe(place.host)} has more workers with the"
+            f" resource {RESOURCE} than lanes ({count})",
+            "Start one for each GPU of --gpu, or for each of --lanes.",
+        )
 
 
 class FarEngine(Engine):

@@ -1,15 +1,30 @@
-"""A lane: a GPU, processors and memory that one team at a time is measured on."""
+"""Divides a computer into lanes: what one container at a time has for itself."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import sched_getaffinity
+from pathlib import Path
 from typing import Any
 
-from flare.common.text import safe
+from flare.common.engine import Engine
+from flare.common.errors import InputError
+from flare.common.machine import available_bytes, describe_host, size_bytes
+from flare.common.text import listing, safe
 from flare.measuring.container_command import Limits
-from flare.measuring.sampling.nvml import Device
+from flare.measuring.errors import DeviceError
+from flare.measuring.sampling.nvml import Device, open_gpu
 from flare.results.errors import MeasurementError
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Another one for each computer, and each time that it is started."""
+
+TOPOLOGY = Path("/sys/devices/system/cpu")
+
+STEP_BYTES = 2**28
+"""Memory is divided in such steps: two equal computers may differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +107,205 @@ def check_alike(lanes: Sequence[Lane]) -> None:
             problem = f"it has {other} as {first.name}"
             remedy = "Times of unlike lanes cannot be compared: leave one out."
             raise MeasurementError(lane.name, problem, f"{remedy} Or --unlike-lanes.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A computer, as far as its lanes depend on it."""
+
+    host: str
+    identity: str
+    """Equal for all programs on the same computer alone."""
+    processor: str
+    cores: tuple[tuple[int, ...], ...]
+    """Numbers of the processors that a program may use, those of a core together."""
+    memory_bytes: int
+    gpus: tuple[Device, ...]
+    """Those that were asked for."""
+    engine: Mapping[str, Any]
+    """What `flare.common.engine.Engine.describe` has returned."""
+
+
+def look_at_place(gpus: Sequence[str], program: str) -> Place:
+    """Look at the computer that this is run on.
+
+    Parameters
+    ----------
+    gpus : sequence of str
+        Indexes or UUIDs of the GPUs that are to be used.
+    program : str
+        Of the engine.
+
+    Raises
+    ------
+    DeviceError
+        If one of the GPUs is not there, or was named twice.
+    EngineError
+        If no engine answers.
+    """
+    devices: list[Device] = []
+    for which in gpus:
+        with open_gpu(which) as gpu:
+            if gpu.device.uuid in [device.uuid for device in devices]:
+                raise DeviceError(f"GPU {which} was named twice", "Name each GPU once.")
+            devices.append(gpu.device)
+    try:
+        identity = BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        identity = platform.node()
+    return Place(
+        host=platform.node(),
+        identity=identity,
+        processor=str(describe_host()["processor"]),
+        cores=_cores(sorted(sched_getaffinity(0))),
+        memory_bytes=available_bytes(),
+        gpus=tuple(devices),
+        engine=Engine(program).describe(),
+    )
+
+
+def _cores(
+    known: Sequence[int], topology: Path = TOPOLOGY
+) -> tuple[tuple[int, ...], ...]:
+    """Numbers of processors, those of a core together, where that is known."""
+    cores: dict[str, list[int]] = {}
+    for number in known:
+        file = topology / f"cpu{number}" / "topology" / "thread_siblings_list"
+        try:
+            key = file.read_text(encoding="ascii").strip()
+        except OSError:
+            key = str(number)
+        cores.setdefault(key, []).append(number)
+    return tuple(map(tuple, cores.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How each computer is to be divided."""
+
+    gpus: tuple[str, ...] = ()
+    """Indexes or UUIDs, a lane for each; none to measure without."""
+    lanes: int = 1
+    """How many, where there is no GPU."""
+    cpus: str | None = None
+    """Numbers of processors to be divided, such as 1-7; empty for all, None for all
+    but one, where there are enough."""
+    memory: str | None = None
+    """Of a container; None for an equal part, and no more than `Limits` has."""
+    limits: Limits
+    """What is equal on all lanes."""
+
+    @property
+    def count(self) -> int:
+        """Lanes of a computer."""
+        return len(self.gpus) or self.lanes
+
+
+def divide(place: Place, wanted: Wanted) -> tuple[Lane, ...]:
+    """The lanes of a computer, no two of which share a processor.
+
+    Parameters
+    ----------
+    place : Place
+        The computer.
+    wanted : Wanted
+        How it is to be divided.
+
+    Raises
+    ------
+    InputError
+        If it has not enough processors, or memory.
+    """
+    parts, spare = _processors(place, wanted)
+    memory = _memory(place, wanted)
+    lanes = []
+    for number, cpus in enumerate(parts):
+        gpu = place.gpus[number] if place.gpus else None
+        limits = replace(
+            wanted.limits,
+            cpus=",".join(map(str, cpus)),
+            memory=memory,
+            gpu=gpu.uuid if gpu else "",
+        )
+        lanes.append(
+            Lane(
+                host=place.host,
+                number=number,
+                of=wanted.count,
+                processor=place.processor,
+                cpus=cpus,
+                spare=spare,
+                gpu=gpu,
+                limits=limits,
+            )
+        )
+    return tuple(lanes)
+
+
+def _processors(
+    place: Place, wanted: Wanted
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The processors of each lane, as many for each, and those that are left."""
+    known = sorted(number for core in place.cores for number in core)
+    given = list(known)
+    if wanted.cpus:
+        given = _numbers(wanted.cpus)
+        missing = sorted(set(given) - set(known))
+        if missing:
+            names = listing([str(number) for number in missing])
+            raise InputError(
+                f"--cpus: {safe(place.host)} has no processor {names}",
+                "Name those that the program may use.",
+            )
+    elif wanted.cpus is None and len(known) > max(2, wanted.count):
+        given = known[1:]
+    if len(given) < wanted.count:
+        raise InputError(
+            f"{safe(place.host)}: {wanted.count} lanes need as many processors, and"
+            f" there are {len(given)}",
+            "Use fewer lanes.",
+        )
+    cores = [tuple(n for n in core if n in given) for core in place.cores]
+    threads = max(map(len, cores))
+    each = len(given) // wanted.count
+    if each >= threads:
+        each -= each % threads  # so that no two lanes share a core
+    # Cores of which one processor is left out come last, and so are not cut either.
+    ordered = [n for core in sorted(cores, key=len, reverse=True) for n in core]
+    parts = tuple(
+        tuple(sorted(ordered[each * lane : each * (lane + 1)]))
+        for lane in range(wanted.count)
+    )
+    taken = {number for part in parts for number in part}
+    return parts, tuple(number for number in known if number not in taken)
+
+
+def _numbers(cpus: str) -> list[int]:
+    """Numbers such as 1-3,5."""
+    found: set[int] = set()
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return sorted(found)
+
+
+def _memory(place: Place, wanted: Wanted) -> str:
+    """What a container may use of the computer's memory, as Docker writes it."""
+    lanes, there = wanted.count, place.memory_bytes
+    if wanted.memory is None:
+        part = there // lanes // STEP_BYTES * STEP_BYTES
+        if size_bytes(wanted.limits.memory) <= part or lanes == 1:
+            return wanted.limits.memory
+        return _written(max(part, STEP_BYTES))
+    if lanes > 1 and lanes * size_bytes(wanted.memory) > there:
+        raise InputError(
+            f"--memory {wanted.memory}: {lanes} lanes of {safe(place.host)} would have"
+            f" more than its {there / 2**30:.1f} GiB",
+            f"Give at most {_written(there // lanes)}.",
+        )
+    return wanted.memory
+
+
+def _written(size: int) -> str:
+    """A size as Docker takes it, in whole units."""
+    return f"{size >> 30}g" if size % 2**30 == 0 else f"{size >> 20}m"

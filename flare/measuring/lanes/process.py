@@ -1,4 +1,4 @@
-"""A process that measures one team: how it is started, and what it does.
+"""A process that measures one team on a lane: how it is started, and what it does.
 
 It is a new program, not a copy of this one: that may have threads, or be one of Dask's
 workers, which may have no children of `multiprocessing`. When whoever has started it
@@ -13,24 +13,158 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import Any, NoReturn, Protocol, Self, cast
 
+from flare.challenge.rules import Challenge
+from flare.common.engine import Engine
+from flare.common.errors import FlareError
 from flare.common.files import closed_to_others
-from flare.common.processes import end_with
-from flare.measuring.lanes.job import TeamJob, measure_team
-from flare.measuring.lanes.messages import Message, Said
+from flare.common.machine import end_with
+from flare.measuring.archive.reading import Archive
+from flare.measuring.inputs import Case
+from flare.measuring.lanes.lane import Lane
+from flare.measuring.listener import Failures
+from flare.measuring.sampling.nvml import open_gpu
+from flare.measuring.team import Options, Setup, opened_team, planned_team
+from flare.results.efficiency_csv import CaseRecord
+from flare.results.errors import MeasurementError
+from flare.results.lock import FolderLock
 
 PROGRAM = "from flare.measuring.lanes.process import main; main()"
 """What the new process runs."""
 
 STOP_S = 150.0
 """So long a process may take to remove what it has made: an engine may be slow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is left to do of the team, whose folder is locked now."""
+
+    todo: tuple[str, ...]
+    done: Mapping[str, CaseRecord]
+    """What was measured before, by case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A case is run next."""
+
+    case: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A case was run."""
+
+    record: CaseRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The measurement of the team could not begin, or go on."""
+
+    error: FlareError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A line of the log."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """All is done that can be done; nothing is left behind, and nothing follows."""
+
+
+Message = Planned | Begun | Ran | Failed | Said | Ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamJob:
+    """All that a process needs to measure a team; paths are absolute."""
+
+    archive: Archive
+    cases: tuple[Case, ...]
+    results: Path
+    challenge: Challenge
+    program: str
+    """Of the engine."""
+    options: Options
+    """With the limits of the lane."""
+    images_sha256: str
+    lane: Lane
+    after: tuple[Path, ...] = ()
+    """Folders of teams whose process was killed on the lane: what those have left is
+    being removed while they are locked."""
+    lock_wait_s: float | None = None
+    """How long a folder is waited for; None for the usual time."""
+
+
+def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
+    """Run all cases of a team that are left to do, and keep what was measured.
+
+    Parameters
+    ----------
+    job : TeamJob
+        The team, and how it is measured.
+    tell : callable
+        Told what happens, always between containers; `Ended` is the last.
+    """
+    failures = Failures(job.results, lambda _, error: tell(Failed(error=error)))
+    with failures.noted(job.archive.team):
+        for folder in job.after:
+            with suppress(MeasurementError), FolderLock(folder, wait_s=job.lock_wait_s):
+                pass
+        with _setup(job) as setup, planned_team(setup, job.archive) as plan:
+            names = tuple(case.name for case in plan.todo)
+            tell(Planned(todo=names, done=dict(plan.done)))
+            if plan.todo:
+                tell(Begun(case=names[0]))
+                with opened_team(plan) as team:
+                    for number, case in enumerate(plan.todo):
+                        if number:
+                            tell(Begun(case=case.name))
+                        tell(Ran(record=team.run(case)))
+    tell(Ended())
+
+
+@contextmanager
+def _setup(job: TeamJob) -> Iterator[Setup]:
+    """What the team is measured with, on the computer that this is run on."""
+    engine = Engine(job.program)
+    setup = setup_of(job, engine, engine.describe())
+    if job.lane.gpu is None:
+        yield setup
+        return
+    with open_gpu(job.lane.gpu.uuid) as gpu:
+        yield replace(setup, gpu=gpu)
+
+
+def setup_of(job: TeamJob, engine: Engine, described: Mapping[str, Any]) -> Setup:
+    """What the team is measured with, but for the GPU."""
+    return Setup(
+        results=job.results,
+        cases=job.cases,
+        challenge=job.challenge,
+        engine=engine,
+        described=described,
+        images_sha256=job.images_sha256,
+        options=job.options,
+        gpu=None,
+        lane=job.lane,
+        lock_wait_s=job.lock_wait_s,
+    )
 
 
 class LaneProcess:
@@ -154,3 +288,80 @@ def _stay_apart(job: TeamJob) -> None:
     if job.lane.of > 1:
         with suppress(OSError):
             os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
+
+
+class Pool(Protocol):
+    """Lanes to which jobs can be given, wherever they are."""
+
+    def lanes(self) -> Sequence[Lane]:
+        """All that there are at this moment."""
+
+    def free(self) -> Sequence[Lane]:
+        """Lanes that have no job."""
+
+    def begin(self, lane: Lane, job: TeamJob) -> None:
+        """Give a job to a lane that has none."""
+
+    def events(self) -> Iterator[tuple[Lane, Message | None]]:
+        """What lanes tell next, for which it is waited; None for the end of a job."""
+
+    def may_grow(self) -> bool:
+        """Whether there may soon be a lane, although there is none now."""
+
+    def close(self) -> None:
+        """Let all jobs end, and wait for that."""
+
+
+class LocalPool:
+    """Lanes of this computer.
+
+    Parameters
+    ----------
+    lanes : sequence of Lane
+        All of them.
+    start : callable
+        Starts a process for a job.
+    """
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        start: Callable[[TeamJob], LaneProcess] = LaneProcess,
+    ) -> None:
+        self._lanes, self._start = lanes, start
+        self._running: dict[Lane, LaneProcess] = {}
+
+    def lanes(self) -> Sequence[Lane]:
+        """All of them."""
+        return self._lanes
+
+    def free(self) -> Sequence[Lane]:
+        """Lanes that have no job."""
+        return [lane for lane in self._lanes if lane not in self._running]
+
+    def begin(self, lane: Lane, job: TeamJob) -> None:
+        """Start a process for a job."""
+        self._running[lane] = self._start(job)
+
+    def events(self) -> Iterator[tuple[Lane, Message | None]]:
+        """What processes tell; None where one has ended."""
+        ready = wait([process.connection for process in self._running.values()])
+        for lane, process in list(self._running.items()):
+            if process.connection in ready:
+                message = process.receive()
+                if message is None:
+                    process.close()
+                    del self._running[lane]
+                yield lane, message
+
+    def may_grow(self) -> bool:
+        """A computer has the lanes that it has."""
+        return False
+
+    def close(self) -> None:
+        """Let all processes end, at the same time."""
+        for process in self._running.values():
+            process.ask_to_stop()
+        for process in self._running.values():
+            process.close()
+        self._running.clear()

@@ -1,16 +1,38 @@
-"""Describes what was found of one case, before anything is drawn."""
+"""Finds where the two label maps of a case differ, how far, and how much."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Labels, Spacing
-from flare.reports.cases.strays import Stray
-from flare.reports.cases.surfaces import OrganSurfaces
-from flare.reports.cases.turning import Turn
+from flare.challenge.rules import Challenge, Organ
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import (
+    Labels,
+    Mask,
+    Occupancy,
+    ReusedMemory,
+    Spacing,
+)
+from flare.evaluation.metrics.surfel_places import locate_surfels
+from flare.evaluation.scoring.case import scored_slices
+from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
+from flare.reports.cases.surfaces import (
+    Component,
+    Nearest,
+    OrganSurfaces,
+    Weights,
+    far_components,
+    measured,
+    no_errors,
+)
+
+MARGIN_MM = 12.0
+"""Of what surrounds the organs, so much is seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +59,9 @@ class OrganFinding:
     """In the whole of both label maps."""
     surfaces: OrganSurfaces | None
     """None if neither label map has the organ."""
-    strays: tuple[Stray, ...] = ()
+    false_positives: tuple[Component, ...] = ()
     """Pieces of the prediction that lie far from the reference."""
-    lost: tuple[Stray, ...] = ()
+    false_negatives: tuple[Component, ...] = ()
     """Pieces of the reference that lie far from the prediction."""
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
@@ -58,12 +80,12 @@ class OrganFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFinding:
-    """What was found of one case; arrays are turned, as `Turn` says."""
+    """What was found of one case; arrays are turned, as `Orientation` says."""
 
     case: str
     dsc: float
     nsd: float
-    turn: Turn
+    orientation: Orientation
     spacing: Spacing
     """In mm, turned."""
     reference: Labels
@@ -85,3 +107,217 @@ class CaseFinding:
     def voxel_ml(self) -> float:
         """Volume of a voxel."""
         return float(np.prod(self.spacing)) / 1000
+
+
+Box = tuple[slice, slice, slice]
+
+SLACK = 1e-9
+"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
+
+
+def look_at(
+    case: str,
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+    scores: Mapping[str, float],
+) -> CaseFinding:
+    """Find out all that the page of a case shows.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    reference, prediction : LabelMap
+        On the same grid.
+    challenge : Challenge
+        By whose rules it was scored.
+    scores : mapping
+        By metric, such as ``dsc_liver``; of the whole case ``dsc`` and ``nsd``.
+    """
+    grid = reference.grid
+    orientation = orientation_of(grid)
+    memory, weights = ReusedMemory(), no_errors(grid.shape)
+    organs, boxes = [], []
+    for organ in challenge.organs:
+        occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
+        box = _box(occupied)
+        found = _Pair(reference, prediction, organ.label, box)
+        finding = OrganFinding(
+            name=organ.name,
+            label=organ.label,
+            tolerance_mm=organ.tolerance_mm,
+            dsc=scores[f"dsc_{organ.name}"],
+            nsd=scores[f"nsd_{organ.name}"],
+            counts=found.counts(orientation),
+            surfaces=None,
+        )
+        if box[0].stop:
+            boxes.append(box)
+            zs = _scored(organ, reference, challenge)
+            finding = _compared(finding, found, occupied, zs, weights, memory)
+            if (
+                zs != slice(None) and orientation.axes[0] == 0
+            ):  # else they are not axial
+                ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
+                finding = replace(finding, scored=ends)
+        organs.append(finding)
+    box = _around(boxes)
+    return CaseFinding(
+        case=case,
+        dsc=scores["dsc"],
+        nsd=scores["nsd"],
+        orientation=orientation,
+        spacing=orientation.lengths(grid.spacing),
+        reference=orientation.volume(reference.labels),
+        prediction=orientation.volume(prediction.labels),
+        box=_turned_box(box, orientation, grid.shape),
+        worst=_worst(reference, prediction, weights, orientation, box),
+        organs=tuple(organs),
+        file_shape=grid.shape,
+    )
+
+
+class _Pair:
+    """The two masks of an organ, cut to where either is."""
+
+    def __init__(
+        self, reference: LabelMap, prediction: LabelMap, label: int, box: Box
+    ) -> None:
+        self.maps = (reference, prediction)
+        self.label, self.box = label, box
+        self.masks: tuple[Mask, Mask] = (
+            reference.labels[box] == label,
+            prediction.labels[box] == label,
+        )
+
+    @property
+    def before(self) -> tuple[int, int, int]:
+        """How many voxels lie before the masks along z, y, x."""
+        z, y, x = (part.start for part in self.box)
+        return z, y, x
+
+    def counts(self, orientation: Orientation) -> SliceCounts:
+        """Voxels of each slice, from the feet to the head."""
+        axis = orientation.axes[0]
+        size, start = self.maps[0].grid.shape[axis], self.before[axis]
+
+        def count(mask: Mask) -> npt.NDArray[np.int64]:
+            found = np.zeros(size, dtype=np.int64)
+            for number, plane in enumerate(np.moveaxis(mask, axis, 0)):
+                found[start + number] = np.count_nonzero(plane)
+            return found[::-1] if orientation.flips[0] else found
+
+        reference, prediction = self.masks
+        return SliceCounts(
+            reference=count(reference),
+            prediction=count(prediction),
+            shared=count(reference & prediction),
+        )
+
+
+def _compared(
+    finding: OrganFinding,
+    pair: _Pair,
+    occupied: Occupancy,
+    zs: slice,
+    weights: Weights,
+    memory: ReusedMemory,
+) -> OrganFinding:
+    """What is known of an organ, with its surfaces and what lies far away."""
+    reference, prediction = pair.maps
+    spacing = reference.grid.spacing
+    found = locate_surfels(
+        reference.labels[zs],
+        prediction.labels[zs],
+        spacing,
+        finding.tolerance_mm,
+        occupied.within(zs),
+        memory,
+    )
+    for surface in found:
+        surface.corners[:, 0] += zs.start or 0
+    nearest = Nearest(found[0], spacing), Nearest(found[1], spacing)
+    surfaces = measured(found, nearest)
+    weights.add(pair.masks, pair.before, nearest, spacing)
+    if zs != slice(None):  # pieces may lie where there are no surfels
+        return replace(finding, surfaces=surfaces)
+    first, second = pair.masks
+    return replace(
+        finding,
+        surfaces=surfaces,
+        false_positives=far_components(
+            second, first, pair.before, surfaces.prediction, surfaces.to_reference
+        ),
+        false_negatives=far_components(
+            first, second, pair.before, surfaces.reference, surfaces.to_prediction
+        ),
+    )
+
+
+def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
+    """The slices of the file in which an organ was scored."""
+    slices = reference.occupied[organ.label].span_z
+    if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
+        return slice(None)
+    return scored_slices(slices, challenge.z_range.top_slice)
+
+
+def _box(occupied: Occupancy) -> Box:
+    """The box around a label."""
+    ys, xs = occupied.span_yx(slice(None))
+    return occupied.span_z, ys, xs
+
+
+def _around(boxes: list[Box]) -> Box:
+    """The box around some boxes; empty if there are none."""
+    if not boxes:
+        return (slice(0, 0),) * 3
+    z, y, x = (
+        slice(min(part.start for part in parts), max(part.stop for part in parts))
+        for parts in zip(*boxes, strict=True)
+    )
+    return z, y, x
+
+
+def _turned_box(box: Box, orientation: Orientation, shape: tuple[int, int, int]) -> Box:
+    """A box on the turned axes."""
+    z, y, x = (
+        slice(*orientation.span(way, box[axis].start, box[axis].stop, shape[axis]))
+        for way, axis in enumerate(orientation.axes)
+    )
+    return z, y, x
+
+
+def _worst(
+    reference: LabelMap,
+    prediction: LabelMap,
+    weights: Weights,
+    orientation: Orientation,
+    box: Box,
+) -> tuple[int, int, int]:
+    """The slice of each plane in which errors weigh the most, or else the fullest."""
+    found = []
+    for way, axis in enumerate(orientation.axes):
+        along = weights.along[axis]
+        if not along.any() and box[0].stop:
+            along = np.zeros(along.size)
+            for number in range(box[axis].start, box[axis].stop):
+                plane = (slice(None),) * axis + (number,)
+                along[number] = np.count_nonzero(reference.labels[plane])
+        along = along[::-1] if orientation.flips[way] else along
+        heaviest = along >= along.max() * (1 - SLACK)
+        found.append(int(heaviest.argmax()))
+    z, y, x = found
+    return z, y, x
+
+
+def field_of_view(found: CaseFinding) -> FieldOfView:
+    """What surrounds the organs of a case, and a margin."""
+    parts = []
+    for axis, part in enumerate(found.box):
+        margin = math.ceil(MARGIN_MM / found.spacing[axis])
+        size = found.reference.shape[axis]
+        parts.append(slice(max(part.start - margin, 0), min(part.stop + margin, size)))
+    z, y, x = parts
+    return FieldOfView(box=(z, y, x), spacing=found.spacing)

@@ -1,197 +1,198 @@
-"""Draws outlines and errors on the worst slice of each plane."""
+"""Turns a file's axes to the planes that doctors look at, and the part that is seen."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import nibabel as nib
 import numpy as np
-from markupsafe import Markup
+import numpy.typing as npt
 
-from flare.common.text import count
-from flare.reports.cases.colours import organ_class
-from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.frames import PLANES, Frame, Pixels, Plane, bar_length
-from flare.reports.cases.outlines import outline
-from flare.reports.pages.svg import decimal, element
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.metrics.arrays import Spacing
+
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+TILTED_DEGREES = 1.0
+"""Slices that are tilted by more are said to be."""
+
+_AXIS_OF_RAS = {0: 2, 1: 1, 2: 0}
+"""Which axis of a turned array runs along the patient's right, front and top."""
+
+_SIGN_OF_RAS = {0: -1, 1: -1, 2: 1}
+"""Whether it runs to there, or away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A drawing on film."""
+class Orientation:
+    """How the axes of a file have to be turned.
 
-    title: str
-    summary: str
-    """What there is to see, for those who cannot."""
-    drawing: Markup
-
-
-def plane_pictures(
-    found: CaseFinding, frame: Frame, backgrounds: tuple[str, ...] = ()
-) -> list[Picture]:
-    """The worst slice of each plane.
-
-    Parameters
-    ----------
-    found : CaseFinding
-        The case.
-    frame : Frame
-        What is seen of it.
-    backgrounds : tuple of str, optional
-        For each plane, the CT of its slice as a data URI.
+    A turned array runs from the feet to the head, from front to back, and from the
+    patient's right to the left: its slices are seen as doctors see them.
     """
-    pictures = []
-    for number, plane in enumerate(PLANES):
-        place = found.worst[plane.across]
-        maps = [
-            plane.cut(labels, place, frame)
-            for labels in (found.reference, found.prediction)
-        ]
-        background = backgrounds[number] if backgrounds else ""
-        size = found.reference.shape[plane.across]
-        pictures.append(
-            Picture(
-                title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
-                summary=_summary(found, maps[0], maps[1]),
-                drawing=film(
-                    plane, frame, _inside(found, plane, frame, maps, background)
-                ),
-            )
-        )
-    return pictures
+
+    axes: tuple[int, int, int]
+    """For each turned axis, the axis of the file's array (z, y, x)."""
+    flips: tuple[bool, bool, bool]
+    """For each turned axis, whether it runs against that of the file."""
+    tilt: float
+    """By how many degrees the nearest directions of the patient differ from the axes
+    at most; pictures are along the axes."""
+
+    def volume(self, array: _Array) -> _Array:
+        """A turned view of an array (z, y, x)."""
+        steps = tuple(slice(None, None, -1 if flip else 1) for flip in self.flips)
+        return np.transpose(array, self.axes)[steps]  # type: ignore[return-value]
+
+    def lengths(self, spacing: Spacing) -> Spacing:
+        """Spacings, or numbers of voxels, in the order of the turned axes."""
+        z, y, x = (spacing[axis] for axis in self.axes)
+        return z, y, x
+
+    def corners(
+        self, corners: npt.NDArray[np.int32], shape: tuple[int, int, int]
+    ) -> npt.NDArray[np.int32]:
+        """Corners of a grid of this shape, on the turned axes."""
+        turned = corners[:, list(self.axes)]
+        for axis, flip in enumerate(self.flips):
+            if flip:
+                turned[:, axis] = shape[self.axes[axis]] - turned[:, axis]
+        return turned
+
+    def span(self, axis: int, start: int, stop: int, size: int) -> tuple[int, int]:
+        """Where slices `start` to `stop` of `size` are on a turned axis."""
+        return (size - stop, size - start) if self.flips[axis] else (start, stop)
 
 
-def film(plane: Plane, frame: Frame, *inside: Markup) -> Markup:
-    """A picture of a plane to the scale of all, with its directions and a bar.
-
-    `inside` is in units of a voxel, from the top left.
-    """
-    width = frame.width
-    own, high = frame.length(plane.right), frame.length(plane.down)
-    unit = width / 100
-    corner = {"width": own, "height": high}
-    content = element(
-        "svg",
-        *inside,
-        **corner,
-        viewBox=f"0 0 {frame.pixels(plane.right)} {frame.pixels(plane.down)}",
-        preserveAspectRatio="none",
-    )
-    bar = bar_length(width)
-    places = (
-        (3 * unit, high / 2 + 1.5 * unit),
-        (own - 3 * unit, high / 2 + 1.5 * unit),
-        (own / 2, 5.5 * unit),
-        (own / 2, high - 2 * unit),
-    )
-    letters = [
-        element("text", letter, x=x, y=y, font_size=4.5 * unit, text_anchor="middle")
-        for letter, (x, y) in zip(plane.letters, places, strict=True)
-    ]
-    end = own - 2 * unit
-    scale = [
-        element(
-            "path", d=f"M{decimal(end)} {decimal(high - 2 * unit)}h-{bar}", class_="bar"
-        ),
-        element(
-            "text",
-            f"{bar} mm",
-            x=end,
-            y=high - 4 * unit,
-            font_size=3.6 * unit,
-            text_anchor="end",
-        ),
-    ]
-    return element(
-        "svg",
-        element("rect", **corner, rx=1.2 * unit, class_="film"),
-        content,
-        *letters,
-        *scale,
-        viewBox=f"0 0 {decimal(width)} {decimal(high)}",
-        class_="picture",
-        aria_hidden="true",
+def orientation_of(grid: Grid) -> Orientation:
+    """How a grid has to be turned."""
+    affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
+    found = nib.orientations.io_orientation(affine)  # of x, y, z; may have NaN
+    left = [way for way in range(3) if way not in found[:, 0]]
+    axes, flips = [0, 0, 0], [False, False, False]
+    for number, (way, sign) in enumerate(found):
+        known = math.isfinite(way)
+        ras = int(way) if known else left.pop(0)
+        axis = _AXIS_OF_RAS[ras]
+        axes[axis] = 2 - number
+        flips[axis] = bool((sign if known else 1) * _SIGN_OF_RAS[ras] < 0)
+    return Orientation(
+        axes=(axes[0], axes[1], axes[2]),
+        flips=(flips[0], flips[1], flips[2]),
+        tilt=_tilt(affine[:3, :3]),
     )
 
 
-def _inside(
-    found: CaseFinding,
-    plane: Plane,
-    frame: Frame,
-    maps: list[Pixels],
-    background: str,
-) -> Markup:
-    """The CT, what is wrong, and the outlines, from the bottom to the top."""
-    reference, prediction = maps
-    rows, columns = reference.shape
-    parts = [patterns(plane, frame)]
-    if background:
-        parts.append(
-            element(
-                "image",
-                href=background,
-                width=columns,
-                height=rows,
-                preserveAspectRatio="none",
-                class_="ct",
-            )
-        )
-    differs = reference != prediction
-    for name, mask in (
-        ("missed", differs & (reference > 0)),
-        ("added", differs & (prediction > 0)),
-    ):
-        path = outline(mask)
-        if path:
-            fill = f"url(#{name}-{plane.name})"
-            parts.append(element("path", d=path, fill=fill, class_=f"wrong {name}"))
-    for kind, labels in (("pred", prediction), ("ref", reference)):
-        for number, organ in enumerate(found.organs):
-            path = outline(labels == organ.label)
-            if path:
-                title = element("title", organ.name.replace("_", " "))
-                css = f"{kind} {organ_class(number)}" if kind == "ref" else kind
-                parts.append(element("path", title, d=path, class_=css))
-    return Markup("").join(parts)
+def _tilt(steps: npt.NDArray[np.float64]) -> float:
+    """The largest angle between an axis and the nearest direction of the patient."""
+    lengths = np.linalg.norm(steps, axis=0)
+    if not lengths.all():
+        return 0.0
+    nearest = (np.abs(steps) / lengths).max(axis=0)
+    return math.degrees(math.acos(min(1.0, float(nearest.min()))))
 
 
-def patterns(plane: Plane, frame: Frame) -> Markup:
-    """The patterns of what is missed, lines, and of what is added, dots.
+Pixels = npt.NDArray[Any]
+"""Shape (rows, columns)."""
 
-    They are as large in all planes, and square, whatever the voxels are.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plane:
+    """One of the planes that doctors look at, and a side to look from."""
+
+    name: str
+    across: int
+    """The turned axis that its slices follow each other along."""
+    down: int
+    """The turned axis of its rows."""
+    right: int
+    """The turned axis of its columns."""
+    letters: tuple[str, str, str, str]
+    """At its left, right, top and bottom."""
+    side: str
+    """From where its surface is looked at,"""
+    is_far_end: bool
+    """and whether that is the end of the axis across, or its beginning."""
+
+    @property
+    def is_upside_down(self) -> bool:
+        """Whether its rows run against their axis: the head is on top."""
+        return self.down == 0
+
+    def cut(self, volume: Pixels, number: int, field: FieldOfView) -> Pixels:
+        """A slice of a turned array, as far as it is seen; rows from the top."""
+        where: list[slice | int] = list(field.box)
+        where[self.across] = number
+        found = volume[tuple(where)]  # the axes that are left are in the right order
+        return found[::-1] if self.is_upside_down else found
+
+
+PLANES = (
+    Plane(
+        name="axial",
+        across=0,
+        down=1,
+        right=2,
+        letters=("R", "L", "A", "P"),
+        side="below",
+        is_far_end=False,
+    ),
+    Plane(
+        name="coronal",
+        across=1,
+        down=0,
+        right=2,
+        letters=("R", "L", "S", "I"),
+        side="the front",
+        is_far_end=False,
+    ),
+    Plane(
+        name="sagittal",
+        across=2,
+        down=0,
+        right=1,
+        letters=("A", "P", "S", "I"),
+        side="the patient's left",
+        is_far_end=True,
+    ),
+)
+
+FRONT = PLANES[1]
+"""What is seen from the front."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOfView:
+    """The part of a case that is seen."""
+
+    box: tuple[slice, slice, slice]
+    spacing: tuple[float, float, float]
+    """In mm."""
+
+    def pixels(self, axis: int) -> int:
+        """Voxels along an axis."""
+        part = self.box[axis]
+        return int(part.stop - part.start)
+
+    def length(self, axis: int) -> float:
+        """In mm."""
+        return self.pixels(axis) * self.spacing[axis]
+
+    @property
+    def width(self) -> float:
+        """Of the widest plane, in mm: all are drawn to one scale."""
+        return max(self.length(plane.right) for plane in PLANES)
+
+
+def bar_length(width: float) -> int:
+    """How many mm a scale bar is long, in a picture so many mm wide.
+
+    Examples
+    --------
+    >>> bar_length(300.0), bar_length(40.0)
+    (50, 10)
     """
-    unit = frame.width / 100
-    down, right = (frame.spacing[axis] for axis in (plane.down, plane.right))
-    found = []
-    for name, step, content in (
-        ("missed", 1.6, element("path", d="M-1 1L1 -1M-1 3L3 -1M1 3L3 1")),
-        ("added", 1.4, element("path", d="M1 1h0")),
-    ):
-        scale = f"scale({unit * step / 2 / right:.4g} {unit * step / 2 / down:.4g})"
-        tint = element("rect", width=2, height=2)
-        found.append(
-            element(
-                "pattern",
-                tint,
-                content,
-                id=f"{name}-{plane.name}",
-                width=2,
-                height=2,
-                patternUnits="userSpaceOnUse",
-                patternTransform=scale,
-                class_=f"pattern-{name}",
-            )
-        )
-    return element("defs", *found)
-
-
-def _summary(found: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
-    """What is missed and added in a slice, in words."""
-    words = []
-    for organ in found.organs:
-        first, second = reference == organ.label, prediction == organ.label
-        missed = int(np.count_nonzero(first & ~second))
-        added = int(np.count_nonzero(second & ~first))
-        if missed or added:
-            name = organ.name.replace("_", " ")
-            words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
-    return "; ".join(words) or "no voxel is wrong"
+    fitting = [length for length in (1, 2, 5, 10, 20, 50, 100) if length <= width / 4]
+    return fitting[-1] if fitting else 1

@@ -1,165 +1,153 @@
-"""Draws how much of each organ every axial slice has, and where it is wrong."""
+"""Draws the worst slice of each plane, and packs all slices for the page's viewer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
+from zlib_ng import zlib_ng
 
-from flare.reports.cases.findings import CaseFinding, OrganFinding
-from flare.reports.cases.words import runs, runs_text, title
-from flare.reports.pages.distributions import TOP, drawing
-from flare.reports.pages.parts import Cell, Figure, Row, Table, heads, name_cell
-from flare.reports.pages.svg import WIDE, decimal, element, percent, stretched
-
-MARKED = 0.02
-"""Where more than this share of an organ's largest area is wrong, a slice is marked."""
-
-ROW = 44
-"""Height of the row of an organ, in pixels; also in the style sheet."""
-
-TICKS = 12
-"""So many slices are numbered at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
-    """The slices of an organ that are marked, numbered from 0."""
-
-    missed: list[int]
-    added: list[int]
+from flare.common.text import count
+from flare.evaluation.metrics.arrays import Labels
+from flare.reports.cases.drawing import (
+    ORGANS,
+    Picture,
+    film,
+    organ_class,
+    outline,
+    patterns,
+)
+from flare.reports.cases.findings import CaseFinding
+from flare.reports.cases.planes import PLANES, FieldOfView, Pixels, Plane
+from flare.reports.pages.svg import element
 
 
-def marks_of(organ: OrganFinding) -> Marks:
-    """The slices in which more than a little of an organ is wrong."""
-    counts = organ.counts
-    largest = max(int(counts.reference.max()), int(counts.prediction.max()))
-    missed, added = (
-        np.flatnonzero(own - counts.shared > MARKED * largest).tolist()
-        for own in (counts.reference, counts.prediction)
-    )
-    return Marks(missed=missed, added=added)
+def plane_pictures(
+    found: CaseFinding, field: FieldOfView, backgrounds: tuple[str, ...] = ()
+) -> list[Picture]:
+    """The worst slice of each plane.
 
-
-def slices_figure(found: CaseFinding) -> Figure | None:
-    """A row for each organ: its area in both label maps, and marks below."""
-    organs = [organ for organ in found.organs if organ.surfaces]
-    if not organs:
-        return None
-    size = found.reference.shape[0]
-    parts: list[Markup] = []
-    for number, organ in enumerate(organs):
-        parts += _row(organ, TOP + ROW * number, size)
-    worst = percent((found.worst[0] + 0.5) / size)
-    end = TOP + ROW * len(organs)
-    line = element("line", x1=worst, x2=worst, y1=TOP, y2=end, class_="here")
-    names = (title(organ.name) for organ in organs)
-    return Figure(
-        title="Area in each axial slice, from the feet to the head",
-        note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
-        summary=_summary(organs),
-        labels=tuple(names),
-        drawing=drawing(
-            ROW * len(organs),
-            _ticks(size),
-            stretched(*parts, height=end),
-            line,
-        ),
-        key=(
-            ("curve-area", "area in the reference"),
-            ("curve-line", "in the prediction"),
-            ("mark-missed", f"more than {MARKED:.0%} of the largest area missed"),
-            ("mark-added", "as much added"),
-        ),
-        table=_table(organs, found),
-        top=True,
-    )
-
-
-def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
-    """The two curves of an organ, and its marks."""
-    counts, marks = organ.counts, marks_of(organ)
-    largest = max(int(counts.reference.max()), int(counts.prediction.max()), 1)
-    scale = (ROW - 14) / largest
-    base = top + ROW - 11
-    area = _steps(counts.reference * scale, base, size)
-    parts = [
-        element("path", d=f"{area}V{decimal(base)}z", class_="curve-area"),
-        element(
-            "path", d=_steps(counts.prediction * scale, base, size), class_="curve-line"
-        ),
-    ]
-    for numbers, below, css in (
-        (marks.missed, 4, "mark-missed"),
-        (marks.added, 8, "mark-added"),
-    ):
-        path = "".join(
-            f"M{decimal(WIDE * first / size)} {decimal(base + below)}"
-            f"H{decimal(WIDE * (last + 1) / size)}"
-            for first, last in runs(numbers)
-        )
-        if path:
-            parts.append(element("path", d=path, class_=css))
-    return parts
-
-
-def _steps(heights: npt.NDArray[np.floating], base: float, size: int) -> str:
-    """The upper edge of columns; equal ones are one."""
-    words = [f"M0 {decimal(base)}"]
-    changes = np.flatnonzero(np.diff(heights, prepend=0.0, append=0.0))
-    for place in changes.tolist():
-        level = heights[place] if place < heights.size else 0.0
-        words.append(f"H{decimal(WIDE * place / size)}V{decimal(base - level)}")
-    words.append(f"H{WIDE}")
-    return "".join(words)
-
-
-def _ticks(size: int) -> tuple[tuple[float, str], ...]:
-    """Numbers of slices, counted from 1."""
-    step = next(
-        s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if size / s <= TICKS
-    )
-    numbers = [1, *range(step, size + 1, step)] if step > 1 else range(1, size + 1)
-    return tuple(((number - 0.5) / size, str(number)) for number in numbers)
-
-
-def _summary(organs: list[OrganFinding]) -> str:
-    """Where the organs are wrong, in words."""
-    return "; ".join(
-        f"{title(organ.name)} missed in slices {runs_text(marks_of(organ).missed)},"
-        f" added in {runs_text(marks_of(organ).added)}"
-        for organ in organs
-    )
-
-
-def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
-    """The same in numbers: slices are counted from the feet, from 1."""
-    pixel = found.spacing[1] * found.spacing[2] / 100
-    rows = []
-    for organ in organs:
-        counts, marks = organ.counts, marks_of(organ)
-        cells = [name_cell(title(organ.name))]
-        for own in (counts.reference, counts.prediction):
-            there = np.flatnonzero(own).tolist()
-            cells.append(
-                Cell(text=f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
+    Parameters
+    ----------
+    found : CaseFinding
+        The case.
+    field : FieldOfView
+        What is seen of it.
+    backgrounds : tuple of str, optional
+        For each plane, the CT of its slice as a data URI.
+    """
+    pictures = []
+    for number, plane in enumerate(PLANES):
+        place = found.worst[plane.across]
+        maps = [
+            plane.cut(labels, place, field)
+            for labels in (found.reference, found.prediction)
+        ]
+        background = backgrounds[number] if backgrounds else ""
+        size = found.reference.shape[plane.across]
+        pictures.append(
+            Picture(
+                title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
+                summary=_summary(found, maps[0], maps[1]),
+                drawing=film(
+                    plane, field, _inside(found, plane, field, maps, background)
+                ),
             )
-            cells.append(Cell(text=f"{int(own.max()) * pixel:.1f}"))
-        cells += (
-            Cell(text=runs_text(numbers), css="wrap")
-            for numbers in (marks.missed, marks.added)
         )
-        rows.append(Row(cells=tuple(cells)))
-    return Table(
-        caption="Slices of each organ, counted from the feet",
-        heads=heads(
-            *("organ", "slices in the reference", "largest area, cm2"),
-            *("slices in the prediction", "largest area, cm2 "),
-            *("missed in slices", "added in slices"),
-            words=("organ", "missed in slices", "added in slices"),
-        ),
-        rows=tuple(rows),
-        sortable=False,
-    )
+    return pictures
+
+
+def _inside(
+    found: CaseFinding,
+    plane: Plane,
+    field: FieldOfView,
+    maps: list[Pixels],
+    background: str,
+) -> Markup:
+    """The CT, what is wrong, and the outlines, from the bottom to the top."""
+    reference, prediction = maps
+    rows, columns = reference.shape
+    parts = [patterns(plane, field)]
+    if background:
+        parts.append(
+            element(
+                "image",
+                href=background,
+                width=columns,
+                height=rows,
+                preserveAspectRatio="none",
+                class_="ct",
+            )
+        )
+    differs = reference != prediction
+    for name, mask in (
+        ("missed", differs & (reference > 0)),
+        ("added", differs & (prediction > 0)),
+    ):
+        path = outline(mask)
+        if path:
+            fill = f"url(#{name}-{plane.name})"
+            parts.append(element("path", d=path, fill=fill, class_=f"wrong {name}"))
+    for kind, labels in (("pred", prediction), ("ref", reference)):
+        for number, organ in enumerate(found.organs):
+            path = outline(labels == organ.label)
+            if path:
+                title = element("title", organ.name.replace("_", " "))
+                css = f"{kind} {organ_class(number)}" if kind == "ref" else kind
+                parts.append(element("path", title, d=path, class_=css))
+    return Markup("").join(parts)
+
+
+def _summary(found: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
+    """What is missed and added in a slice, in words."""
+    words = []
+    for organ in found.organs:
+        first, second = reference == organ.label, prediction == organ.label
+        missed = int(np.count_nonzero(first & ~second))
+        added = int(np.count_nonzero(second & ~first))
+        if missed or added:
+            name = organ.name.replace("_", " ")
+            words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
+    return "; ".join(words) or "no voxel is wrong"
+
+
+MOST_ORGANS = 15
+"""The numbers of so many fit into half a byte, beside the background."""
+
+MOST_VOXELS = 2**26
+"""What a browser gets to unpack; four CTs of usual size."""
+
+LEVEL = 6
+"""Of compression: the last one takes three times as long for a tenth less."""
+
+
+def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
+    """What the viewer reads; None if a case has more than it can show.
+
+    Label maps are packed as they are: differences of rows, or of slices, take more.
+    """
+    voxels = int(np.prod([field.pixels(axis) for axis in range(3)], dtype=np.int64))
+    if len(found.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
+        return None
+    low, high = bytearray(256), bytearray(256)
+    for number, organ in enumerate(found.organs, start=1):
+        low[organ.label], high[organ.label] = number, number << 4
+
+    def numbered(labels: Labels, table: bytearray) -> Labels:
+        """What a table has for the labels of the part that is seen."""
+        seen = labels[field.box]
+        content = seen.tobytes().translate(table)  # many times as fast as an index
+        return np.frombuffer(content, dtype=np.uint8).reshape(seen.shape)
+
+    both = numbered(found.reference, low) | numbered(found.prediction, high)
+    packed = zlib_ng.compress(both.tobytes(), LEVEL)
+    return {
+        "shape": both.shape,
+        "spacing": [round(length, 4) for length in field.spacing],
+        "first": [part.start for part in field.box],
+        "sizes": found.reference.shape,
+        "worst": found.worst,
+        "colours": [ORGANS[n % len(ORGANS)] for n in range(len(found.organs))],
+        "voxels": base64.b64encode(packed).decode("ascii"),
+    }

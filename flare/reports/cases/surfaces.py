@@ -1,4 +1,9 @@
-"""Finds how far each part of two surfaces is from the other one."""
+"""Measures the errors of an organ: how far surfaces are, components, worst slices.
+
+The weight of a wrong voxel is its volume times its distance from the surface that it is
+on the wrong side of. A distance counts up to a limit: else a speck far away would weigh
+more than half an organ that was missed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from flare.evaluation.metrics.arrays import Spacing
+from flare.evaluation.metrics.arrays import Mask, Spacing
 from flare.evaluation.metrics.surfel_places import Surface
 
 
@@ -80,3 +86,135 @@ def measured(
         area=reference.area + prediction.area,
         area_beyond=reference.area_beyond + prediction.area_beyond,
     )
+
+
+FAR_MM = 10.0
+"""A piece that is nearer belongs to what surrounds the organ."""
+
+_TOUCHING = np.ones((3, 3, 3), dtype=np.bool_)
+"""Voxels that have a face, an edge or a corner in common are of one piece."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A piece that shares no voxel with the other label map's organ."""
+
+    voxels: int
+    distance: float
+    """From the other label map's organ, in mm."""
+
+
+def far_components(
+    mask: Mask,
+    other: Mask,
+    before: tuple[int, int, int],
+    surface: Surface,
+    distances: npt.NDArray[np.float64],
+) -> tuple[Component, ...]:
+    """Find component pieces of an organ, the largest first.
+
+    Parameters
+    ----------
+    mask, other : ndarray of bool
+        The organ in this label map and in the other one, cut to where either is.
+    before : tuple of int
+        How many voxels lie before that part along z, y, x.
+    surface : Surface
+        Of `mask`.
+    distances : ndarray of float
+        Of the surfels that are beyond the tolerance, from the other's surface, in mm.
+    """
+    is_far = distances > FAR_MM
+    if not is_far.any() or not other.any():
+        return ()
+    pieces, count = ndimage.label(mask, _TOUCHING)
+    shared = np.zeros(count + 1, dtype=np.bool_)
+    shared[np.unique(pieces[other])] = True
+    nearest = np.full(count + 1, np.inf)
+    around = _piece_at(pieces, surface.corners - before)
+    np.minimum.at(nearest, around[surface.is_beyond], distances)
+    nearest[around[~surface.is_beyond]] = 0.0
+    voxels = np.bincount(pieces.reshape(-1), minlength=count + 1)
+    return tuple(
+        sorted(
+            (
+                Component(voxels=int(voxels[piece]), distance=float(nearest[piece]))
+                for piece in range(1, count + 1)
+                if not shared[piece] and FAR_MM < nearest[piece] < np.inf
+            ),
+            key=lambda component: (-component.voxels, -component.distance),
+        )
+    )
+
+
+def _piece_at(
+    pieces: npt.NDArray[np.int32], corners: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Of which piece the surfel at each corner is: one of the eight voxels tells it."""
+    padded = np.pad(pieces, 1)
+    found = np.zeros(len(corners), dtype=padded.dtype)
+    for shift in np.ndindex(2, 2, 2):
+        z, y, x = (corners + shift).T
+        np.maximum(found, padded[z, y, x], out=found)
+    return found
+
+
+FARTHEST_MM = 10.0
+"""A distance counts up to here."""
+
+MOST_VOXELS = 20_000
+"""Of the wrong voxels of an organ, so many are weighed, evenly taken; more would change
+no choice of a slice, and take long where everything is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What the errors of each slice weigh, in mm4, along the three axes z, y, x."""
+
+    along: tuple[
+        npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]
+    ]
+
+    def add(
+        self,
+        masks: tuple[Mask, Mask],
+        before: tuple[int, int, int],
+        nearest: tuple[Nearest, Nearest],
+        spacing: Spacing,
+    ) -> None:
+        """Add the errors of one organ.
+
+        Parameters
+        ----------
+        masks : pair of ndarray of bool
+            Reference and prediction, cut to where either is.
+        before : tuple of int
+            How many voxels lie before that part along z, y, x.
+        nearest : pair of Nearest
+            Of their surfaces.
+        spacing : tuple of float
+            In mm along z, y, x.
+        """
+        volume = float(np.prod(spacing))
+        reference, prediction = masks
+        for wrong, other in (
+            (reference & ~prediction, nearest[1]),  # missed: outside of the prediction
+            (prediction & ~reference, nearest[0]),
+        ):
+            where = np.flatnonzero(wrong)
+            step = -(-where.size // MOST_VOXELS) or 1
+            voxels = np.column_stack(np.unravel_index(where[::step], wrong.shape))
+            voxels += before
+            far = np.minimum(
+                other.distances(voxels + 0.5, limit=FARTHEST_MM), FARTHEST_MM
+            )
+            for axis, weights in enumerate(self.along):
+                weights += np.bincount(
+                    voxels[:, axis], far * (volume * step), weights.size
+                )
+
+
+def no_errors(shape: tuple[int, int, int]) -> Weights:
+    """Weights of label maps without any error so far."""
+    z, y, x = (np.zeros(size) for size in shape)
+    return Weights(along=(z, y, x))

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from markupsafe import Markup
 from scipy import ndimage
 
-from flare.reports.cases.colours import SURFACES
+from flare.reports.cases.drawing import SURFACES, Picture, data_uri, film, png
 from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.frames import PLANES, Frame, Plane
-from flare.reports.cases.planes import Picture, film
-from flare.reports.cases.png import data_uri, png
+from flare.reports.cases.planes import PLANES, FieldOfView, Plane
 from flare.reports.pages.svg import element
 
 BANDS_MM = (5.0, 10.0)
@@ -68,7 +66,7 @@ def all_surfels(found: CaseFinding) -> Seen:
         ):
             band = np.zeros(surface.areas.size, dtype=np.uint8)
             band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
-            corners.append(found.turn.corners(surface.corners, found.file_shape))
+            corners.append(found.orientation.corners(surface.corners, found.file_shape))
             bands.append(band)
     starts = np.array([part.start for part in found.box], dtype=np.int32)
     z, y, x = (part.stop - part.start + 1 for part in found.box)
@@ -134,18 +132,18 @@ def picture_colours() -> list[tuple[int, int, int]]:
 
 
 def surface_pictures(
-    found: CaseFinding, frame: Frame, images: list[Image]
+    found: CaseFinding, field: FieldOfView, images: list[Image]
 ) -> list[Picture]:
     """Both surfaces of all organs from three sides."""
     pictures = []
     for plane, image in zip(PLANES, images, strict=True):
         rows, columns = image.shape
         down, right = (
-            found.box[axis].start - frame.box[axis].start
+            found.box[axis].start - field.box[axis].start
             for axis in (plane.down, plane.right)
         )
         if plane.is_upside_down:
-            down = frame.box[plane.down].stop - found.box[plane.down].stop
+            down = field.box[plane.down].stop - found.box[plane.down].stop
         content = element(
             "image",
             href=data_uri(png(image, picture_colours()), "png"),
@@ -159,7 +157,7 @@ def surface_pictures(
             Picture(
                 title=f"From {plane.side}",
                 summary=_share(image),
-                drawing=film(plane, frame, content),
+                drawing=film(plane, field, content),
             )
         )
     return pictures

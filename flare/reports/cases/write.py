@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.text import printable
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.reports.cases.case_page import Place, case_html, failed_html
-from flare.reports.cases.cts import ct_backgrounds
-from flare.reports.cases.frames import FRONT, PLANES, frame_of
-from flare.reports.cases.index_page import Card, card, cases_html
-from flare.reports.cases.looking import look_at
-from flare.reports.cases.names import FOLDER, page_files
+from flare.reports.cases.case_page import (
+    Card,
+    CaseHead,
+    card,
+    case_html,
+    cases_html,
+    failed_html,
+)
+from flare.reports.cases.findings import field_of_view, look_at
+from flare.reports.cases.organs import remarks
+from flare.reports.cases.planes import FRONT, PLANES
 from flare.reports.cases.sources import (
     CaseFiles,
     Folders,
+    ct_backgrounds,
     find_case_files,
     read_case,
 )
 from flare.reports.cases.views import all_surfels, thumbnail, view
-from flare.reports.cases.words import remarks
 from flare.reports.pages.case_scores import lowest_organ, worst_first
 from flare.reports.pages.evaluation import scores_of
 from flare.results.evaluation_file import EvaluationFile
@@ -68,12 +74,12 @@ def case_pages(
     files = find_case_files(metrics, found, pages.folders, cases)
     memory = ReusedMemory()
     cards = []
-    for number, place in enumerate(_places(found, links)):
-        html, own = _page(place, found, files, pages.folders, memory)
-        yield f"{FOLDER}/{place.file}", html
+    for number, head in enumerate(_places(found, links)):
+        html, own = _page(head, found, files, pages.folders, memory)
+        yield f"{FOLDER}/{head.file}", html
         cards.append(own)
         if pages.on_drawn:
-            pages.on_drawn(number + 1, len(cases), place.case)
+            pages.on_drawn(number + 1, len(cases), head.case)
     yield (
         f"{FOLDER}/index.html",
         cases_html(_challenge(found), cards, len(found.scores.cases)),
@@ -85,12 +91,12 @@ def _challenge(found: EvaluationFile) -> str:
     return printable(str(found.scores.evaluation.challenge or ""))
 
 
-def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[Place]:
+def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHead]:
     """Where each page stands."""
     cases = tuple(links)
     names = [file.removeprefix(f"{FOLDER}/") for file in links.values()]
     for number, case in enumerate(cases):
-        yield Place(
+        yield CaseHead(
             challenge=_challenge(found),
             case=case,
             file=names[number],
@@ -102,24 +108,24 @@ def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[Place]:
 
 
 def _page(
-    place: Place,
+    head: CaseHead,
     found: EvaluationFile,
     files: CaseFiles,
     folders: Folders,
     memory: ReusedMemory,
 ) -> tuple[str, Card]:
     """The page of a case, and its card in the index."""
-    case = place.case
+    case = head.case
     why = found.scores.failed.get(case)
     if why is not None:
-        return failed_html(place, why), card(place, why)
+        return failed_html(head, why), card(head, why)
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, folders, memory)
     seen = look_at(case, *maps, files.challenge, values)
     lines = remarks(seen)
     words = lines[0] if lines else _lowest(found, case)
     if seen.is_blank:
-        return case_html(place, seen, []), card(place, words)
+        return case_html(head, seen, []), card(head, words)
     surfels = all_surfels(seen)
     images = [view(surfels, plane, seen.spacing) for plane in PLANES]
     lengths = tuple(
@@ -128,13 +134,46 @@ def _page(
     picture = thumbnail(images[PLANES.index(FRONT)], (lengths[0], lengths[1]))
     backgrounds: tuple[str, ...] = ()
     if files.images:
-        grid, frame = maps[0].grid, frame_of(seen)
+        grid, field = maps[0].grid, field_of_view(seen)
         ct = files.images[case]
-        backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, frame)
-    return case_html(place, seen, images, backgrounds), card(place, words, picture)
+        backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, field)
+    return case_html(head, seen, images, backgrounds), card(head, words, picture)
 
 
 def _lowest(found: EvaluationFile, case: str) -> str:
     """What the numbers tell of a case."""
     scores = scores_of(found)
     return lowest_organ(scores, scores.cases.index(case))
+
+
+FOLDER = "cases"
+"""Below the folder of a report."""
+
+LONGEST = 80
+"""Characters of a file name, without its extension."""
+
+_TAKEN = {"index", "con", "prn", "aux", "nul"}
+_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
+"""The page of all cases, and names that Windows keeps to itself."""
+
+
+def page_files(cases: Sequence[str]) -> dict[str, str]:
+    """The file of each case's page, below `FOLDER`.
+
+    Examples
+    --------
+    >>> page_files(["validation_001", "a/b", "a_b", "index"])
+    {'validation_001': 'validation_001.html', 'a/b': 'a_b.html', 'a_b': 'a_b-2.html', \
+'index': 'index-2.html'}
+    """
+    files: dict[str, str] = {}
+    taken = set(_TAKEN)
+    for case in cases:
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", case)[:LONGEST] or "_"
+        name, number = stem, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name.lower())
+        files[case] = f"{name}.html"
+    return files

@@ -9,13 +9,10 @@ from flare.common.version import __version__, source_commit
 from flare.evaluation.many.errors import ClusterError
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import DeviceError
-from flare.measuring.lanes import cluster_pool
-from flare.measuring.lanes.cluster import opened_cluster
-from flare.measuring.lanes.cluster_pool import ClusterPool
-from flare.measuring.lanes.division import Wanted
-from flare.measuring.lanes.messages import Ended
-from flare.measuring.lanes.place import look_at_place
-from flare.measuring.lanes.worker import measure_on_worker
+from flare.measuring.lanes import cluster
+from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
+from flare.measuring.lanes.lane import Wanted, look_at_place
+from flare.measuring.lanes.process import Ended
 from tests.builders.lanes import device, place
 
 ADDRESS = "tcp://10.0.0.1:8786"
@@ -67,7 +64,7 @@ class Client:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
     """Nothing is waited for."""
-    monkeypatch.setattr(cluster_pool, "LOOK_S", 0.01)
+    monkeypatch.setattr(cluster, "LOOK_S", 0.01)
 
 
 def pool_of(client, **wanted):

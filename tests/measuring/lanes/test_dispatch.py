@@ -7,9 +7,8 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.measuring.lanes.dispatch import Dispatch
-from flare.measuring.lanes.messages import Begun, Ended, Failed, Planned, Ran
-from flare.measuring.listener import Listener
-from flare.measuring.team_failures import Failures
+from flare.measuring.lanes.process import Begun, Ended, Failed, Planned, Ran
+from flare.measuring.listener import Failures, Listener
 from tests.builders.lanes import ScriptedPool, device, lane, plan, whole
 from tests.builders.running import record
 

@@ -4,9 +4,7 @@ import pytest
 
 from flare.common.errors import InputError
 from flare.measuring.container_command import Limits
-from flare.measuring.lanes.division import Wanted, divide
-from flare.measuring.lanes.lane import check_alike
-from flare.measuring.lanes.place import _cores
+from flare.measuring.lanes.lane import Wanted, _cores, check_alike, divide
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from flare.reports.cases.colours import (
+from flare.reports.cases.drawing import (
     ADDED,
     FILM,
     LETTERS,

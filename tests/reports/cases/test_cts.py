@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.reports.cases.cts import jpeg
+from flare.reports.cases.sources import jpeg
 from tests.builders import write_nifti
 from tests.builders.case_pages import (
     SLOT_AFFINE,

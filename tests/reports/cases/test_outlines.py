@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flare.reports.cases.outlines import outline
+from flare.reports.cases.drawing import outline
 
 
 def mask_of(*rows):

@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.reports.cases.frames import PLANES
+from flare.reports.cases.planes import PLANES
 from flare.reports.cases.views import LEVELS, Seen, view
 from tests.builders import AFFINE, ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (

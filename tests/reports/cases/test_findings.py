@@ -7,8 +7,8 @@ import flare
 from flare.challenge.reading import read_challenge
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.submission.folder import LabelMapFile
-from flare.reports.cases.looking import look_at
-from flare.reports.cases.words import remarks
+from flare.reports.cases.findings import look_at
+from flare.reports.cases.organs import remarks
 from tests.builders import AFFINE, SPACING, write_nifti
 from tests.builders.case_pages import SLOT_AFFINE, SLOT_SPACING, slot_and_stray
 from tests.oracles import squares, surfels
@@ -66,7 +66,7 @@ def test_a_stray_is_told_in_words(tmp_path):
     """From corner (6, 8, 8) to (12, 10, 10): sqrt(12**2 + 2**2 + 2**2) = 12.3 mm."""
     found = slot_found(tmp_path)
 
-    (stray,) = found.organs[0].strays
+    (stray,) = found.organs[0].false_positives
     assert (stray.voxels, stray.distance) == (2, pytest.approx(152**0.5))
     assert remarks(found) == ["2 voxels of liver, 12 mm from any of the reference"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flare.evaluation.labelmaps.grid import make_grid
-from flare.reports.cases.turning import turn_of
+from flare.reports.cases.planes import orientation_of
 from tests.builders.fewer import few_fast
 
 ORIENTATIONS = [
@@ -38,7 +38,7 @@ def test_a_turned_array_runs_to_the_head_the_back_and_the_left(axes):
     )
     turned = image.as_reoriented(ornt)
 
-    turn = turn_of(grid_of(affine, (4, 3, 2)))
+    turn = orientation_of(grid_of(affine, (4, 3, 2)))
 
     assert np.array_equal(turn.volume(voxels.T), np.asarray(turned.dataobj).T)
     sizes = np.linalg.norm(turned.affine[:3, :3], axis=0)[::-1]
@@ -52,7 +52,7 @@ def test_corners_turn_with_their_voxels(axes):
         nib.orientations.axcodes2ornt(axes), (2, 3, 4)
     )
     shape = (4, 3, 2)
-    turn = turn_of(grid_of(affine, shape))
+    turn = orientation_of(grid_of(affine, shape))
     mask = np.zeros(shape, dtype=np.uint8)
     mask[3, 1, 0] = 1
 
@@ -73,12 +73,12 @@ def test_slices_that_are_tilted_are_told():
         [np.sin(angle), np.cos(angle)],
     ]
 
-    assert turn_of(grid_of(affine, (4, 3, 2))).tilt == pytest.approx(20)
+    assert orientation_of(grid_of(affine, (4, 3, 2))).tilt == pytest.approx(20)
 
 
 def test_an_axis_that_points_nowhere_gets_the_direction_that_is_left():
     affine = np.diag([-1.0, -1.0, 0.0, 1.0])
 
-    turn = turn_of(grid_of(affine, (4, 3, 2)))
+    turn = orientation_of(grid_of(affine, (4, 3, 2)))
 
     assert (turn.axes, turn.flips) == ((0, 1, 2), (False, False, False))

@@ -1,0 +1,356 @@
+"""What the computer allows and does: room on disk, caches, load, a safe engine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from flare.common.errors import InputError
+from flare.common.text import why
+
+SPARE_BYTES = 2**30
+"""So much of a disk is left free."""
+
+SPARE_FILES = 20_000
+"""And room for so many files."""
+
+MOST_FILES = 2_000_000
+"""A container that makes more files than this is ended."""
+
+CACHES = Path("/proc/sys/vm/drop_caches")
+
+STAT = Path("/proc/stat")
+
+IDLE_FIELDS = (3, 4)
+"""Of the first line of /proc/stat: doing nothing, and waiting for a disk."""
+
+FIELDS = 8
+"""Those behind are of guests, whose time is counted in others already."""
+
+QUIET_S = 0.5
+"""Processor time that the engine itself may take beside a container,"""
+
+QUIET_SHARE = 0.1
+"""and this part of all processors while it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What is free on a file system."""
+
+    free_bytes: int
+    free_files: int | None
+    """None where files are not counted."""
+
+
+def room(folder: Path) -> Room:
+    """What is free where a folder lies."""
+    found = os.statvfs(folder)
+    return Room(
+        free_bytes=found.f_bavail * found.f_frsize,
+        free_files=found.f_favail if found.f_files else None,
+    )
+
+
+class DiskWatch:
+    """Watches a disk from now on.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where it is mounted, or below; None for a disk that cannot be seen from here,
+        of which nothing is alarming.
+    limit_bytes : int
+        So much may be taken.
+    """
+
+    def __init__(self, folder: Path | None, limit_bytes: int) -> None:
+        self._folder, self._limit_bytes = folder, limit_bytes
+        self._before = room(folder) if folder else None
+        self._alarm: tuple[Room, bool, bool] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there was too little room already when this began."""
+        return self._before is not None and any(_is_low(self._before))
+
+    def is_alarming(self) -> bool:
+        """Whether too much was taken, or too little is left."""
+        if not self._folder or not self._before:
+            return False
+        now = room(self._folder)
+        taken_bytes, taken_files = _taken(self._before, now)
+        has_few_bytes, has_few_files = _is_low(now)
+        bytes_ = has_few_bytes or taken_bytes > self._limit_bytes
+        files = has_few_files or taken_files > MOST_FILES
+        if bytes_ or files:
+            self._alarm = (now, bytes_, files)
+        return self._alarm is not None
+
+    def is_given_back(self) -> bool:
+        """Whether most of what was taken at the alarm is free again.
+
+        Asked when what is suspected has been removed: then it was its doing.
+        """
+        if not self._folder or not self._before or not self._alarm:
+            return False
+        at_alarm, *alarms = self._alarm
+        now = room(self._folder)
+        return any(
+            is_alarm and was > 0 and back * 2 >= was
+            for is_alarm, was, back in zip(
+                alarms,
+                _taken(self._before, at_alarm),
+                _taken(now, at_alarm),
+                strict=True,
+            )
+        )
+
+
+def _is_low(now: Room) -> tuple[bool, bool]:
+    """Whether there is too little room for bytes, and for files."""
+    has_few_files = now.free_files is not None and now.free_files < SPARE_FILES
+    return now.free_bytes < SPARE_BYTES, has_few_files
+
+
+def _taken(before: Room, after: Room) -> tuple[int, int]:
+    """Bytes and files that were taken between two moments."""
+    files = (before.free_files or 0) - (after.free_files or 0)
+    return before.free_bytes - after.free_bytes, files
+
+
+class Caches(Enum):
+    """What a run finds in the memory of the computer."""
+
+    COLD = "cold"
+    """Nothing: files are read from the disk, for every run alike."""
+    WARM = "warm"
+    """What earlier runs have left: an earlier run can help a later one."""
+
+
+def choose_caches(wanted: str | None, *, is_engine_here: bool) -> Caches:
+    """What is asked for; else cold where that is possible.
+
+    Parameters
+    ----------
+    wanted : str or None
+        Cold or warm; None for whatever is possible.
+    is_engine_here : bool
+        Whether containers run on this computer, whose caches can be emptied.
+
+    Raises
+    ------
+    InputError
+        If cold caches are asked for in vain.
+    """
+    if wanted == Caches.COLD.value and not is_engine_here:
+        raise InputError(
+            "--caches cold: the engine is on another computer, or hides its files",
+            "Run it there, or with --caches warm.",
+        )
+    if wanted:
+        return Caches(wanted)
+    is_possible = is_engine_here and os.access(CACHES, os.W_OK)
+    return Caches.COLD if is_possible else Caches.WARM
+
+
+def empty_caches() -> None:
+    """Throw all files out of the memory that can be read from the disk again.
+
+    What a run has read could tell the next one something: which pages of a file are
+    there can be seen, and chosen, from within a container.
+
+    Raises
+    ------
+    InputError
+        If this user may not do that.
+    """
+    os.sync()  # what is not written yet cannot be thrown out
+    try:
+        CACHES.write_text("3", encoding="ascii")
+    except OSError as error:
+        raise InputError(
+            f"--caches cold: {CACHES} cannot be written ({why(error)})",
+            "Run it as root, or with --caches warm.",
+        ) from error
+
+
+def default_cpus() -> str:
+    """Numbers of all processors of this computer but the first; empty for all.
+
+    That one is left to the engine and the sampler, unless there are only two.
+    """
+    known = sorted(os.sched_getaffinity(0))
+    return ",".join(map(str, known[1:])) if len(known) > 2 else ""
+
+
+def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
+    """Seconds that processors together have worked, or were taken away.
+
+    None where that is not known.
+
+    Parameters
+    ----------
+    stat : Path
+        Where the kernel tells.
+    cpus : sequence of int
+        Numbers of the processors; all of the computer if none is given.
+    """
+    names = {f"cpu{number}" for number in cpus} or {"cpu"}
+    try:
+        lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
+        own = [words[1 : FIELDS + 1] for words in lines if words and words[0] in names]
+        ticks = [[int(word) for word in words] for words in own]
+    except (OSError, ValueError):
+        return None
+    if len(ticks) < len(names):
+        return None
+    busy = sum(
+        n
+        for words in ticks
+        for field, n in enumerate(words)
+        if field not in IDLE_FIELDS
+    )
+    return busy / os.sysconf("SC_CLK_TCK")
+
+
+def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
+    """Whether so much else was done that a running time is doubtful.
+
+    Parameters
+    ----------
+    other_cpu_s : float or None
+        Processor time of all but the container; None if unknown.
+    runtime_s : float
+        How long the container ran.
+    cpus : int
+        Of the computer.
+
+    Examples
+    --------
+    >>> is_busy(0.4, 1.0, 8), is_busy(5.0, 10.0, 2)
+    (False, True)
+    """
+    if other_cpu_s is None:
+        return False
+    return other_cpu_s > QUIET_S + QUIET_SHARE * runtime_s * cpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """Something that a container could use against its computer."""
+
+    part: str
+    """As in what `flare.common.engine.Engine.describe` returns."""
+    name: str
+    numbers: str
+    """CVE numbers."""
+    repaired: tuple[tuple[int, ...], ...]
+    """First versions without it, one for each series that got one, oldest first."""
+
+
+WEAKNESSES = (
+    Weakness(
+        part="runc",
+        name="runc",
+        numbers="CVE-2024-21626",
+        repaired=((1, 1, 12),),
+    ),
+    Weakness(
+        part="runc",
+        name="runc",
+        numbers="CVE-2025-31133, CVE-2025-52565, CVE-2025-52881",
+        repaired=((1, 2, 8), (1, 3, 3)),
+    ),
+    Weakness(
+        part="containerd",
+        name="containerd",
+        numbers="CVE-2024-25621, CVE-2025-64329",
+        repaired=((1, 7, 29), (2, 0, 7), (2, 1, 5)),
+    ),
+    Weakness(
+        part="nvidia_toolkit",
+        name="NVIDIA container toolkit",
+        numbers="CVE-2024-0132, CVE-2024-0133",
+        repaired=((1, 16, 2),),
+    ),
+    Weakness(
+        part="nvidia_toolkit",
+        name="NVIDIA container toolkit",
+        numbers="CVE-2025-23359",
+        repaired=((1, 17, 4),),
+    ),
+    Weakness(
+        part="nvidia_toolkit",
+        name="NVIDIA container toolkit",
+        numbers="CVE-2025-23266, CVE-2025-23267",
+        repaired=((1, 17, 8),),
+    ),
+)
+"""As the projects' own advisories and release notes had them in November 2026."""
+
+
+def find_weaknesses(engine: Mapping[str, Any]) -> tuple[str, ...]:
+    """What organisers should know before they run other people's images.
+
+    Parameters
+    ----------
+    engine : mapping
+        What `flare.common.engine.Engine.describe` has returned.
+    """
+    return (*_old_versions(engine), *_missing_walls(engine))
+
+
+def _old_versions(engine: Mapping[str, Any]) -> Iterator[str]:
+    """Parts that are older than the repair of a known weakness."""
+    for weakness in WEAKNESSES:
+        text = str(engine.get(weakness.part, ""))
+        version = _version(text)
+        if version and not _is_repaired(version, weakness.repaired):
+            first = " or ".join(".".join(map(str, v)) for v in weakness.repaired)
+            yield (
+                f"{weakness.name} {text} is older than {first}: {weakness.numbers};"
+                " update it, unless your distribution has repaired that version"
+            )
+
+
+def _is_repaired(
+    version: tuple[int, ...], repaired: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Whether a version is at or behind the repair of its own series.
+
+    Examples
+    --------
+    >>> _is_repaired((1, 2, 9), ((1, 2, 8), (1, 3, 3)))
+    True
+    >>> _is_repaired((1, 3, 0), ((1, 2, 8), (1, 3, 3)))
+    False
+    """
+    series = [first for first in repaired if first[:2] == version[:2]]
+    return version >= (series[0] if series else repaired[-1])
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The numbers at the beginning of a version; none if there are none."""
+    found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
+    """Security options that every engine can have, and this one has not."""
+    options = [str(option) for option in engine.get("security") or ()]
+    if not any("name=seccomp" in o and "unconfined" not in o for o in options):
+        yield "the engine filters no system calls (seccomp is off): turn it on"
+    if not any(o in ("name=rootless", "name=userns") for o in options):
+        yield (
+            "root in a container is root of this computer: a rootless engine, or one"
+            " with userns-remap, is safer"
+        )
+    if engine.get("limits"):
+        missing = ", ".join(engine["limits"])
+        yield f"the engine cannot limit {missing}: use another one, or control groups 2"

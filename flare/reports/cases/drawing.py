@@ -1,0 +1,290 @@
+"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours.
+
+A CT is dark in the light and in the dark, and its colours stay what they are; only what
+stands on paper has a colour for each palette.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+
+from flare.evaluation.metrics.arrays import Mask
+from flare.reports.cases.planes import FieldOfView, Plane, bar_length
+from flare.reports.pages.svg import decimal, element
+
+FILM = "#0b0e11"
+"""Behind pictures, and what lies outside of a CT."""
+
+LETTERS = "#ffffff"
+"""Of letters and bars on film."""
+
+PREDICTION = "#ffffff"
+"""Of the dashed outline of a prediction."""
+
+MISSED = "#ff6b5e"
+"""Of what the prediction misses, on film; its pattern is of lines that rise."""
+
+ADDED = "#ffe14d"
+"""Of what the prediction adds, on film; its pattern is of dots."""
+
+ON_PAPER = {
+    "light": {"missed": "#b3261e", "added": "#8a6100", "curve": "#525c66"},
+    "dark": {"missed": "#ff8a7d", "added": "#ffd24d", "curve": "#a3aeb9"},
+}
+"""Of marks below the curves of slices."""
+
+ORGANS = (
+    *("#e69f00", "#56b4e9", "#2fc79a", "#e58bc2", "#9f8cff", "#a8d94a", "#c9a27a"),
+    *("#5fd7e0", "#f3b3a0", "#8fb3c9", "#c4b454", "#b3e6c2", "#d9a6ff", "#9aa05a"),
+)
+"""Of the outlines of references, in the order of labels; then they begin anew."""
+
+SURFACES = ("#dfe3e8", "#ffb000", "#ef6510", "#c2255c")
+"""Of surfaces: within the tolerance, then by how far they are beyond; in grey, too,
+each is darker than the last."""
+
+
+def organ_class(number: int) -> str:
+    """The class of an organ's colour.
+
+    Examples
+    --------
+    >>> organ_class(0), organ_class(14)
+    ('o0', 'o0')
+    """
+    return f"o{number % len(ORGANS)}"
+
+
+def film_style() -> str:
+    """The style of all colours."""
+    organs = "".join(
+        f".o{number}{{stroke:{colour};background:{colour}}}"
+        for number, colour in enumerate(ORGANS)
+    )
+    surfaces = "".join(
+        f".far{number}{{background:{colour}}}" for number, colour in enumerate(SURFACES)
+    )
+    light, dark = (
+        ";".join(f"--{name}:{colour}" for name, colour in ON_PAPER[name_].items())
+        for name_ in ("light", "dark")
+    )
+    return (
+        f":root{{--film:{FILM};--letters:{LETTERS};--outline:{PREDICTION};"
+        f"--film-missed:{MISSED};--film-added:{ADDED};{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f"{organs}\n{surfaces}\n"
+    )
+
+
+def png(
+    pixels: npt.NDArray[np.uint8], colours: Sequence[tuple[int, int, int]]
+) -> bytes:
+    """A PNG whose pixels are numbers of colours; the first of them is not seen.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (rows, columns)
+        The number of each pixel's colour.
+    colours : sequence of tuple of int
+        Red, green and blue, from 0 to 255.
+    """
+    rows, columns = pixels.shape
+    lines = np.zeros((rows, columns + 1), dtype=np.uint8)  # each begins with its filter
+    lines[:, 1:] = pixels
+    size = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
+    parts = (
+        (b"IHDR", size),
+        (b"PLTE", bytes(part for colour in colours for part in colour)),
+        (b"tRNS", b"\0"),
+        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """A picture as part of a page; `kind` is such as png."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def outline(mask: Mask, before: tuple[int, int] = (0, 0)) -> str:
+    """The path around all voxels of a mask; it can be filled by the rule evenodd.
+
+    Parameters
+    ----------
+    mask : ndarray of bool, shape (rows, columns)
+        The voxels of a slice.
+    before : tuple of int
+        How many rows and columns lie before it.
+
+    Returns
+    -------
+    str
+        In units of a voxel, columns first; empty if no voxel is in the mask.
+
+    Notes
+    -----
+    A path turns only at corners of voxels. On each line of the grid, its corners follow
+    each other in pairs, the ends of an edge. So from corner to corner, edges along the
+    rows and along the columns take turns, until the first corner is reached again.
+
+    Examples
+    --------
+    >>> outline(np.array([[True, True]]))
+    'M0 0h2v1h-2z'
+    """
+    padded = np.pad(mask, 1).view(np.uint8)
+    above = padded[:-1, :-1] | padded[:-1, 1:] << 1
+    codes = above | padded[1:, :-1] << 2 | padded[1:, 1:] << 3
+    times = _TURNS[codes]
+    rows, columns = np.nonzero(times)
+    number = times[rows, columns]
+    rows, columns = np.repeat(rows, number), np.repeat(columns, number)
+    order = np.lexsort((rows, columns))
+    across = np.empty_like(order)
+    across[order] = order[np.arange(order.size) ^ 1]
+    return _path(
+        (rows + before[0]).tolist(), (columns + before[1]).tolist(), across.tolist()
+    )
+
+
+def _turns() -> list[int]:
+    """How often a path turns where two by two voxels meet, by their code."""
+    found = []
+    for code in range(16):
+        voxels = [code >> n & 1 for n in range(4)]
+        is_saddle = voxels in ([1, 0, 0, 1], [0, 1, 1, 0])
+        found.append(2 if is_saddle else sum(voxels) % 2)
+    return found
+
+
+_TURNS = np.array(_turns(), dtype=np.uint8)
+
+
+def _path(rows: list[int], columns: list[int], across: list[int]) -> str:
+    """Go from corner to corner, until none is left."""
+    words: list[str] = []
+    is_left = bytearray(b"\1") * len(rows)
+    for start in range(len(rows)):
+        if not is_left[start]:
+            continue
+        words.append(f"M{columns[start]} {rows[start]}")
+        here = start
+        while True:
+            there = here ^ 1  # the other end of the edge along the row
+            after = across[there]  # the other end of the edge along the column
+            is_left[here] = is_left[there] = 0
+            words.append(f"h{columns[there] - columns[here]}")
+            if after == start:
+                words.append("z")
+                break
+            words.append(f"v{rows[after] - rows[there]}")
+            here = after
+    return "".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A drawing on film."""
+
+    title: str
+    summary: str
+    """What there is to see, for those who cannot."""
+    drawing: Markup
+
+
+def film(plane: Plane, field: FieldOfView, *inside: Markup) -> Markup:
+    """A picture of a plane to the scale of all, with its directions and a bar.
+
+    `inside` is in units of a voxel, from the top left.
+    """
+    width = field.width
+    own, high = field.length(plane.right), field.length(plane.down)
+    unit = width / 100
+    corner = {"width": own, "height": high}
+    content = element(
+        "svg",
+        *inside,
+        **corner,
+        viewBox=f"0 0 {field.pixels(plane.right)} {field.pixels(plane.down)}",
+        preserveAspectRatio="none",
+    )
+    bar = bar_length(width)
+    places = (
+        (3 * unit, high / 2 + 1.5 * unit),
+        (own - 3 * unit, high / 2 + 1.5 * unit),
+        (own / 2, 5.5 * unit),
+        (own / 2, high - 2 * unit),
+    )
+    letters = [
+        element("text", letter, x=x, y=y, font_size=4.5 * unit, text_anchor="middle")
+        for letter, (x, y) in zip(plane.letters, places, strict=True)
+    ]
+    end = own - 2 * unit
+    scale = [
+        element(
+            "path", d=f"M{decimal(end)} {decimal(high - 2 * unit)}h-{bar}", class_="bar"
+        ),
+        element(
+            "text",
+            f"{bar} mm",
+            x=end,
+            y=high - 4 * unit,
+            font_size=3.6 * unit,
+            text_anchor="end",
+        ),
+    ]
+    return element(
+        "svg",
+        element("rect", **corner, rx=1.2 * unit, class_="film"),
+        content,
+        *letters,
+        *scale,
+        viewBox=f"0 0 {decimal(width)} {decimal(high)}",
+        class_="picture",
+        aria_hidden="true",
+    )
+
+
+def patterns(plane: Plane, field: FieldOfView) -> Markup:
+    """The patterns of what is missed, lines, and of what is added, dots.
+
+    They are as large in all planes, and square, whatever the voxels are.
+    """
+    unit = field.width / 100
+    down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
+    found = []
+    for name, step, content in (
+        ("missed", 1.6, element("path", d="M-1 1L1 -1M-1 3L3 -1M1 3L3 1")),
+        ("added", 1.4, element("path", d="M1 1h0")),
+    ):
+        scale = f"scale({unit * step / 2 / right:.4g} {unit * step / 2 / down:.4g})"
+        tint = element("rect", width=2, height=2)
+        found.append(
+            element(
+                "pattern",
+                tint,
+                content,
+                id=f"{name}-{plane.name}",
+                width=2,
+                height=2,
+                patternUnits="userSpaceOnUse",
+                patternTransform=scale,
+                class_=f"pattern-{name}",
+            )
+        )
+    return element("defs", *found)
