@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # Each room has the errors that it raises; to import them is to know them.
-import flare.challenge.errors
+import flare.challenge.reading
 import flare.evaluation.errors
 import flare.evaluation.file_errors
 import flare.evaluation.many.errors

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from flare.challenge.metrics import ALWAYS, METRICS
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import (
     Challenge,
     Organ,
@@ -83,7 +83,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in challenge.metrics[len(ALWAYS) :]:
+        for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
                 if organ.name in challenge.z_range.organs:

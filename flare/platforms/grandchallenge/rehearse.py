@@ -23,7 +23,8 @@ from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, is_rankable, rounded, value_at
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.metrics_json import METRICS_JSON, evaluation_text
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text
 
 RESERVED_GB = 1
 """Of the memory of an instance, the platform keeps this for itself."""
