@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from flare.cli.explanations import explanations
+from flare.cli.commands.explain import explanations
 from flare.cli.main import COMMANDS, load
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from flare.cli.explanations import explanations
+from flare.cli.commands.explain import explanations
 from flare.cli.main import COMMANDS
 from flare.common.text import listing
 from tests.builders import run_flare

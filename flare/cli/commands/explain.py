@@ -2,17 +2,84 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import pkgutil
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
 
 import click
 
+import flare
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM, terminal_columns
-from flare.cli.explanations import Explanation, explanations
 from flare.cli.options import Parsed
+from flare.common.errors import FlareError
 from flare.common.text import nearest
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a code means."""
+
+    code: str
+    """Such as F07."""
+    title: str
+    """What is wrong, as a sentence."""
+    body: str
+    """What it means, and what helps: paragraphs, lists and code in Markdown."""
+
+    @property
+    def markdown(self) -> str:
+        """The section of a page."""
+        return f"## {self.code}: {self.title}\n\n{self.body}\n"
+
+    def text(self, columns: int) -> str:
+        """The section for a terminal, in lines of so many columns."""
+        blocks = [f"{self.code}: {self.title}", *self.body.split("\n\n")]
+        return "\n\n".join(_filled(block, columns) for block in blocks)
+
+
+def explanations() -> dict[str, Explanation]:
+    """What every code means, in the order of the codes."""
+    # Each room has the errors that it raises; to import them is to know them.
+    for module in pkgutil.walk_packages(flare.__path__, "flare."):
+        if module.name.endswith("errors"):
+            import_module(module.name)
+    found = {}
+    for kind in _classes(FlareError):
+        text = inspect.cleandoc(kind.__doc__ or "")
+        title, _, body = text.partition("\n\n")
+        found[kind.code] = Explanation(kind.code, title, body)
+    return dict(sorted(found.items()))
+
+
+def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
+    """All classes that have a code of their own."""
+    for child in kind.__subclasses__():
+        if "code" in vars(child):
+            yield child
+        yield from _classes(child)
+
+
+def _filled(block: str, columns: int) -> str:
+    """A paragraph, or a list, in lines that fit."""
+    lines = re.sub(r"\n(?!- )\s*", " ", block).split("\n")
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent="  " if line.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines
+    )
 
 
 def code(text: str) -> Explanation:

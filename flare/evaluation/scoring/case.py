@@ -11,12 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from flare.challenge.metrics import METRICS, SCORES
-from flare.challenge.rules import (
-    Challenge,
-    Organ,
-    TopSlice,
-    UnknownLabels,
-)
+from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.evaluation.file_errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
