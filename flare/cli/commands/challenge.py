@@ -1,4 +1,4 @@
-"""``flare challenge``: what can be done with a challenge file."""
+"""List, show and validate challenge files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from flare.cli.console import VERBATIM
 from flare.cli.options import ChallengeName
 from flare.common.text import alike, listing, nearest, safe
 from flare.results.efficiency_csv import known_metrics
+
+PLACE = ("For organisers", 1)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare download``: getting the results of a phase off the platform."""
+"""Get the metrics.json of a phase's teams off the platform."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from flare.cli.command import Command
 from flare.cli.options import PATH, Parsed
 from flare.platforms.grandchallenge.access import read_token
 from flare.platforms.grandchallenge.download import download
+
+PLACE = ("For organisers", 6)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare evaluate``: all that the container does."""
+"""Score a folder of predictions; writes metrics.json."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from flare.cli.progress import show_progress
 from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__
+
+PLACE = ("For participants", 2)
 
 _log = logging.getLogger(__name__)
 

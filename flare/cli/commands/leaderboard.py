@@ -1,4 +1,4 @@
-"""``flare leaderboard``: the ranking that the platform would make of results."""
+"""Rank several metrics.json as the platform would."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from flare.platforms.grandchallenge.leaderboard import (
     write_leaderboard,
 )
 from flare.platforms.grandchallenge.phase import read_phase
+
+PLACE = ("For organisers", 5)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare phase-settings``: the settings of three phases of the platform."""
+"""Print the settings of three phases of the platform."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from flare.platforms.grandchallenge.phase import (
     not_ranked,
     settings_for,
 )
+
+PLACE = ("For organisers", 4)
 
 _log = logging.getLogger(__name__)
 

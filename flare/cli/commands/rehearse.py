@@ -1,4 +1,4 @@
-"""``flare rehearse``: running the image as the platform would."""
+"""Run the built image on a submission as the platform would."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from flare.platforms.grandchallenge.rehearse import (
     verdict_text,
 )
 from flare.results.metrics_json import prepare_output
+
+PLACE = ("For organisers", 3)
 
 _log = logging.getLogger(__name__)
 

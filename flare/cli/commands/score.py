@@ -1,4 +1,4 @@
-"""``flare score``: the predictions of all teams."""
+"""Score all teams' predictions, each case only once."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
     from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
+
+PLACE = ("For organisers", 9)
 
 _log = logging.getLogger(__name__)
 

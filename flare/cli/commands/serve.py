@@ -1,4 +1,4 @@
-"""``flare serve``: measuring submissions as they come, and answering them."""
+"""Measure submissions as they come, and answer them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
     from flare.platforms.serving.source import Source
+
+PLACE = ("For organisers", 8)
 
 _log = logging.getLogger(__name__)
 
