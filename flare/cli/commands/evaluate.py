@@ -120,7 +120,7 @@ def command(
         from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
-        from flare.results.scores_table import results_table
+        from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
@@ -150,7 +150,7 @@ def command(
         raise
     file = write_metrics(results, output)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output])
     tables = (results_table(results), results_table(results, has_std=False))

@@ -117,7 +117,7 @@ def command(
         for line in _moves(before, _ranks(output, options["challenge"])):
             _log.info("%s", line)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output / t.team for t in scored.teams if not t.refusal])
     refused = [found.team for found in scored.teams if found.refusal]

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.label_map_files import NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.quick_gzip import SizedGzipStream

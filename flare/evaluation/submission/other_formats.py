@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flare.challenge.case_names import NPZ
+from flare.challenge.label_map_files import NPZ
 
 _ONE_FILE = "Save each label map as one .nii.gz or .mha file."
 

@@ -25,10 +25,14 @@ from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge.access import API, api_option, key
 from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.lookalikes import confusable, plain_name
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.team_folder import PREDICTIONS
-from flare.results.team_names import derived_folder, folder_of
+from flare.results.team_folder import (
+    PREDICTIONS,
+    confusable,
+    derived_folder,
+    folder_of,
+    plain_name,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,8 @@ from flare.platforms.grandchallenge.phase import (
     shown,
     value_at,
 )
-from flare.results.metrics_json import METRICS_JSON, evaluation_text, read_object
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text, read_object
 
 _Item = TypeVar("_Item")
 

@@ -19,7 +19,8 @@ from flare.platforms.grandchallenge.rehearse import (
     Run,
     instance_of,
 )
-from flare.results.metrics_json import METRICS_JSON, evaluation_text
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text
 
 MESSAGE_CHARACTERS = 1024
 """The platform cuts a message there."""

@@ -24,7 +24,7 @@ from flare.platforms.grandchallenge.phase import (
     value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.results.metrics_content import metrics_json
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
 SETTINGS = ROOT / "phase-settings.json"
