@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.case_names import SUFFIX
+from flare.challenge.label_map_files import SUFFIX
 from flare.challenge.reading import read_challenge
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.writing import write_label_map

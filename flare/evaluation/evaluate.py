@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
-from flare.challenge.case_names import case_name
+from flare.challenge.digest import rules_digest, scoring_rules
+from flare.challenge.label_map_files import case_name
 from flare.challenge.reading import read_challenge
-from flare.challenge.rule_digest import rules_digest, scoring_rules
 from flare.challenge.rules import (
     Challenge,
 )

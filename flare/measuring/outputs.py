@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from flare.challenge.case_names import SUFFIXES, case_name
+from flare.challenge.label_map_files import SUFFIXES, case_name
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import listing, safe
 from flare.measuring.archive.strict import BrokenError, StrictHeader

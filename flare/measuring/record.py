@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flare.challenge.case_names import SUFFIXES
+from flare.challenge.label_map_files import SUFFIXES
 from flare.challenge.rules import MaxMemory
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import printable

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.case_names import SUFFIXES, case_name
+from flare.challenge.label_map_files import SUFFIXES, case_name
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.engine import Engine
 from flare.common.errors import EngineError, SubmissionError

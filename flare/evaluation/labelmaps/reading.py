@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.label_map_files import NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.quick_gzip import SizedGzipStream
@@ -38,9 +38,8 @@ from flare.evaluation.labelmaps.errors import (
 from flare.evaluation.labelmaps.grid import Grid, Header
 from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT, Narrower
 from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
-from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.arrays import Labels, Occupancy
 from flare.evaluation.metrics.label_finder import LabelFinder
-from flare.evaluation.metrics.occupancy import Occupancy
 
 SNIFFED_BYTES = 512
 """How much of a file tells of what kind it is."""

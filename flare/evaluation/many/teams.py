@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare.challenge.case_names import SUFFIXES
+from flare.challenge.label_map_files import SUFFIXES
 from flare.common.errors import InputError
 from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
-from flare.results.lookalikes import confusable
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.team_names import REMEDY, name_problem
+from flare.results.team_folder import REMEDY, confusable, name_problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,7 +156,7 @@ class ScoredTeams:
         """A table with a row for each team and case, and a column for each metric."""
         import pandas as pd
 
-        from flare.results.frames import read_metrics
+        from flare.results.metrics_reading import read_metrics
 
         frames = {
             found.team: read_metrics(self.output / found.team / METRICS_JSON)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flare.challenge.metrics import ALWAYS, METRICS
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import (
     Challenge,
     Organ,
@@ -95,7 +95,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in challenge.metrics[len(ALWAYS) :]:
+        for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
                 if organ.name in challenge.z_range.organs:

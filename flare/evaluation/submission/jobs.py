@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.case_names import CHANNEL, SUFFIXES
-from flare.challenge.errors import ChallengeError
+from flare.challenge.label_map_files import CHANNEL, SUFFIXES
+from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
 from flare.common.files import open_regular

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from flare.challenge.case_names import CHANNEL
+from flare.challenge.label_map_files import CHANNEL
 
 SYNONYMS = {
     "liver": ("hepar",),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.label_map_files import case_of
 from flare.common.text import printable
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (
@@ -19,7 +19,8 @@ from flare.results.efficiency_csv import (
     RunStatus,
     read_records,
 )
-from flare.results.metrics_json import METRICS_JSON, read_evaluated
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import read_evaluated
 from flare.results.scores import statistics
 
 RANKED = ("runtime_s", "max_gpu_memory_mb")

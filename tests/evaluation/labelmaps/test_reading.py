@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.case_names import case_name
+from flare.challenge.label_map_files import case_name
 from flare.common.errors import InputError
 from flare.evaluation.errors import (
     DamagedFileError,
