@@ -1275,7 +1275,7 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in preparing.py)."
+        "Internal error in the evaluation (KeyError in plan.py)."
         " The organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout
