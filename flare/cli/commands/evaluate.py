@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -20,10 +20,14 @@ from flare.cli.options import (
     version_option,
     workers_option,
 )
-from flare.cli.progress import show_progress
+from flare.cli.progress import Progress
 from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.text import safe
 from flare.common.version import __version__
+
+if TYPE_CHECKING:
+    from flare.evaluation.scoring.pool import Attempt
 
 PLACE = ("For participants", 2)
 
@@ -132,6 +136,7 @@ def command(
         ground_truth,
     )
     rules = read_challenge(challenge)
+    progress = Progress(logs_time=False)
     try:
         results = evaluate(
             predictions,
@@ -142,7 +147,9 @@ def command(
             unknown_labels=unknown_labels,
             decimals=rules.board.decimals if decimals is None else decimals,
             workers=workers,
-            on_case=show_progress,
+            on_case=lambda number, total, attempt: progress(
+                number, total, attempt_text(attempt)
+            ),
             is_measured=on_bad_case == "worst",  # nobody else needs it
         )
     except SubmissionError as error:
@@ -155,6 +162,14 @@ def command(
         write_scores(csv, [output])
     tables = (results_table(results), results_table(results, has_std=False))
     _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
+
+
+def attempt_text(attempt: Attempt) -> str:
+    """What came of a case."""
+    found = str(attempt.problem or "read")
+    if attempt.score:
+        found = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+    return f"{safe(attempt.pair.case)} {found} {attempt.seconds:.2f} s"
 
 
 def _usual_references() -> Path:
