@@ -16,7 +16,8 @@ from flare.platforms.grandchallenge.leaderboard import (
     read_result,
     write_leaderboard,
 )
-from flare.platforms.grandchallenge.phase import Column, Phase, read_phase, settings_for
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
+from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.serving.journal import Step
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.simulation import write_simulation

@@ -21,9 +21,9 @@ from flare.platforms.grandchallenge.phase import (
     is_rankable,
     read_phase,
     rounded,
-    settings_for,
     value_at,
 )
+from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
