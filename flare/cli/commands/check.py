@@ -14,7 +14,7 @@ import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
-from flare.cli.commands.evaluate import attempt_text
+from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError
 from flare.cli.contract_options import contract_options
 from flare.cli.limits import LimitOptions, limit_options, open_limits
@@ -31,7 +31,6 @@ from flare.evaluation.submission.unpacking import (
 )
 
 if TYPE_CHECKING:
-    from flare.evaluation.scoring.pool import Attempt
     from flare.measuring.archive.reading import Archive
     from flare.measuring.contract import Contract
 
@@ -154,19 +153,13 @@ def _refuse_options(request: Request) -> None:
 
 def _check_folder(request: Request, folder: Path) -> None:
     """Say what the evaluation would refuse of a folder of predictions."""
-    progress = Progress()
-
-    def tell(number: int, total: int, attempt: Attempt) -> None:
-        """Draw how far it is."""
-        progress(number, total, attempt_text(attempt))
-
     report = check_submission(
         folder,
         read_challenge(request.challenge),
         ground_truth=request.ground_truth,
         images=request.images,
         workers=request.workers,
-        on_case=tell if sys.stdout.isatty() else None,
+        on_case=on_case(Progress()) if sys.stdout.isatty() else None,
         are_cts_read=True,
     )
     if report.lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -136,7 +137,6 @@ def command(
         ground_truth,
     )
     rules = read_challenge(challenge)
-    progress = Progress(logs_time=False)
     try:
         results = evaluate(
             predictions,
@@ -147,9 +147,7 @@ def command(
             unknown_labels=unknown_labels,
             decimals=rules.board.decimals if decimals is None else decimals,
             workers=workers,
-            on_case=lambda number, total, attempt: progress(
-                number, total, attempt_text(attempt)
-            ),
+            on_case=on_case(Progress(logs_time=False)),
             is_measured=on_bad_case == "worst",  # nobody else needs it
         )
     except SubmissionError as error:
@@ -164,12 +162,17 @@ def command(
     _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
 
 
-def attempt_text(attempt: Attempt) -> str:
-    """What came of a case."""
-    found = str(attempt.problem or "read")
-    if attempt.score:
-        found = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
-    return f"{safe(attempt.pair.case)} {found} {attempt.seconds:.2f} s"
+def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
+    """Tell of each case that it is done, and how."""
+
+    def tell(number: int, total: int, attempt: Attempt) -> None:
+        outcome = str(attempt.problem or "read")
+        if attempt.score:
+            outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+        case = safe(attempt.pair.case)
+        progress(number, total, f"{case} {outcome} {attempt.seconds:.2f} s")
+
+    return tell
 
 
 def _usual_references() -> Path:
