@@ -28,7 +28,7 @@ from flare.common.text import safe
 from flare.common.version import __version__
 
 if TYPE_CHECKING:
-    from flare.evaluation.scoring.pool import Attempt
+    from flare.evaluation.scoring.case import Attempt
 
 PLACE = ("For participants", 2)
 
@@ -164,11 +164,15 @@ def command(
 
 def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
     """Tell of each case that it is done, and how."""
+    from flare.challenge.metrics import METRICS  # not at the top: for --help
 
     def tell(number: int, total: int, attempt: Attempt) -> None:
         outcome = str(attempt.problem or "read")
         if attempt.score:
-            outcome = f"DSC {attempt.score.dsc:.3f} NSD {attempt.score.nsd:.3f}"
+            outcome = " ".join(
+                f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
+                for name, value in attempt.score.by_metric.items()
+            )
         case = safe(attempt.pair.case)
         progress(number, total, f"{case} {outcome} {attempt.seconds:.2f} s")
 
@@ -177,7 +181,7 @@ def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
 
 def _usual_references() -> Path:
     """Those that the platform has unpacked, if there are any, else the bundled ones."""
-    from flare.evaluation.submission.folder import has_label_maps
+    from flare.evaluation.submission.find import has_label_maps
 
     is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
     return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
