@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from flare.common.errors import FileError
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,

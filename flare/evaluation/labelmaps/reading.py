@@ -28,7 +28,7 @@ from flare.common.streams import (
     Stream,
 )
 from flare.common.text import safe, why
-from flare.evaluation.file_errors import DamagedFileError, FileFormatError
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.errors import (
     NamelessDamageError,
     NamelessError,
