@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flare.challenge.case_names import case_name
+from flare.challenge.formats import case_name
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, SubmissionError
 from flare.common.text import listing, safe

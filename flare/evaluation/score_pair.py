@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.challenge.case_names import case_name
+from flare.challenge.formats import case_name
 from flare.challenge.npz_rules import NpzLayout
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text
 from flare.results.csv_rows import read_rows

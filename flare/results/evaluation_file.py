@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_content import find_free_cases
 from flare.results.metrics_json import NO_EVALUATION, Scores, read_evaluated

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import printable
 from flare.results.scores import (
     JOBS_NOTE,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.challenge.metrics import metric_of
 from flare.common.errors import OutputError
 from flare.common.files import read_regular, write_whole

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.challenge.case_names import SUFFIXES
+from flare.challenge.formats import SUFFIXES
 from flare.common.errors import InputError
 from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why

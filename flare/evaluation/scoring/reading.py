@@ -22,8 +22,8 @@ from flare.evaluation.file_errors import (
     GridSizeError,
     LabelError,
 )
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import (
+from flare.evaluation.labelmaps.grid import (
+    Grid,
     Misplacement,
     compare_positions,
     compare_sizes,

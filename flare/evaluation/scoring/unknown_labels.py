@@ -10,8 +10,7 @@ from flare.challenge.rules import (
     UnknownLabels,
 )
 from flare.common.text import listing
-from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT
-from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
 
 LOWEST_LABEL = -100
 """Lower values are not labels that were mixed up, but those of an image."""

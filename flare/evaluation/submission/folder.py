@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from flare.challenge.case_names import case_name
+from flare.challenge.formats import case_name
 from flare.challenge.npz_rules import NpzLayout
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flare.challenge.case_names import NPZ
+from flare.challenge.formats import FORMATS
 
 _ONE_FILE = "Save each label map as one .nii.gz or .mha file."
 
@@ -33,11 +33,12 @@ FOREIGN_SUFFIXES = {
         ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
     ),
     ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
-    NPZ: (
-        "it is a NumPy file, which has no grid; only the tasks from RECIST to 3-D of"
-        " FLARE 2025 and 2026 use them",
-        _WITH_GRID,
-    ),
+    **{
+        suffix: (each.elsewhere, _WITH_GRID)
+        for each in FORMATS
+        if each.needs_layout
+        for suffix in each.suffixes
+    },
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }
 """Files that matter only where a label map is missing."""

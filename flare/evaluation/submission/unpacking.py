@@ -15,7 +15,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.case_names import SUFFIXES
+from flare.challenge.formats import SUFFIXES
 from flare.common.files import DISK, unwritable
 from flare.common.text import listing, safe
 from flare.evaluation.organiser_errors import UploadError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import printable
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (

@@ -22,8 +22,7 @@ from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.evaluation.ct_images import read_ct
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import compare_positions, compare_sizes
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.organiser_errors import GroundTruthError

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import count, printable
 from flare.reports.pages.case_scores import (
     CaseScores,
