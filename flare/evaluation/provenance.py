@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from flare.challenge.rule_digest import rules_digest, scoring_rules
+from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.library_versions import library_version
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.challenge.formats import case_name
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid

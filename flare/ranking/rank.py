@@ -17,7 +17,7 @@ from flare.ranking.robustness.significance import PairTest, compare_pairs
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import Board, ResultTable, board_of, read_results
-from flare.results.known_metrics import known_metrics
+from flare.results.efficiency_csv import known_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

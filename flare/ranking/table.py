@@ -13,22 +13,31 @@ import pandas as pd
 from flare.challenge.metrics import metric_of
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
+from flare.ranking.completeness import Copies, RollCall, find_equal
+from flare.ranking.provenance import Origin
+from flare.ranking.results_folder import (
+    EMPTY,
+    NO_ROW,
+    AllResults,
+    Reason,
+    TeamResults,
+    has_any,
+    read_teams,
+)
 from flare.ranking.rules import RankingRules
-from flare.results.copies import Copies, find_equal
-from flare.results.csv_rows import check_columns, read_rows
+from flare.results.csv_rows import (
+    COLUMNS,
+    KEYS,
+    check_columns,
+    check_value,
+    number,
+    read_rows,
+)
 from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
-from flare.results.lookalikes import check_names
-from flare.results.origins import Origin
-from flare.results.results_folder import AllResults, has_any, read_teams
-from flare.results.roll_call import RollCall
-from flare.results.team_folder import EMPTY, NO_ROW, Reason, TeamResults
-from flare.results.values import check_value, number
+from flare.results.team_folder import check_names
 
 Values = npt.NDArray[np.float64]
-
-KEYS = ("team", "case", "metric")
-"""What identifies a result, from the outermost to the innermost level of the table."""
 
 Key = tuple[str, str, str]
 """A team, a case, and a metric."""
@@ -197,9 +206,6 @@ def board_of(table: ResultTable, rules: RankingRules, teams: Sequence[str]) -> B
         values=table.cube("value", teams, metrics),
     )
 
-
-COLUMNS = (*KEYS, "value")
-"""Of a long table."""
 
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""

@@ -8,9 +8,9 @@ import numpy as np
 import flare
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
+from flare.ranking.results_folder import Reason
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import Board, CaseResult, board_of, table_of
-from flare.results.team_folder import Reason
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 

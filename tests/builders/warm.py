@@ -39,7 +39,7 @@ SCORING = (
     "flare.evaluation.scoring.pool",
     "flare.evaluation.submission.unpacking",
     "flare.results.metrics_json",
-    "flare.results.scores_table",
+    "flare.results.scores",
     # What these load when they begin to work, each copy anew.
     "encodings.ascii",
     "multiprocessing.popen_fork",

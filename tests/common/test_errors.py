@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flare.challenge.errors import ChallengeError
+from flare.challenge.reading import ChallengeError
 from flare.common import text as names
 from flare.common.errors import (
     MESSAGE_LIMIT,

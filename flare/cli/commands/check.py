@@ -1,4 +1,4 @@
-"""``flare check``: what would be refused, of predictions or of a team's image."""
+"""Say what the evaluation would refuse."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from flare.evaluation.submission.unpacking import (
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive
     from flare.measuring.contract import Contract
+
+PLACE = ("For participants", 1)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare evaluate``: all that the container does."""
+"""Score a folder of predictions; writes metrics.json."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from flare.cli.progress import show_progress
 from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.version import __version__
+
+PLACE = ("For participants", 2)
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +120,7 @@ def command(
         from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
-        from flare.results.scores_table import results_table
+        from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
@@ -148,7 +150,7 @@ def command(
         raise
     file = write_metrics(results, output)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output])
     tables = (results_table(results), results_table(results, has_std=False))

@@ -1,4 +1,4 @@
-"""``flare explain``: what the code at the end of a message means."""
+"""Say what the code of a message means, and what helps."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from flare.cli.console import VERBATIM, terminal_columns
 from flare.cli.options import Parsed
 from flare.common.errors import FlareError
 from flare.common.text import nearest
+
+PLACE = ("For everybody", 2)
 
 _log = logging.getLogger(__name__)
 

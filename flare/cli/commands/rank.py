@@ -1,4 +1,4 @@
-"""``flare rank``: the order of teams by FLARE's rule."""
+"""Rank teams by FLARE's rule, on each case and metric."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import click
 from flare.cli.command import Command
 from flare.cli.options import PATH
 from flare.cli.ranking_options import given, ranking_options
+
+PLACE = ("For organisers", 11)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare score``: the predictions of all teams."""
+"""Score all teams' predictions, each case only once."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
     from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
+
+PLACE = ("For organisers", 9)
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +117,7 @@ def command(
         for line in _moves(before, _ranks(output, options["challenge"])):
             _log.info("%s", line)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output / t.team for t in scored.teams if not t.refusal])
     refused = [found.team for found in scored.teams if found.refusal]

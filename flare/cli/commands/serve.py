@@ -1,4 +1,4 @@
-"""``flare serve``: measuring submissions as they come, and answering them."""
+"""Measure submissions as they come, and answer them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, refuse
-from flare.cli.commands.download import key
 from flare.cli.console import stopping_with
 from flare.cli.contract_options import contract_options
 from flare.cli.json_log import json_lines
@@ -25,12 +24,14 @@ from flare.common.engine import Engine
 from flare.common.errors import StoppedError
 from flare.common.options import seconds
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.grandchallenge.access import read_tokens
+from flare.platforms.grandchallenge.access import key, read_tokens
 from flare.platforms.serving.overdue import HOURS
 from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
     from flare.platforms.serving.source import Source
+
+PLACE = ("For organisers", 8)
 
 _log = logging.getLogger(__name__)
 

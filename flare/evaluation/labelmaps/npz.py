@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.npz_rules import NpzLayout, SpacingOrder
+from flare.challenge.formats import NpzLayout, SpacingOrder
 from flare.common.streams import DamagedStreamError, Stream
 from flare.common.text import listing, safe
 from flare.common.zip_members import (

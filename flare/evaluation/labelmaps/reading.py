@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.formats import FORMATS
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.formats import FORMATS, NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream

@@ -42,7 +42,7 @@ class ScoredTeams:
         """A table with a row for each team and case, and a column for each metric."""
         import pandas as pd
 
-        from flare.results.frames import read_metrics
+        from flare.results.metrics_reading import read_metrics
 
         frames = {
             found.team: read_metrics(self.output / found.team / METRICS_JSON)

@@ -32,12 +32,8 @@ from flare.evaluation.submission.matching import CasePair
 from flare.evaluation.submission.unpacking import unpack_zip
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
-from flare.results.metrics_json import (
-    MEANS,
-    METRICS_JSON,
-    prepare_output,
-    write_metrics,
-)
+from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
+from flare.results.metrics_reading import MEANS
 from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured

@@ -11,8 +11,7 @@ from flare.common.errors import InputError
 from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why
 from flare.evaluation.submission.other_formats import ARCHIVE_SUFFIXES
-from flare.results.lookalikes import confusable
-from flare.results.team_names import REMEDY, name_problem
+from flare.results.team_folder import REMEDY, confusable, name_problem
 
 _ZIP = ".zip"
 

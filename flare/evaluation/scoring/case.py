@@ -10,13 +10,8 @@ from importlib import import_module
 
 import numpy as np
 
-from flare.challenge.metrics import ALWAYS, METRICS
-from flare.challenge.rules import (
-    Challenge,
-    Organ,
-    TopSlice,
-    UnknownLabels,
-)
+from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.evaluation.file_errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
@@ -83,7 +78,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in challenge.metrics[len(ALWAYS) :]:
+        for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
                 if organ.name in challenge.z_range.organs:

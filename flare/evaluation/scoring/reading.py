@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from flare.challenge.rules import (
-    Challenge,
-    GridComparison,
-    UnknownLabels,
-)
+from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FileError
 from flare.common.text import safe
 from flare.evaluation.file_errors import (

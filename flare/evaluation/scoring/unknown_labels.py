@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import (
-    Challenge,
-    UnknownLabels,
-)
+from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.text import listing
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from flare.challenge.formats import case_name
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.formats import NpzLayout, case_name
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.errors import ChallengeError
 from flare.challenge.formats import CHANNEL, SUFFIXES
+from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
 from flare.common.text import listing, safe

@@ -19,7 +19,8 @@ from flare.results.efficiency_csv import (
     RunStatus,
     read_records,
 )
-from flare.results.metrics_json import METRICS_JSON, read_evaluated
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import read_evaluated
 from flare.results.scores import statistics
 
 RANKED = ("runtime_s", "max_gpu_memory_mb")

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.recorded_rules import recorded_challenge
+from flare.challenge.digest import recorded_challenge
+from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.text import safe
@@ -41,8 +42,7 @@ from flare.reports.cases.drawing import data_uri
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Plane
 from flare.results.errors import MetricsFileError
-from flare.results.evaluation_file import EvaluationFile
-from flare.results.values import SCORES
+from flare.results.metrics_reading import EvaluationFile
 
 _REMEDY = "Give the label maps that the evaluation has scored."
 

@@ -20,18 +20,11 @@ from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.rank import Analysis
+from flare.ranking.results_folder import EMPTY, Reason
 from flare.ranking.robustness.bootstrap import bootstrap
 from flare.ranking.rules import MissingRule, RankingRules, Ties
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import (
-    COLUMNS,
-    KEYS,
-    CaseResult,
-    Key,
-    ResultTable,
-    board_of,
-    table_of,
-)
+from flare.ranking.table import CaseResult, Key, ResultTable, board_of, table_of
 from flare.reports.pages.sources import RANKING_JSON
 from flare.reports.ranking.from_json import (
     read_recounts,
@@ -39,10 +32,8 @@ from flare.reports.ranking.from_json import (
     read_tests,
 )
 from flare.reports.ranking.ranking_json import bootstrap_content
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
 from flare.results.errors import RankingError
-from flare.results.team_folder import EMPTY, Reason
-from flare.results.values import check_value, number
 
 VALUES_CSV = "values.csv"
 

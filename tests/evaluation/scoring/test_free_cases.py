@@ -14,7 +14,7 @@ from flare.evaluation.many.kept_scores import KeptScores
 from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.pool import Attempt
 from flare.evaluation.submission.matching import CasePair
-from flare.results.metrics_content import metrics_json
+from flare.results.metrics_json import metrics_json
 from tests.builders import editions, read_metrics, run_evaluate, run_flare, write_nifti
 from tests.builders.schemas import problems
 

@@ -21,10 +21,10 @@ from flare.platforms.grandchallenge.phase import (
     is_rankable,
     read_phase,
     rounded,
-    settings_for,
     value_at,
 )
-from flare.results.metrics_content import metrics_json
+from flare.platforms.grandchallenge.phase_settings import settings_for
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
 SETTINGS = ROOT / "phase-settings.json"
