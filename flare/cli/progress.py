@@ -14,8 +14,8 @@ from flare.cli.console import terminal_columns
 from flare.common.text import safe
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.outcomes import Progress
-    from flare.evaluation.scoring.pool import Attempt
+    from flare.evaluation.many.teams import Progress
+    from flare.evaluation.scoring.case import Attempt
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from flare.cli.measuring import Measuring, Request
 from flare.common.engine import Engine
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import safe
-from flare.evaluation.several_problems import raise_problems
+from flare.evaluation.problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.host import SPARE_BYTES, room

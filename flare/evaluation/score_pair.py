@@ -20,10 +20,11 @@ from flare.evaluation.labelmaps.in_memory import (
 )
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.rule_overrides import check_rule_options, with_options
+from flare.evaluation.options import check_rule_options
+from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import LabelMapSource, check_headers
-from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.find import LabelMapFile
 from flare.results.scores import CaseScore
 
 _log = logging.getLogger(__name__)

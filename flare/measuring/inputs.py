@@ -17,7 +17,7 @@ from flare.challenge.formats import ANY_SUFFIX
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
-from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX

@@ -14,8 +14,7 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.errors import EmptyError
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.archive.reading import Archive
 from flare.measuring.conditions import Conditions

@@ -14,9 +14,9 @@ import pytest
 
 from flare.cli import progress
 from flare.common.errors import InputError
-from flare.evaluation.many.outcomes import Progress
-from flare.evaluation.scoring.pool import Attempt
-from flare.evaluation.submission.matching import CasePair
+from flare.evaluation.many.teams import Progress
+from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore
 from tests.builders import ROOT
 from tests.builders.terminal import Terminal

@@ -22,8 +22,8 @@ from flare.cli.progress import show_progress
 from flare.common.errors import InputError
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.check import check_submission, organs_in
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission.unpacking import (
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import (
     find_label_maps_in_tar,
     is_zip,
     unpack_zip,

@@ -159,7 +159,7 @@ def command(
 
 def _usual_references() -> Path:
     """Those that the platform has unpacked, if there are any, else the bundled ones."""
-    from flare.evaluation.submission.folder import has_label_maps
+    from flare.evaluation.submission.find import has_label_maps
 
     is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
     return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH

@@ -25,7 +25,7 @@ from flare.common.text import aligned, listing, safe
 from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
+    from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
 
 PLACE = ("For organisers", 9)
 

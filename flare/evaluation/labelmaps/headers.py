@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from flare.common.errors import FileError
 from flare.common.text import safe
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,

@@ -23,7 +23,7 @@ from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
 from flare.common.text import listing, safe, why
-from flare.evaluation.file_errors import DamagedFileError, FileFormatError
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
     Header,

@@ -19,7 +19,7 @@ from flare.common.errors import FlareError
 from flare.common.files import read_regular, remove_tree, unwritable, write_whole
 from flare.common.options import option
 from flare.common.text import listing, safe
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge.access import API, api_option, key

@@ -20,7 +20,7 @@ from flare.common.options import option
 from flare.common.places import PHASE_SETTINGS
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
-from flare.evaluation.organiser_errors import PhaseSettingsError
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     settings_for,

@@ -21,8 +21,12 @@ from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
 from flare.common.own_tar import unpack_own
 from flare.common.text import safe
-from flare.evaluation.organiser_errors import UploadError
-from flare.platforms.grandchallenge.phase import Phase, PhaseOptions, parse_phase
+from flare.evaluation.errors import UploadError
+from flare.platforms.grandchallenge.phase import (
+    Phase,
+    PhaseOptions,
+    parse_phase,
+)
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 

@@ -9,7 +9,7 @@ import pytest
 import SimpleITK as sitk
 
 from flare.challenge.formats import case_name
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,

@@ -12,7 +12,7 @@ import SimpleITK as sitk
 
 from flare.challenge.formats import case_name
 from flare.common.errors import InputError
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,

@@ -14,7 +14,7 @@ import pytest
 import flare
 from flare.challenge.reading import challenge_names, challenge_text
 from flare.common.text import safe
-from flare.evaluation.organiser_errors import PhaseSettingsError
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
