@@ -25,9 +25,8 @@ from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.inputs import Case
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, write_refused
-from flare.platforms.serving.overdue import Forecast
-from flare.platforms.serving.returned import Worst, returned_metrics
 from flare.platforms.serving.source import Submission
+from flare.platforms.serving.work import Forecast, Worst, returned_metrics
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger

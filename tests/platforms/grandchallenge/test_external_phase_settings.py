@@ -19,7 +19,7 @@ from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     not_ranked,
 )
-from flare.platforms.serving.returned import Worst, returned_metrics
+from flare.platforms.serving.work import Worst, returned_metrics
 from tests.builders.measured import write_measured
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.schemas import problems
