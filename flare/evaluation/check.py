@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.label_map_files import CHANNEL, SUFFIX
+from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
@@ -33,8 +33,7 @@ from flare.evaluation.submission.find import (
 from flare.evaluation.submission.match import match_alone, match_cases
 
 _IMAGES_REMEDY = (
-    "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"
-    " case."
+    f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
 )
 
 

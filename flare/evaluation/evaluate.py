@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from flare.challenge.digest import rules_digest, scoring_rules
-from flare.challenge.label_map_files import case_name
+from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import (
     Challenge,

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.common.errors import OutputError
 from flare.common.files import write_whole
 from flare.common.text import printable, safe, why

@@ -27,8 +27,7 @@ from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.evaluate import file_checksum, references_digest
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import compare_positions, compare_sizes
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.plan import find_submission, with_options
