@@ -18,7 +18,7 @@ from flare.platforms.grandchallenge.leaderboard import (
 )
 from flare.platforms.grandchallenge.phase import Column, Phase, read_phase, settings_for
 from flare.platforms.serving.journal import Step
-from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
 from flare.ranking.table import COLUMNS as VALUE_COLUMNS
 from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
