@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import Better, is_score
+from flare.challenge.metrics import Better, metric_of
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rules import Average, Integers, RankingRules, Values
 
@@ -99,7 +99,7 @@ def comparable(values: Values, rules: RankingRules) -> Values:
     if rules.gate_dsc:
         closed = ~(values[:, :, rules.names.index("dsc")] >= rules.gate_dsc)
         for index, name in enumerate(rules.names):
-            if not is_score(name):
+            if not metric_of(name):
                 found[:, :, index][closed] = math.nan
     for index, rule in enumerate(rules.metrics):
         column = found[:, :, index]

@@ -9,25 +9,32 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe
+from flare.ranking.completeness import Copies, RollCall, find_equal
+from flare.ranking.provenance import Origin
 from flare.ranking.ranks import Board
+from flare.ranking.results_folder import (
+    EMPTY,
+    NO_ROW,
+    Reason,
+    TeamResults,
+    has_any,
+    read_teams,
+)
 from flare.ranking.rules import RankingRules, Values
-from flare.results.copies import Copies, find_equal
-from flare.results.csv_rows import check_columns, read_rows
-from flare.results.efficiency_csv import VALUES
+from flare.results.csv_rows import (
+    COLUMNS,
+    KEYS,
+    check_columns,
+    check_value,
+    number,
+    read_rows,
+)
+from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
-from flare.results.known_metrics import known_metrics
-from flare.results.lookalikes import check_names
-from flare.results.origins import Origin
-from flare.results.results_folder import has_any, read_teams
-from flare.results.roll_call import RollCall
-from flare.results.team_folder import EMPTY, NO_ROW, Reason, TeamResults
-from flare.results.values import check_value, number
-
-KEYS = ("team", "case", "metric")
-"""What identifies a result, from the outermost to the innermost level of the table."""
+from flare.results.team_folder import check_names
 
 Key = tuple[str, str, str]
 """A team, a case, and a metric."""
@@ -185,9 +192,6 @@ def make_index(
     levels = [pd.Index(level, dtype=object) for level in (teams, cases, metrics)]
     return pd.MultiIndex.from_product(levels, names=KEYS)
 
-
-COLUMNS = (*KEYS, "value")
-"""Of a long table."""
 
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""
@@ -370,7 +374,7 @@ def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams of a table with the same scores."""
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for result in results:
-        if is_score(result.metric) and result.value is not None:
+        if metric_of(result.metric) and result.value is not None:
             own = scores.setdefault(result.team, {})
             own[result.case, result.metric] = result.value
     return find_equal(scores)

@@ -1,68 +1,33 @@
-"""Keeps what a submission scores in metrics.json: written whole, read with reasons.
+"""Keeps what a submission scores in metrics.json, written whole or not at all.
 
-Few know its keys: ``metrics_content.py`` writes them, ``evaluation_file.py`` has what
-is said besides scores, and the settings of a platform's phase have paths of them.
+`metrics_reading.py` reads it; settings of a platform's phase have paths of its keys.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.case_names import case_of
-from flare.challenge.metrics import metric_of
+from flare.challenge.formats import case_of
 from flare.common.errors import OutputError
-from flare.common.files import read_regular, write_whole
-from flare.common.text import listing, safe, why
-from flare.results.errors import MetricsFileError, RankingError
-from flare.results.metrics_content import case_scores_json, metrics_json
-from flare.results.scores import Results
-from flare.results.values import check_value
+from flare.common.files import write_whole
+from flare.common.text import printable, safe, why
+from flare.results.scores import (
+    JOBS_NOTE,
+    FreeCases,
+    Provenance,
+    Results,
+    statistics,
+)
 
 METRICS_JSON = "metrics.json"
+
+
 _PART_NAME = f".{METRICS_JSON}.part"
-NO_EVALUATION = "it is no metrics.json that an evaluation has written"
-_BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-
-MEANS = ("dsc", "nsd")
-"""The metrics whose means tell a submission's scores in short."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """How scores were made, as far as a metrics.json tells it; None where it does not.
-
-    What another program has written may be anything.
-    """
-
-    challenge: Any = None
-    challenge_sha256: Any = None
-    references_sha256: Any = None
-    rules: Any = None
-    rules_sha256: Any = None
-    rules_note: Any = None
-    version: Any = None
-    options: Any = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """What a metrics.json holds of each case."""
-
-    cases: tuple[str, ...]
-    """In the order of their names."""
-    values: Mapping[tuple[str, str], float]
-    """By case and metric; all DSC and NSD, and those metrics that were asked for."""
-    failed: Mapping[str, str]
-    """Why a case was not scored."""
-    evaluation: Evaluation
-    low_scores: tuple[str, ...]
-    """Why cases score little or nothing, as the evaluation has said it."""
 
 
 def prepare_output(folder: Path) -> None:
@@ -151,152 +116,119 @@ def write_case_scores(
     write_whole(file, case_scores_json(scores, reference_files, evaluation, failed))
 
 
-def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
-    """Read what each case scores.
+FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
+"""What the keys of aggregates end in that count cases without an organ."""
 
-    Parameters
-    ----------
-    file : Path
-        A metrics.json.
-    metrics : iterable of str
-        Those that are read besides DSC and NSD, if they are there.
+
+def metrics_json(results: Results) -> str:
+    """The content of metrics.json; its schema says what the keys mean.
 
     Raises
     ------
-    RankingError
-        If it cannot be read, or a value is none that a metric can have.
+    ValueError
+        If a value is not finite.
     """
-    try:
-        content = json.loads(read_regular(file))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
-    return _scores_of(content, file, metrics)
+    metrics = results.metrics
 
+    def rounded(value: float) -> float:
+        return value if results.decimals is None else round(value, results.decimals)
 
-def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
-    """Everything that a metrics.json holds, and what each case scores.
-
-    Raises
-    ------
-    MetricsFileError
-        If it cannot be read, or a value is none that a score can have.
-    """
-    content = _object(file, float)
-    try:
-        return content, _scores_of(content, file, ())
-    except RankingError as error:
-        raise MetricsFileError(str(file), error.problem) from error
-
-
-def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
-    """What each case scores, as the content of a file says."""
-    try:
-        by_case = content["case"]
-        names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
-        found = {
-            (names[n], metric): _score(value, metric, file, names[n])
-            for metric in (*metrics, *filter(metric_of, by_case))
-            for n, value in by_case.get(metric, {}).items()
+    content: dict[str, Any] = {
+        "case": {
+            **{
+                metric: _numbered([rounded(value) for value in values])
+                for metric, values in metrics.items()
+            },
+            "alg_fname": _numbered(
+                [printable(c.prediction_file) for c in results.cases]
+            ),
+            "gt_fname": _numbered([printable(c.reference_file) for c in results.cases]),
+        },
+        "aggregates": {
+            f"{metric}_{name}": None if value is None else rounded(value)
+            for metric, values in metrics.items()
+            for name, value in statistics(values).items()
         }
-        failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
-        evaluation = dict(content["evaluation"])
-        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
-    except _BAD as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
-    if not names:
-        raise RankingError(str(file), "this team has no case")
-    cases = sorted(names.values())
-    twice = [case for case, number in Counter(cases).items() if number > 1]
-    if twice:
-        raise RankingError(str(file), f"{listing(twice)}: there twice")
-    check_known_cases(file, failed, cases)
-    return Scores(
-        cases=tuple(cases),
-        values={key: value for key, value in found.items() if value is not None},
-        failed=failed,
-        evaluation=Evaluation(
-            **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
-        ),
-        low_scores=low_scores,
-    )
+        | free_case_counts(results.free_cases),
+        "evaluation": _evaluation(results.provenance),
+        "failed": {case.case: case.failure for case in results.cases if case.failure},
+        "warnings": list(results.warnings),
+    }
+    if results.low_scores:
+        content["low_scores"] = [
+            {"reason": found.reason, "cases": list(found.cases)}
+            for found in results.low_scores
+        ]
+    if results.efficiency is not None:
+        content["efficiency"] = results.efficiency
+    if results.jobs:
+        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
-def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse cases of a file that metrics.json does not have.
-
-    Raises
-    ------
-    RankingError
-        If there are such cases.
-    """
-    unknown = sorted(set(found) - set(known))
-    if unknown:
-        problem = f"{listing(unknown)}: metrics.json has no such case"
-        raise RankingError(str(file), problem)
-
-
-def _score(value: object, metric: str, file: Path, case: str) -> float | None:
-    """A score of metrics.json; None if it is missing."""
-    if value is None:
-        return None
-    # In Python, true is the number 1.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
-        raise RankingError(str(file), problem)
-    return check_value(float(value), metric, file, safe(case))
-
-
-def read_means(file: Path) -> tuple[float | None, ...]:
-    """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
-    try:
-        found = json.loads(read_regular(file))["aggregates"]
-        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return (None,) * len(MEANS)
-
-
-def read_options(file: Path) -> Any:
-    """What a metrics.json says of the options of its evaluation; None if nothing."""
-    try:
-        return json.loads(read_regular(file))["evaluation"]["options"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def read_object(file: Path) -> dict[str, Any]:
-    """Everything that a metrics.json holds, as the platform reads it.
-
-    Raises
-    ------
-    MetricsFileError
-        If the platform would not accept it.
-    """
-    return _object(file, lambda _: None)  # the platform takes NaN for null
-
-
-def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
-    """The object that a file holds; NaN and infinities become what `constant` says."""
-    try:
-        content = json.loads(read_regular(file), parse_constant=constant)
-    except OSError as error:
-        problem = f"it cannot be read ({why(error)})"
-        raise MetricsFileError(str(file), problem) from error
-    except (ValueError, RecursionError) as error:
-        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
-    if not isinstance(content, dict):
-        raise MetricsFileError(str(file), "it is not a JSON object")
-    return content
-
-
-def evaluation_text(content: object, key: str) -> str:
-    """What a metrics.json, as it was read, says of its evaluation; empty if nothing.
+def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
+    """Cases without an organ, and how many of them were left empty, by key.
 
     Examples
     --------
-    >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
-    '50'
-    >>> evaluation_text({}, "cases")
-    ''
+    >>> free_case_counts([FreeCases(organ="lesion", cases=5, left_empty=3)])
+    {'lesion_free_cases': 5, 'lesion_free_left_empty': 3}
     """
-    evaluation = content.get("evaluation") if isinstance(content, Mapping) else None
-    return str(evaluation.get(key, "")) if isinstance(evaluation, Mapping) else ""
+    counts = {}
+    for each in found:
+        counts[f"{each.organ}{FREE_CASES}"] = each.cases
+        counts[f"{each.organ}{LEFT_EMPTY}"] = each.left_empty
+    return counts
+
+
+def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
+    """What the aggregates of a metrics.json tell of such cases."""
+    return tuple(
+        FreeCases(
+            organ=organ,
+            cases=int(value),
+            left_empty=int(aggregates[f"{organ}{LEFT_EMPTY}"]),
+        )
+        for key, value in aggregates.items()
+        if (organ := key.removesuffix(FREE_CASES)) != key
+    )
+
+
+def _evaluation(provenance: Provenance) -> dict[str, Any]:
+    """Where the results come from; a note only where there is something to note."""
+    content = asdict(provenance)
+    if not provenance.rules_note:
+        del content["rules_note"]
+    return content
+
+
+def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the number of their case."""
+    return {str(number): value for number, value in enumerate(values)}
+
+
+def case_scores_json(
+    scores: Mapping[str, Sequence[float]],
+    reference_files: Sequence[str],
+    evaluation: Mapping[str, Any],
+    failed: Mapping[str, str],
+) -> str:
+    """The content of a metrics.json that was made up, of the same form."""
+    content: dict[str, Any] = {
+        "case": {
+            **{metric: _numbered(values) for metric, values in scores.items()},
+            "alg_fname": _numbered(
+                ["" if case_of(name) in failed else name for name in reference_files]
+            ),
+            "gt_fname": _numbered(reference_files),
+        },
+        "aggregates": {
+            f"{metric}_{name}": value
+            for metric, values in scores.items()
+            for name, value in statistics(values).items()
+        },
+        "evaluation": evaluation,
+        "failed": failed,
+        "warnings": [],
+    }
+    return json.dumps(content, indent=2) + "\n"

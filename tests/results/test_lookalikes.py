@@ -7,7 +7,7 @@ import pytest
 
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
-from flare.results.lookalikes import _LIKE_LATIN, check_names
+from flare.results.team_folder import _LIKE_LATIN, check_names
 from tests.builders.results import ranked
 
 

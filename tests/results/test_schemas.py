@@ -16,14 +16,15 @@ from flare.platforms.grandchallenge.leaderboard import (
     read_result,
     write_leaderboard,
 )
-from flare.platforms.grandchallenge.phase import Column, Phase, read_phase, settings_for
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
+from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.serving.journal import Step
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
-from flare.ranking.table import COLUMNS as VALUE_COLUMNS
 from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
+from flare.results.csv_rows import COLUMNS as VALUE_COLUMNS
 from flare.results.ledger_csv import Entry, register
-from flare.results.metrics_json import Evaluation
+from flare.results.metrics_reading import Evaluation
 from flare.results.refused_csv import Refusal, write_refused
 from flare.results.scores import Provenance
 from tests.builders import ROOT, write_cases

@@ -1,4 +1,4 @@
-"""``flare rank``: the order of teams by FLARE's rule."""
+"""Rank teams by FLARE's rule, on each case and metric."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import click
 from flare.cli.command import Command
 from flare.cli.options import takes
 from flare.ranking.options import RankingRequest
+
+PLACE = ("For organisers", 11)
 
 _log = logging.getLogger(__name__)
 

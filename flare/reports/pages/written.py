@@ -21,17 +21,11 @@ from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
+from flare.ranking.results_folder import EMPTY, Reason
 from flare.ranking.robustness.bootstrap import bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import (
-    COLUMNS,
-    KEYS,
-    CaseResult,
-    Key,
-    ResultTable,
-    table_of,
-)
+from flare.ranking.table import CaseResult, Key, ResultTable, table_of
 from flare.reports.pages.sources import RANKING_JSON
 from flare.reports.ranking.from_json import (
     read_recounts,
@@ -39,10 +33,8 @@ from flare.reports.ranking.from_json import (
     read_tests,
 )
 from flare.reports.ranking.ranking_json import bootstrap_content
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
 from flare.results.errors import RankingError
-from flare.results.team_folder import EMPTY, Reason
-from flare.results.values import check_value, number
 
 VALUES_CSV = "values.csv"
 

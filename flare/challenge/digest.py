@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from flare.challenge.metrics import ALWAYS
-from flare.challenge.rules import Challenge
+from flare.challenge.formats import NpzRules, SpacingOrder
+from flare.challenge.metrics import SCORES
+from flare.challenge.rules import (
+    AbsentOrgans,
+    Challenge,
+    GridComparison,
+    GridRules,
+    Organ,
+    TopSlice,
+    UnknownLabelRules,
+    UnknownLabels,
+    ZRange,
+)
 from flare.common.text import listing, safe
 
 Rule = str | int | float | bool | None
+
+
 Rules = Mapping[str, Rule]
 """Values by key; those of an organ have keys such as "tolerance_mm of liver"."""
+
 
 READ = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
     *("unknown_labels", "grid", "npz", "metrics"),
 )
 """Fields of a challenge that scoring reads."""
+
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
@@ -62,7 +78,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
         "z_range.organs": ", ".join(sorted(zs.organs)),
         "z_range.top_slice": zs.top_slice.value if zs.organs else "",
     }
-    if challenge.metrics != ALWAYS:
+    if challenge.metrics != SCORES:
         rules["metrics"] = ", ".join(challenge.metrics)
     if challenge.npz.prediction:
         rules |= {
@@ -118,3 +134,69 @@ def _text(rules: Rules, key: str, absent: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else safe(str(value))
+
+
+def recorded_challenge(
+    key: str, rules: Mapping[str, Any], organs: Sequence[str]
+) -> Challenge:
+    """The challenge that results were scored by, as far as scoring has read it.
+
+    Parameters
+    ----------
+    key : str
+        What the challenge is called.
+    rules : mapping
+        As `flare.challenge.digest.scoring_rules` gives them.
+    organs : sequence of str
+        The names of its organs, in their order.
+
+    Raises
+    ------
+    ValueError
+        If a rule is missing, or has a value that no rule can have.
+    """
+    try:
+        names = str(rules["z_range.organs"])
+        top_slice = rules["z_range.top_slice"] or TopSlice.KEPT
+        return Challenge(
+            key=key,
+            name=key,
+            checksum="",
+            organs=tuple(
+                Organ(
+                    label=rules[f"label of {name}"],
+                    name=name,
+                    tolerance_mm=rules[f"tolerance_mm of {name}"],
+                    in_mean=rules[f"in_mean of {name}"],
+                )
+                for name in organs
+            ),
+            metrics=tuple(rules.get("metrics", ", ".join(SCORES)).split(", ")),
+            absent_organs=AbsentOrgans(
+                in_both=rules["absent_organs.in_both"],
+                in_prediction=rules["absent_organs.in_prediction"],
+                in_reference=rules["absent_organs.in_reference"],
+            ),
+            smallest_dsc_for_nsd=rules["smallest_dsc_for_nsd"],
+            decimals=rules["decimals"],
+            z_range=ZRange(
+                organs=tuple(names.split(", ")) if names else (),
+                top_slice=TopSlice(top_slice),
+            ),
+            unknown_labels=UnknownLabelRules(
+                reference=UnknownLabels(rules["unknown_labels.reference"]),
+                prediction=UnknownLabels(rules["unknown_labels.prediction"]),
+            ),
+            grid=GridRules(
+                compare=GridComparison(rules["grid.compare"]),
+                tolerance_mm=rules["grid.tolerance_mm"],
+            ),
+            npz=NpzRules(
+                prediction=rules.get("npz.prediction", ""),
+                reference=rules.get("npz.reference", ""),
+                spacing=SpacingOrder(rules.get("npz.spacing", "xyz")),
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        text = f"a rule is missing or has an impossible value: {error}"
+        raise ValueError(text) from error

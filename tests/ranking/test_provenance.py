@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.rule_digest import scoring_rules
+from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
 from flare.ranking.table import read_results
