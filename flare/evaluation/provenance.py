@@ -15,7 +15,7 @@ from flare.common.version import __version__, source_commit
 from flare.evaluation.submission.folder import (
     LabelMapFile,
 )
-from flare.results.scores import Provenance
+from flare.results.scores import Provenance, References
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """What a result rests on."""
@@ -23,7 +23,7 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 
 def make_provenance(
     challenge: Challenge,
-    source: str,
+    source: References,
     references: Sequence[LabelMapFile],
     options: Mapping[str, str],
     checksum: Callable[[Path], str],
@@ -67,7 +67,10 @@ def references_digest(
     return digest.hexdigest()
 
 
-def reference_source(ground_truth: Path) -> str:
+def reference_source(ground_truth: Path) -> References:
     """Where the reference labels of a run are from, in one word."""
-    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
     return sources.get(ground_truth.resolve(), "given")
