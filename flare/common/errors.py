@@ -2,8 +2,8 @@
 
 A `SubmissionError` (F) is for the participant, an `OrganiserError` (G) for the
 organisers of the challenge, a `HostError` (H) for whoever runs the program, and a
-`ProgramError` (X) for whoever mends it. Each room has the errors that it raises in
-modules called ``errors.py``, or whose names end so; ``flare explain`` lists all codes.
+`ProgramError` (X) for whoever mends it. Each error lies in the room that raises it;
+``flare explain`` finds and lists all codes.
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

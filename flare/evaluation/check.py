@@ -8,32 +8,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.label_map_files import CHANNEL, SUFFIX
+from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.ct_images import VOXEL_BYTES
 from flare.evaluation.ct_values import CaseValues, remarks
-from flare.evaluation.errors import EmptyError, MissingCasesError, UnexpectedCasesError
-from flare.evaluation.evaluate import OnCase
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import (
+    EmptyError,
+    FileFormatError,
+    GroundTruthError,
+    MissingCasesError,
+    UnexpectedCasesError,
+)
+from flare.evaluation.evaluate import OnCase, score_cases
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
-from flare.evaluation.scoring.pool import score_cases
-from flare.evaluation.scoring.unknown_labels import ignored_labels_text
-from flare.evaluation.several_problems import problem_lines
-from flare.evaluation.submission.folder import (
+from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
+from flare.evaluation.problems import problem_lines
+from flare.evaluation.scoring.reading import ignored_labels_text
+from flare.evaluation.submission.find import (
     LabelMapFile,
     find_label_maps,
     find_references,
 )
-from flare.evaluation.submission.matching import match_alone, match_cases
+from flare.evaluation.submission.match import match_alone, match_cases
 
 _IMAGES_REMEDY = (
-    "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"
-    " case."
+    f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import FileFormatError
 from flare.evaluation.labelmaps.reading import verify_voxels
 
 PIECE_VOXELS = 2**18

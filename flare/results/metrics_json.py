@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import STATISTICS
 from flare.common.errors import OutputError

@@ -18,32 +18,28 @@ from flare.common.errors import (
     WorkerError,
 )
 from flare.evaluation.errors import (
+    ClusterError,
+    DamagedFileError,
+    DemonstrationSetError,
     DuplicateCasesError,
     EmptyError,
-    FolderError,
-    JobsFileError,
-    MisnamedCasesError,
-    MissingCasesError,
-    NothingToScoreError,
-    UnexpectedCasesError,
-)
-from flare.evaluation.file_errors import (
-    DamagedFileError,
     FileFormatError,
+    FolderError,
     FractionError,
     GridPositionError,
     GridSizeError,
-    JobError,
-    LabelError,
-)
-from flare.evaluation.many.errors import ClusterError
-from flare.evaluation.organiser_errors import (
-    DemonstrationSetError,
     GroundTruthError,
+    JobError,
+    JobsFileError,
+    LabelError,
+    MisnamedCasesError,
+    MissingCasesError,
+    NothingToScoreError,
     PhaseSettingsError,
+    UnexpectedCasesError,
     UploadError,
 )
-from flare.evaluation.several_problems import SeveralProblemsError, raise_problems
+from flare.evaluation.problems import SeveralProblemsError, raise_problems
 from flare.measuring.errors import ArchiveError, DeviceError, ModelError
 from flare.platforms.errors import NoCaseError, OverdueError, PlatformError
 from flare.results.errors import (

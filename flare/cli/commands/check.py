@@ -14,16 +14,17 @@ import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
+from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError
 from flare.cli.contract_options import contract_options
 from flare.cli.limits import LimitOptions, limit_options, open_limits
 from flare.cli.options import PATH, challenge_option, workers_option
-from flare.cli.progress import show_progress
+from flare.cli.progress import Progress
 from flare.common.errors import InputError
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.check import check_submission, organs_in
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission.unpacking import (
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import (
     find_label_maps_in_tar,
     is_zip,
     unpack_zip,
@@ -158,7 +159,7 @@ def _check_folder(request: Request, folder: Path) -> None:
         ground_truth=request.ground_truth,
         images=request.images,
         workers=request.workers,
-        on_case=show_progress if sys.stdout.isatty() else None,
+        on_case=on_case(Progress()) if sys.stdout.isatty() else None,
         are_cts_read=True,
     )
     if report.lines:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import logging
-import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -49,10 +49,12 @@ class Explanation:
 
 def explanations() -> dict[str, Explanation]:
     """What every code means, in the order of the codes."""
-    # Each room has the errors that it raises; to import them is to know them.
-    for module in pkgutil.walk_packages(flare.__path__, "flare."):
-        if module.name.endswith("errors"):
-            import_module(module.name)
+    # Errors lie in the rooms that raise them; to import them is to know them.
+    package = Path(flare.__file__).parent
+    for file in package.rglob("*.py"):
+        if re.search(r'^    code = "', file.read_text(encoding="utf-8"), re.MULTILINE):
+            parts = file.relative_to(package.parent).with_suffix("").parts
+            import_module(".".join(parts))
     found = {}
     for kind in _classes(FlareError):
         text = inspect.cleandoc(kind.__doc__ or "")

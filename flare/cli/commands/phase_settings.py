@@ -16,7 +16,7 @@ from flare.cli.options import challenge_option
 from flare.common.errors import InputError
 from flare.common.text import listing
 from flare.measuring.contract import Contract
-from flare.platforms.grandchallenge.phase import (
+from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     not_ranked,
     settings_for,

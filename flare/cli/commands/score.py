@@ -19,13 +19,14 @@ from flare.cli.options import (
     csv_option,
     workers_option,
 )
-from flare.cli.progress import ScoringProgress
+from flare.cli.progress import Progress
 from flare.common.errors import StoppedError
 from flare.common.text import aligned, listing, safe
 from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
+    from flare.evaluation.many.teams import Progress as Run
+    from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
 
 PLACE = ("For organisers", 9)
 
@@ -94,24 +95,24 @@ def command(
     from flare.evaluation.many.evaluate_many import evaluate_many
 
     before = _ranks(output, options["challenge"])
-    progress = ScoringProgress()
+    progress = Progress(every_s=60.0)
 
-    def tell_team(found: ScoredTeam) -> None:
-        """Say what became of a team, where the line of the progress was."""
-        progress.clear()
-        _tell_team(found)
+    def tell(run: Run) -> None:
+        """Say how far the run is."""
+        done = run.kept + run.scored
+        text = f"cases, {run.teams}/{run.all_teams} teams"
+        progress(done, done + run.left, text, known=run.kept)
 
     with stopping_with(_stopped):
         scored = evaluate_many(
             teams,
             ground_truth,
             output,
-            on_progress=progress,
-            on_team=tell_team,
+            on_progress=tell,
+            on_team=_tell_team,
             on_start=_tell_dashboard,
             **options,
         )
-    progress.clear()
     _log.info("\n%s", _summary(scored))
     if before:
         for line in _moves(before, _ranks(output, options["challenge"])):

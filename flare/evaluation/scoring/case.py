@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flare.challenge.metrics import METRICS, SCORES
-from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
-from flare.evaluation.file_errors import DamagedFileError
+from flare.challenge.rules import (
+    Challenge,
+    Organ,
+    TopSlice,
+    UnknownLabels,
+)
+from flare.common.errors import FlareError, SubmissionError
+from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.scoring.free_cases import free_of_case, free_organs, left_empty
-from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
-from flare.evaluation.submission.folder import LabelMapFile
-from flare.results.scores import CaseScore, OrganScore
+from flare.evaluation.scoring.reading import (
+    LabelMapSource,
+    Pair,
+    read_prediction,
+    read_reference,
+)
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
+from flare.results.scores import CaseScore, FreeCases, OrganScore
+
+if TYPE_CHECKING:
+    from flare.evaluation.ct_values import CaseValues
 
 _of_thread = threading.local()
 
@@ -236,3 +253,113 @@ def _thread_memory() -> ReusedMemory:
         _of_thread.memory = ReusedMemory()
     memory: ReusedMemory = _of_thread.memory
     return memory
+
+
+def free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
+    """Organs that a reference does not have, of those whose absence is reported."""
+    present = reference.present
+    return tuple(
+        organ.name
+        for organ in challenge.organs
+        if organ.free_cases and organ.label not in present
+    )
+
+
+def left_empty(
+    free_of: tuple[str, ...], prediction: LabelMap, challenge: Challenge
+) -> tuple[str, ...]:
+    """Those of some organs that a prediction does not have either.
+
+    One that scores 0 because of another label has left nothing empty.
+    """
+    rules = challenge.unknown_labels
+    if prediction.unknown and rules.prediction is UnknownLabels.ZERO:
+        return ()
+    present, labels = prediction.present, challenge.labels_by_name
+    return tuple(name for name in free_of if labels[name] not in present)
+
+
+def free_of_case(reference: LabelMapSource, challenge: Challenge) -> tuple[str, ...]:
+    """The same of a case that was not scored, whose reference is read for that alone.
+
+    Else whoever fails on such a case would be told of fewer of them.
+
+    Raises
+    ------
+    GroundTruthError
+        If the reference is at fault.
+    """
+    if not any(organ.free_cases for organ in challenge.organs):
+        return ()
+    return free_organs(read_reference(reference, challenge), challenge)
+
+
+def count_free_cases(
+    cases: Iterable[CaseScore], challenge: Challenge
+) -> tuple[FreeCases, ...]:
+    """Of each organ whose absence is reported, over all cases."""
+    scores = tuple(cases)
+    return tuple(
+        FreeCases(
+            organ=organ.name,
+            cases=sum(organ.name in score.free_of for score in scores),
+            left_empty=sum(organ.name in score.left_empty for score in scores),
+        )
+        for organ in challenge.organs
+        if organ.free_cases
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What came of one case."""
+
+    pair: CasePair
+    score: CaseScore | None
+    problem: SubmissionError | None
+    seconds: float
+    organs: tuple[str, ...] = ()
+    """Of a prediction that was only checked: the organs that it has."""
+    unknown_labels: tuple[int, ...] = ()
+    """Of one that was only checked: its labels that are no organs."""
+    ct_values: CaseValues | None = None
+    """Of one that was checked with its CT: what the CT shows there."""
+    digests: tuple[str, str] = ("", "")
+    """SHA-256 of the reference and of the prediction that were read, if asked for."""
+    fault: FlareError | None = None
+    """What has kept it from being scored, and is no problem of its content."""
+
+
+def attempt_case(
+    pair: CasePair, *, challenge: Challenge, check_only: bool, are_cts_read: bool
+) -> Attempt:
+    """Score one case; a problem of the submission is a result like another."""
+    start = time.perf_counter()
+    score, problem = None, None
+    organs: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
+    ct_values = None
+    try:
+        if check_only:
+            prediction = read_prediction(pair.prediction, challenge)
+            present, unknown = prediction.present, prediction.unknown
+            organs = tuple(o.name for o in challenge.organs if o.label in present)
+            if are_cts_read:
+                # Not at the top: an evaluation starts sooner without it.
+                from flare.evaluation.ct_values import measure_case
+
+                ct = pair.reference.path
+                ct_values = measure_case(pair.case, prediction, ct, challenge)
+        else:
+            score = score_case(pair, challenge)
+    except SubmissionError as error:
+        problem = error
+    return Attempt(
+        pair=pair,
+        score=score,
+        problem=problem,
+        organs=organs,
+        unknown_labels=unknown,
+        ct_values=ct_values,
+        seconds=time.perf_counter() - start,
+    )

@@ -23,22 +23,20 @@ from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.evaluation.ct_images import read_ct
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import compare_positions, compare_sizes
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.evaluate import file_checksum, references_digest
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.preparing import find_submission
-from flare.evaluation.provenance import file_checksum, references_digest
-from flare.evaluation.rule_overrides import with_options
+from flare.evaluation.plan import find_submission, with_options
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.scoring.reading import (
     check_headers,
     read_prediction,
     read_reference,
 )
-from flare.evaluation.submission.folder import LabelMapFile, find_references
-from flare.evaluation.submission.matching import CasePair, match_cases
+from flare.evaluation.submission.find import LabelMapFile, find_references
+from flare.evaluation.submission.match import CasePair, match_cases
 from flare.reports.cases.drawing import data_uri
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Plane

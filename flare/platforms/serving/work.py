@@ -1,16 +1,19 @@
-"""Makes of what was measured of a team the metrics that a platform ranks."""
+"""What is done with the archive of a submission, and the metrics that it comes to."""
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import printable
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (
@@ -22,6 +25,10 @@ from flare.results.efficiency_csv import (
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluated
 from flare.results.scores import statistics
+
+REPEAT_S = 60.0
+"""What is raised from a signal is lost where Python ignores exceptions, such as in a
+destructor: so it is raised again, if the block has not ended after so long."""
 
 RANKED = ("runtime_s", "max_gpu_memory_mb")
 """Metrics of efficiency that a platform can rank, besides scores."""
@@ -134,3 +141,69 @@ def _told(record: CaseRecord) -> str:
         code = re.search(r" \[F\d\d\]$", text)
         return f"its output is refused{code[0] if code else ''}"
     return printable(text)
+
+
+# --- Time ---
+
+
+class OverdueSignal(BaseException):
+    """The time of a submission is over: what runs for it is ended, as by Ctrl-C."""
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """End what runs in the block after a while.
+
+    Only the main thread of a program can do this.
+
+    Raises
+    ------
+    OverdueSignal
+        From within the block, wherever it is; before it, if no time is left.
+    """
+
+    def end(*_: object) -> NoReturn:
+        raise OverdueSignal
+
+    if seconds <= 0:
+        raise OverdueSignal
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # also if the signal has come on the way out; the next one is far off
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Forecast:
+    """Foresees when the cases of a submission will be done.
+
+    Parameters
+    ----------
+    end : datetime
+        When they have to be.
+    now : callable
+        Date and time.
+    """
+
+    def __init__(self, end: datetime, now: Callable[[], datetime]) -> None:
+        self._end, self._now = end, now
+        self._begun = now()
+        self._has_warned = False
+
+    def warning(self, done: int, total: int) -> str:
+        """What is to be said once it seems that there is too little time, but once."""
+        now = self._now()
+        left = (now - self._begun) / done * (total - done)
+        if self._has_warned or now + left <= self._end:
+            return ""
+        self._has_warned = True
+        return (
+            f"{done} of {total} cases are done, and the others would be at"
+            f" {now + left:%Y-%m-%d %H:%M}; the time is over at {self._end:%H:%M} of"
+            f" {self._end:%Y-%m-%d}, and what is not done by then fails"
+        )

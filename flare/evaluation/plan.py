@@ -1,4 +1,4 @@
-"""Prepares a submission for scoring: only names and headers are read."""
+"""Plans an evaluation: finds its files, and looks at their names and headers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import InputError, SubmissionError
 from flare.common.text import listing, safe
-from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
+from flare.evaluation.errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+)
+from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import check_headers
-from flare.evaluation.submission.folder import (
+from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
     LabelMapFile,
@@ -21,9 +25,60 @@ from flare.evaluation.submission.folder import (
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.matching import CasePair, Matching
+from flare.evaluation.submission.match import CasePair, Matching, match_cases
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A submission that was found and looked through, and that is to be scored."""
+
+    challenge: Challenge
+    """As it was given."""
+    rules: Challenge
+    """As the options change it."""
+    options: Options
+    ground_truth: Path
+    references: tuple[LabelMapFile, ...]
+    submitted: Folder
+    prepared: Prepared
+
+    @property
+    def check_only(self) -> bool:
+        """Whether it will be refused, and is only searched for more problems."""
+        return bool(self.prepared.problems) and self.options.is_refused
+
+
+def plan_evaluation(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    options: Options,
+    *,
+    is_measured: bool = False,
+) -> Plan:
+    """Find the files of a submission, and look at their names and headers.
+
+    Raises
+    ------
+    FlareError
+        As `flare.evaluate` does.
+    """
+    rules = with_options(challenge, options.grid, options.unknown_labels)
+    references, submitted = find_files(
+        predictions, ground_truth, rules, is_measured=is_measured
+    )
+    matching = match_cases(submitted, references, rules.labels_by_name)
+    return Plan(
+        challenge=challenge,
+        rules=rules,
+        options=options,
+        ground_truth=ground_truth,
+        references=references,
+        submitted=submitted,
+        prepared=prepare(matching, rules),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +186,7 @@ def find_submission(
     """What was submitted: files, or what the jobs of an algorithm have written."""
     if os.path.lexists(predictions / JOBS_FILE_NAME):
         # Not at the top: an evaluation of files starts sooner without it.
-        from flare.evaluation.submission.job_outputs import find_job_outputs
+        from flare.evaluation.submission.jobs import find_job_outputs
 
         return find_job_outputs(predictions, references, challenge)
     return find_label_maps(predictions, npz=challenge.npz.predictions)
@@ -158,3 +213,18 @@ def log_folder(folder: Folder) -> None:
         )
     if folder.ignored:
         _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
+
+
+def with_options(
+    challenge: Challenge, grid: str | None, unknown_labels: str | None
+) -> Challenge:
+    """A challenge, some of whose rules were set for this run."""
+    if grid:
+        compare = GridComparison(grid)
+        challenge = replace(challenge, grid=replace(challenge.grid, compare=compare))
+    if unknown_labels:
+        rules = replace(
+            challenge.unknown_labels, prediction=UnknownLabels(unknown_labels)
+        )
+        challenge = replace(challenge, unknown_labels=rules)
+    return challenge

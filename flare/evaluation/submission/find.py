@@ -1,4 +1,4 @@
-"""Finds the label maps in a folder."""
+"""Finds the label maps in a folder: predictions, or reference labels."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from flare.challenge.label_map_files import NpzLayout, case_name
+from flare.challenge.formats import FORMATS, NpzLayout, case_name
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe, why
-from flare.evaluation.errors import FolderError
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.submission.other_formats import (
-    ARCHIVE_SUFFIXES,
-    FOREIGN_SUFFIXES,
-    OTHER_SUFFIXES,
-)
 
 JOBS_FILE_NAME = "predictions.json"
 """The platform's list of an algorithm's jobs."""
@@ -264,3 +257,43 @@ def by_case(
     for file in files:
         cases[file.case].append(file)
     return ((case, tuple(cases[case])) for case in sorted(cases))
+
+
+_ONE_FILE = "Save each label map as one .nii.gz or .mha file."
+
+_WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
+
+_NO_ARCHIVE = "Submit one zip of the label maps themselves."
+
+OTHER_SUFFIXES = {
+    **dict.fromkeys(
+        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
+        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
+    ),
+    **dict.fromkeys(
+        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
+    ),
+    **dict.fromkeys(
+        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
+        ("its format is not accepted", _ONE_FILE),
+    ),
+}
+"""Image files all the same: they are named in an error, with what to do."""
+
+ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
+
+FOREIGN_SUFFIXES = {
+    **dict.fromkeys(
+        ARCHIVE_SUFFIXES,
+        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
+    ),
+    ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
+    **{
+        suffix: (each.elsewhere, _WITH_GRID)
+        for each in FORMATS
+        if each.needs_layout
+        for suffix in each.suffixes
+    },
+    **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
+}
+"""Files that matter only where a label map is missing."""

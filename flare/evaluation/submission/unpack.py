@@ -1,8 +1,4 @@
-"""Unpacks a zip file of label maps, as it would be uploaded, into a folder to check.
-
-Nothing is written outside of that folder, and no archive within the zip is opened. Zip
-files that the platform would not take, or would take for something else, are refused.
-"""
+"""Unpacks a zip file of label maps, as it would be uploaded, into a folder to check."""
 
 from __future__ import annotations
 
@@ -15,10 +11,10 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.label_map_files import SUFFIXES
+from flare.challenge.formats import SUFFIXES
 from flare.common.files import DISK, unwritable
 from flare.common.text import listing, safe
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 
 MOST_ENTRIES = 100_000
 """Files and folders of a zip: no challenge has so many cases."""
