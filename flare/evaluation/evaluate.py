@@ -177,7 +177,6 @@ def score_cases(
     *,
     workers: int,
     check_only: bool = False,
-    are_cts_read: bool = False,
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
@@ -192,9 +191,6 @@ def score_cases(
     check_only : bool
         Only look for problems of the predictions: for a submission that is refused
         anyway, so that its author learns of everything at once.
-    are_cts_read : bool
-        The references are CTs: where only problems are looked for, look at their
-        voxels as well.
 
     Yields
     ------
@@ -212,7 +208,6 @@ def score_cases(
         attempt_case,
         challenge=challenge,
         check_only=check_only,
-        are_cts_read=are_cts_read,
     )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     found: dict[str, Done[CasePair, Attempt]] = {}
