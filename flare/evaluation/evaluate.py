@@ -60,6 +60,7 @@ from flare.results.scores import (
     CaseScore,
     LowScores,
     Provenance,
+    References,
     Results,
 )
 
@@ -399,7 +400,7 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 
 def make_provenance(
     challenge: Challenge,
-    source: str,
+    source: References,
     references: Sequence[LabelMapFile],
     options: Mapping[str, str],
     checksum: Callable[[Path], str],
@@ -443,7 +444,10 @@ def references_digest(
     return digest.hexdigest()
 
 
-def reference_source(ground_truth: Path) -> str:
+def reference_source(ground_truth: Path) -> References:
     """Where the reference labels of a run are from, in one word."""
-    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
     return sources.get(ground_truth.resolve(), "given")
