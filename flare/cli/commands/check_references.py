@@ -10,7 +10,7 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.options import PATH, challenge_option
-from flare.common.places import BUNDLED_GROUND_TRUTH
+from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.evaluation.references import check_references, references_table
 
 PLACE = ("For organisers", 2)

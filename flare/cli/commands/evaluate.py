@@ -22,10 +22,13 @@ from flare.cli.options import (
     workers_option,
 )
 from flare.cli.progress import Progress
-from flare.common.importing import importing
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    importing,
+)
 from flare.common.text import safe
-from flare.common.version import __version__
 
 if TYPE_CHECKING:
     from flare.evaluation.scoring.case import Attempt
@@ -121,8 +124,8 @@ def command(
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
-        from flare.common.allocator import reuse_freed_memory
         from flare.common.errors import SubmissionError
+        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from flare.common.extras import install_remedy
+from flare.common.installation import install_remedy
 from flare.common.options import option
 from flare.common.text import safe, shell_word, why
 from flare.platforms.errors import PlatformError
