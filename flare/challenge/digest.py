@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.challenge.label_map_files import NpzRules, SpacingOrder
+from flare.challenge.formats import NpzRules, SpacingOrder
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import (
     AbsentOrgans,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from flare.challenge.label_map_files import NO_NPZ, NpzRules
+from flare.challenge.formats import NO_NPZ, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better
 from flare.common.schema import check
 from flare.common.text import listing

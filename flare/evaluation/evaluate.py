@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from flare.challenge.digest import rules_digest, scoring_rules
-from flare.challenge.label_map_files import case_name
+from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import (
     Challenge,
@@ -60,6 +60,7 @@ from flare.results.scores import (
     CaseScore,
     LowScores,
     Provenance,
+    References,
     Results,
 )
 
@@ -176,7 +177,6 @@ def score_cases(
     *,
     workers: int,
     check_only: bool = False,
-    are_cts_read: bool = False,
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
@@ -191,9 +191,6 @@ def score_cases(
     check_only : bool
         Only look for problems of the predictions: for a submission that is refused
         anyway, so that its author learns of everything at once.
-    are_cts_read : bool
-        The references are CTs: where only problems are looked for, look at their
-        voxels as well.
 
     Yields
     ------
@@ -211,7 +208,6 @@ def score_cases(
         attempt_case,
         challenge=challenge,
         check_only=check_only,
-        are_cts_read=are_cts_read,
     )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     found: dict[str, Done[CasePair, Attempt]] = {}
@@ -404,7 +400,7 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 
 def make_provenance(
     challenge: Challenge,
-    source: str,
+    source: References,
     references: Sequence[LabelMapFile],
     options: Mapping[str, str],
     checksum: Callable[[Path], str],
@@ -448,7 +444,10 @@ def references_digest(
     return digest.hexdigest()
 
 
-def reference_source(ground_truth: Path) -> str:
+def reference_source(ground_truth: Path) -> References:
     """Where the reference labels of a run are from, in one word."""
-    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
     return sources.get(ground_truth.resolve(), "given")

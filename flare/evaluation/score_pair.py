@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.challenge.label_map_files import NpzLayout, case_name
+from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid

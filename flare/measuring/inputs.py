@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from flare.challenge.formats import ANY_SUFFIX
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
@@ -73,7 +74,7 @@ def case_of(image: Path) -> Case:
             return case
     raise InputError(
         f"{safe(image)}: there is no such image",
-        "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.",
+        f"Give a CT, a {ANY_SUFFIX} file.",
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.label_map_files import SUFFIXES, case_name
+from flare.challenge.formats import case_name, suffix_of
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.engine import Engine
 from flare.common.errors import EngineError, SubmissionError
@@ -137,9 +137,7 @@ def largest_bytes(image: Path) -> int:
 
 def label_maps(output: Output) -> tuple[Path, ...]:
     """Files of an output that are label maps by their names."""
-    return tuple(
-        output.folder / name for name in output.files if name.lower().endswith(SUFFIXES)
-    )
+    return tuple(output.folder / name for name in output.files if suffix_of(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.challenge.rules import Challenge
 from flare.common.files import csv_text, write_whole
 from flare.common.text import cell_text, safe

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.challenge.metrics import metric_of
 from flare.common.files import csv_text, read_regular, write_whole
 from flare.common.text import listing, safe, why

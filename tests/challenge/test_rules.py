@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.label_map_files import NpzRules
+from flare.challenge.formats import NpzRules
 from flare.challenge.metrics import Better
 from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
 from flare.challenge.rules import (

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import runpy
 import shutil
 from dataclasses import MISSING, fields, replace
 
@@ -46,6 +47,15 @@ def parts(schema, path="$"):
 
 
 # --- The schemas ------------------------------------------------------------------
+
+
+def test_schemas_are_current():
+    """They are made from the records: run ``python scripts/make_schemas.py``."""
+    made = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))["schemas"]()
+
+    for name, text in made.items():
+        file = ROOT / "flare" / "results" / "schemas" / name
+        assert text == file.read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -160,19 +160,13 @@ def _check_folder(request: Request, folder: Path) -> None:
         images=request.images,
         workers=request.workers,
         on_case=on_case(Progress()) if sys.stdout.isatty() else None,
-        are_cts_read=True,
     )
     if report.lines:
         _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission" if is_whole else "the files themselves"
-    _log.info("%s\n%s", report.summary, report.note)
-    if report.remarks:
-        _log.info("%s", "\n".join(f"Remark: {line}" for line in report.remarks))
-        _log.info("Nothing would be refused, but look at the remarks in a viewer.")
-    else:
-        _log.info("Nothing is wrong with %s.", what)
+    _log.info("%s\n%s\nNothing is wrong with %s.", report.summary, report.note, what)
 
 
 def _check_archive(request: Request) -> None:

@@ -68,7 +68,6 @@ def _scored(pair: CasePair, batch: Batch) -> Attempt:
             ),
             challenge=batch.challenge,
             check_only=batch.check_only,
-            are_cts_read=False,
         )
     except (OrganiserError, MemoryError):
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare.challenge.label_map_files import SUFFIXES
+from flare.challenge.formats import SUFFIXES
 from flare.common.errors import InputError
 from flare.common.files import is_file, is_folder
 from flare.common.text import listing, safe, why

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,9 +34,6 @@ from flare.evaluation.scoring.reading import (
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
-
-if TYPE_CHECKING:
-    from flare.evaluation.ct_values import CaseValues
 
 _of_thread = threading.local()
 
@@ -322,34 +318,23 @@ class Attempt:
     """Of a prediction that was only checked: the organs that it has."""
     unknown_labels: tuple[int, ...] = ()
     """Of one that was only checked: its labels that are no organs."""
-    ct_values: CaseValues | None = None
-    """Of one that was checked with its CT: what the CT shows there."""
     digests: tuple[str, str] = ("", "")
     """SHA-256 of the reference and of the prediction that were read, if asked for."""
     fault: FlareError | None = None
     """What has kept it from being scored, and is no problem of its content."""
 
 
-def attempt_case(
-    pair: CasePair, *, challenge: Challenge, check_only: bool, are_cts_read: bool
-) -> Attempt:
+def attempt_case(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
     """Score one case; a problem of the submission is a result like another."""
     start = time.perf_counter()
     score, problem = None, None
     organs: tuple[str, ...] = ()
     unknown: tuple[int, ...] = ()
-    ct_values = None
     try:
         if check_only:
             prediction = read_prediction(pair.prediction, challenge)
             present, unknown = prediction.present, prediction.unknown
             organs = tuple(o.name for o in challenge.organs if o.label in present)
-            if are_cts_read:
-                # Not at the top: an evaluation starts sooner without it.
-                from flare.evaluation.ct_values import measure_case
-
-                ct = pair.reference.path
-                ct_values = measure_case(pair.case, prediction, ct, challenge)
         else:
             score = score_case(pair, challenge)
     except SubmissionError as error:
@@ -360,6 +345,5 @@ def attempt_case(
         problem=problem,
         organs=organs,
         unknown_labels=unknown,
-        ct_values=ct_values,
         seconds=time.perf_counter() - start,
     )

@@ -24,14 +24,13 @@ from flare.evaluation.errors import (
     GroundTruthError,
     LabelError,
 )
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT
-from flare.evaluation.labelmaps.placement import (
+from flare.evaluation.labelmaps.grid import (
+    Grid,
     Misplacement,
     compare_positions,
     compare_sizes,
 )
-from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory
 
 _log = logging.getLogger(__name__)

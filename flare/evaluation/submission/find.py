@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from flare.challenge.label_map_files import NPZ, NpzLayout, case_name
+from flare.challenge.formats import FORMATS, NpzLayout, case_name
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
@@ -288,11 +288,12 @@ FOREIGN_SUFFIXES = {
         ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
     ),
     ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
-    NPZ: (
-        "it is a NumPy file, which has no grid; only the tasks from RECIST to 3-D of"
-        " FLARE 2025 and 2026 use them",
-        _WITH_GRID,
-    ),
+    **{
+        suffix: (each.elsewhere, _WITH_GRID)
+        for each in FORMATS
+        if each.needs_layout
+        for suffix in each.suffixes
+    },
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }
 """Files that matter only where a label map is missing."""

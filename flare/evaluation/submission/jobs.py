@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.label_map_files import CHANNEL, SUFFIXES
+from flare.challenge.formats import CHANNEL, SUFFIXES
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError

@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.label_map_files import SUFFIXES
+from flare.challenge.formats import SUFFIXES
 from flare.common.files import DISK, unwritable
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import printable
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flare.challenge.label_map_files import case_of
+from flare.challenge.formats import case_of
 from flare.challenge.metrics import SCORES
 from flare.common.text import count, printable
 from flare.reports.pages.case_scores import (

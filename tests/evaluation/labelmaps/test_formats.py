@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.label_map_files import case_name
+from flare.challenge.formats import case_name
 from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,

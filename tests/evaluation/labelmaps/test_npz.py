@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.label_map_files import NpzLayout, SpacingOrder
+from flare.challenge.formats import NpzLayout, SpacingOrder
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.label_map_files import case_name
+from flare.challenge.formats import case_name
 from flare.common.errors import InputError
 from flare.evaluation.errors import (
     DamagedFileError,
@@ -18,8 +18,8 @@ from flare.evaluation.errors import (
     FractionError,
 )
 from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.labelmaps.reading import PIECE_BYTES, read_grid, read_label_map
-from flare.evaluation.labelmaps.writing import write_label_map
 from tests.builders import (
     AFFINE,
     ORGANS,

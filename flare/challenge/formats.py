@@ -1,4 +1,9 @@
-"""What the files of label maps are called, and what NumPy's hold."""
+"""The formats of label maps: one record each, from which everything else follows.
+
+Which files are found, how their cases are called, what reads them, and the lists of
+suffixes in messages are made from these records; of NumPy's files, a challenge says
+what they hold.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +12,86 @@ from enum import Enum
 from pathlib import Path
 
 from flare.common.schema import check
-
-SUFFIXES = (".nii.gz", ".nii", ".mha", ".nrrd")
-"""What names of label maps end in, in any mixture of upper and lower case."""
+from flare.common.text import listing
 
 
-NPZ = ".npz"
-"""What names of NumPy's files end in, which some challenges read as label maps."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of label maps."""
 
+    name: str
+    """In messages."""
+    suffixes: tuple[str, ...]
+    """What names of its files end in, in any mixture of upper and lower case; one that
+    ends in another comes first."""
+    reader: str
+    """Module below `flare.evaluation.labelmaps` that reads it, which is imported when
+    the first such file may be there. It has `is_start`, which says whether a file may
+    begin with some bytes, and `open_voxels`, which reads the header of a file, and
+    returns it with the stream of its voxels."""
+    elsewhere: str = ""
+    """If it is read only where the challenge says what is in it, which `open_voxels` is
+    told, too: what is wrong with such a file for other challenges."""
+
+    @property
+    def needs_layout(self) -> bool:
+        """Whether it is read only where the challenge says what is in it."""
+        return bool(self.elsewhere)
+
+
+FORMATS = (
+    Format(name="NIfTI", suffixes=(".nii.gz", ".nii"), reader="nifti"),
+    Format(name="MetaImage", suffixes=(".mha",), reader="metaimage"),
+    Format(name="NRRD", suffixes=(".nrrd",), reader="nrrd"),
+    Format(
+        name="NumPy",
+        suffixes=(".npz",),
+        reader="npz",
+        elsewhere="it is a NumPy file, which has no grid; only the tasks from RECIST to"
+        " 3-D of FLARE 2025 and 2026 use them",
+    ),
+)
+"""In the order in which a file is tried; the first suffix is the one to recommend."""
+
+SUFFIXES = tuple(s for each in FORMATS if not each.needs_layout for s in each.suffixes)
+"""Of the formats that are read for every challenge."""
+
+ALL_SUFFIXES = tuple(s for each in FORMATS for s in each.suffixes)
+"""Of those that are read for some challenges, too."""
 
 SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
+ANY_SUFFIX = listing(SUFFIXES, last=" or ")
+"""The suffixes as a message lists them."""
 
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
 
 
-def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
-    """The name of the case that a file is for; None if it is no label map.
+def suffix_of(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> str:
+    """The suffix of a label map's name, in lower case; empty if it is another name.
 
-    `may_be_npz` is for challenges that read such files.
+    Examples
+    --------
+    >>> suffix_of("LIVER.NII.GZ"), suffix_of("liver.png")
+    ('.nii.gz', '')
+    """
+    return next((each for each in suffixes if name.lower().endswith(each)), "")
+
+
+def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
+    """The name of the case that a file is for; None if it is not a label map.
+
+    `may_be_npz` is for challenges that read NumPy's files.
 
     Examples
     --------
     >>> case_name(Path("team/validation_001.nii.gz"))
     'validation_001'
     """
-    for suffix in (*SUFFIXES, NPZ) if may_be_npz else SUFFIXES:
-        if path.name.lower().endswith(suffix):
-            return path.name[: -len(suffix)]
-    return None
+    suffix = suffix_of(path.name, ALL_SUFFIXES if may_be_npz else SUFFIXES)
+    return path.name[: -len(suffix)] if suffix else None
 
 
 def case_of(name: str) -> str:
