@@ -165,17 +165,9 @@ def _ranks(asked: Asked) -> dict[str, int]:
 
     if not any(asked.output.glob(f"*/{METRICS_JSON}")):
         return {}  # nor is loaded what a ranking needs
-    from flare.challenge.reading import read_challenge
-    from flare.common.errors import FlareError
-    from flare.ranking.rank import find_ranks
-    from flare.ranking.rules import rules_of
+    from flare.ranking.rank import ranks_by_scores
 
-    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
-    rules = rules_of(read_challenge("flare21"), metrics=["dsc", "nsd"])
-    try:
-        return find_ranks(asked.output, read_challenge(asked.challenge), rules)
-    except (FlareError, OSError):
-        return {}
+    return ranks_by_scores(asked.output, asked.challenge)
 
 
 def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
