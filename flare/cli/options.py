@@ -22,8 +22,8 @@ from typing import (
 import click
 
 from flare.cli.command import Option, refuse
+from flare.common.installation import __version__, source_commit
 from flare.common.options import KEY, Declared, positive
-from flare.common.version import __version__, source_commit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -11,8 +11,8 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.options import takes
+from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
-from flare.common.places import BUNDLED_GROUND_TRUTH
 from flare.evaluation.references import check_references, references_table
 
 PLACE = ("For organisers", 2)

@@ -15,16 +15,14 @@ from flare.cli.command import Command
 from flare.cli.console import fits
 from flare.cli.options import takes, version_option
 from flare.cli.progress import Progress
-from flare.common.importing import importing
-from flare.common.options import (
-    challenge_option,
-    csv_option,
-    option,
-    workers_option,
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    importing,
 )
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.options import challenge_option, csv_option, option, workers_option
 from flare.common.text import safe
-from flare.common.version import __version__
 from flare.evaluation.options import Options
 
 if TYPE_CHECKING:
@@ -76,8 +74,8 @@ def command(asked: Asked) -> None:
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
-        from flare.common.allocator import reuse_freed_memory
         from flare.common.errors import SubmissionError
+        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
