@@ -26,11 +26,15 @@ from flare.common.errors import (
     WorkerError,
 )
 from flare.common.executor import Done, LocalPool, completed
-from flare.common.library_versions import library_version
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    library_version,
+    source_commit,
+)
 from flare.common.machine import default_workers
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe
-from flare.common.version import __version__, source_commit
 from flare.evaluation.errors import (
     DuplicateCasesError,
     EmptyError,

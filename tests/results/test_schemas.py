@@ -20,7 +20,7 @@ from flare.platforms.grandchallenge.leaderboard import (
 from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.serving.journal import Step
-from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
 from flare.results import efficiency_csv
 from flare.results.csv_rows import cell_types
