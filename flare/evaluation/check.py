@@ -18,11 +18,10 @@ from flare.evaluation.errors import (
     MissingCasesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.evaluate import OnCase, score_cases
+from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
 from flare.evaluation.problems import problem_lines
-from flare.evaluation.scoring.reading import ignored_labels_text
 from flare.evaluation.submission.find import (
     LabelMapFile,
     find_label_maps,

@@ -13,14 +13,8 @@ from typing import Literal, cast
 
 from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
-from flare.challenge.rules import (
-    Challenge,
-)
-from flare.common.errors import (
-    FileError,
-    SubmissionError,
-    WorkerError,
-)
+from flare.challenge.rules import Challenge, UnknownLabels
+from flare.common.errors import FileError, SubmissionError, WorkerError
 from flare.common.executor import Done, LocalPool, completed
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
@@ -32,12 +26,12 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
+from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.options import Options, check_count
 from flare.evaluation.plan import (
     Plan,
     Prepared,
     file_checksum,
-    log_folder,
     plan_evaluation,
     provenance_of,
 )
@@ -48,19 +42,9 @@ from flare.evaluation.scoring.case import (
     count_free_cases,
     worst_score,
 )
-from flare.evaluation.scoring.reading import (
-    ignored_labels_text,
-)
-from flare.evaluation.submission.find import (
-    Folder,
-    LabelMapFile,
-)
+from flare.evaluation.submission.find import Folder, LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import (
-    CaseScore,
-    LowScores,
-    Results,
-)
+from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +129,7 @@ def evaluate(
         options,
         is_measured=is_measured,
     )
-    log_folder(plan.submitted)
+    _log_folder(plan.submitted)
     attempts = score_cases(
         *(plan.prepared, plan.rules),
         workers=workers,
@@ -156,6 +140,18 @@ def evaluate(
     for note in results.warnings[len(plan.prepared.warnings) :]:
         _log.info("%s", note)
     return results
+
+
+def _log_folder(folder: Folder) -> None:
+    """Tell what was found, and what was left out."""
+    if folder.files:
+        _log.info(
+            "Found %d label maps: %s",
+            len(folder.files),
+            listing(file.name for file in folder.files),
+        )
+    if folder.ignored:
+        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
 
 
 def score_cases(
@@ -259,16 +255,14 @@ def results_of(
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
+    jobs = _durations(plan)
     reasons = _reasons(problems, plan.submitted)
-    told = [file for file in plan.references if file.case not in absent]
-    low = (*_unusable(scores, reasons, told, len(plan.references)),)
     ignored = _ignored_labels(scores, plan.rules)
-    foreign = [p.finding for p in problems if isinstance(p, _FOREIGN)]
+    told = [file for file in plan.references if file.case not in absent]
+    unusable = _unusable(scores, reasons, told, len(plan.references))
     cases = tuple(
         scores.get(file.case)
-        or worst_score(
-            file, plan.rules, ": ".join(filter(None, reasons.get(file.case, _NO_FILE)))
-        )
+        or worst_score(file, plan.rules, _text(*reasons.get(file.case, _NO_FILE)))
         for file in plan.references
     )
     return Results(
@@ -276,14 +270,14 @@ def results_of(
         free_cases=count_free_cases(cases, plan.rules),
         warnings=(
             *plan.prepared.warnings,
-            *(found.reason for found in low),
-            *foreign,
-            *(found.reason for found in ignored),
+            *(low.reason for low in unusable),
+            *(found.finding for found in problems if isinstance(found, _FOREIGN)),
+            *(low.reason for low in ignored),
         ),
-        low_scores=(*low, *ignored),
-        provenance=provenance_of(plan, checksum or file_checksum),
+        low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=_durations(plan),
+        jobs=jobs,
+        provenance=provenance_of(plan, checksum or file_checksum),
     )
 
 
@@ -302,8 +296,8 @@ def _durations(plan: Plan) -> dict[str, dict[str, float]]:
 REASONS = 5
 """So many reasons of zeros are told apart, those of most cases first."""
 
-_NO_FILE = "", "no file was submitted"
-"""The files of a case that has none, and why it cannot be scored."""
+_NO_FILE: tuple[str, Sequence[str]] = "no file was submitted", ()
+"""Why a case that has no file cannot be scored."""
 
 _FOREIGN = (UnexpectedCasesError, NothingToScoreError)
 """What is said of files that belong to no case, and are left out."""
@@ -311,35 +305,40 @@ _FOREIGN = (UnexpectedCasesError, NothingToScoreError)
 
 def _reasons(
     problems: Sequence[SubmissionError], submitted: Folder
-) -> dict[str, tuple[str, str]]:
-    """Why the prediction of a case cannot be used, by case: the files, and the reason.
+) -> dict[str, tuple[str, Sequence[str]]]:
+    """Why the prediction of a case cannot be used, by case: the reason, and its files.
 
     The reason alone is equal for all cases of which the same is wrong.
     """
     cases = {file.name: file.case for file in submitted.files}
-    reasons: dict[str, tuple[str, str]] = {}
+    reasons: dict[str, tuple[str, Sequence[str]]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
-            reasons[cases[problem.file]] = safe(problem.file), problem.problem
+            reasons[cases[problem.file]] = problem.problem, [problem.file]
         elif isinstance(problem, DuplicateCasesError):
             for case, files in problem.duplicates:
-                reasons[case] = listing(files), f"{len(files)} files for one case"
+                reasons[case] = f"{len(files)} files for one case", files
         elif isinstance(problem, MisnamedCasesError):
             for file, expected in problem.renames:
                 case = case_name(Path(expected)) or expected
-                reasons[case] = safe(file), "no case has this name"
+                reasons[case] = "no case has this name", [file]
         elif isinstance(problem, OrganFilesError):
             of_case: dict[str, list[str]] = {}
             for file, case in zip(problem.files, problem.cases, strict=True):
                 of_case.setdefault(case, []).append(file)
             for case, own in of_case.items():
-                reasons[case] = listing(own), "each file holds one organ alone"
+                reasons[case] = "each file holds one organ alone", own
     return reasons
+
+
+def _text(reason: str, files: Sequence[str]) -> str:
+    """Why a case has the worst score, with its files if it has any."""
+    return f"{listing(files)}: {reason}" if files else reason
 
 
 def _unusable(
     scores: Mapping[str, CaseScore],
-    reasons: Mapping[str, tuple[str, str]],
+    reasons: Mapping[str, tuple[str, Sequence[str]]],
     references: Sequence[LabelMapFile],
     cases: int,
 ) -> list[LowScores]:
@@ -347,9 +346,9 @@ def _unusable(
     groups: dict[str, dict[str, str]] = {}
     for reference in references:
         if reference.case not in scores:
-            files, reason = reasons.get(reference.case, _NO_FILE)
+            reason, files = reasons.get(reference.case, _NO_FILE)
             names = groups.setdefault(reason, {})
-            names[reference.case] = files or safe(reference.name)
+            names[reference.case] = listing(files or [reference.name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     rest = {
         case: name for _, names in ordered[REASONS:] for case, name in names.items()
@@ -372,3 +371,28 @@ def _ignored_labels(
     line = ignored_labels_text(list(unknown.values()), challenge)
     having = tuple(case for case, labels in unknown.items() if labels)
     return [LowScores(reason=line, cases=having)] if line else []
+
+
+def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
+    """What happens to labels that are not organs; empty if there are none.
+
+    `files` are the unknown labels of each prediction.
+    """
+    having = [labels for labels in files if labels]
+    if not having:
+        return ""
+    found = sorted(set().union(*having))
+    effect = "count as background"
+    if challenge.unknown_labels.prediction is UnknownLabels.ZERO:
+        effect = "make their case score 0"
+    where = f"in {len(having)} of {len(files)} files"
+    if len(found) >= UNKNOWN_LABELS_LIMIT:
+        count = f"{len(found)} or more labels, such as {found[0]},"
+        return f"{count} are no organs and {effect}, {where}"
+    if len(found) == 1:
+        effect = effect.replace("count ", "counts ").replace("make their", "makes its")
+        return f"label {found[0]} is no organ and {effect}, {where}"
+    names = listing(map(str, found), last=" and ")
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        names = f"{found[0]} to {found[-1]}"
+    return f"labels {names} are no organs and {effect}, {where}"

@@ -16,12 +16,9 @@ from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import InputError, SubmissionError
 from flare.common.library_versions import library_version
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
-from flare.common.text import listing, safe
+from flare.common.text import safe
 from flare.common.version import __version__, source_commit
-from flare.evaluation.errors import (
-    DemonstrationSetError,
-    GroundTruthError,
-)
+from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import CheckedHeaders, check_headers
 from flare.evaluation.submission.find import (
@@ -215,18 +212,6 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     return tuple(hidden)
 
 
-def log_folder(folder: Folder) -> None:
-    """Tell what was found, and what was left out."""
-    if folder.files:
-        _log.info(
-            "Found %d label maps: %s",
-            len(folder.files),
-            listing(file.name for file in folder.files),
-        )
-    if folder.ignored:
-        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
-
-
 def with_options(
     challenge: Challenge, grid: str | None, unknown_labels: str | None
 ) -> Challenge:
@@ -250,6 +235,7 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 
 def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
     """Describe an evaluation; a function tells the SHA-256 of a reference file."""
+    references_sha256 = references_digest(plan.references, checksum)
     rules = scoring_rules(plan.challenge)
     sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
     return Provenance(
@@ -261,7 +247,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
         version=__version__,
         commit=source_commit(),
         references=sources.get(plan.ground_truth.resolve(), "given"),
-        references_sha256=references_digest(plan.references, checksum),
+        references_sha256=references_sha256,
         cases=len(plan.references),
         options=plan.options.told(),
         libraries={name: library_version(name) for name in LIBRARIES},

@@ -11,12 +11,7 @@ from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import FAULTS, bulkhead
-from flare.common.errors import (
-    FlareError,
-    InputError,
-    OrganiserError,
-    OutputError,
-)
+from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
 from flare.common.executor import Done, Pool, completed
 from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe, why

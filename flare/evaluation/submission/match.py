@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path, PurePath, PurePosixPath
 
 from flare.challenge.formats import CHANNEL, SUFFIXES
@@ -18,12 +19,7 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import (
-    Folder,
-    LabelMapFile,
-    by_case,
-    is_ignored,
-)
+from flare.evaluation.submission.find import Folder, LabelMapFile, is_ignored
 
 EXAMPLE = "validation_001.nii.gz"
 """What the file of a case may be called, where no case is known."""
@@ -193,7 +189,8 @@ def _submitted(
     An archive, an array or a table counts only in the place of a case.
     """
     submitted = {}
-    for case, same in by_case(files):
+    for case, group in groupby(files, key=lambda file: file.case):
+        same = tuple(group)
         readable = tuple(file for file in same if not file.problem)
         images = tuple(file for file in same if not file.is_foreign)
         if images or case in expected:
