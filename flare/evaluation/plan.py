@@ -14,10 +14,14 @@ from pathlib import Path
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import InputError, SubmissionError
-from flare.common.library_versions import library_version
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    library_version,
+    source_commit,
+)
 from flare.common.text import safe
-from flare.common.version import __version__, source_commit
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import CheckedHeaders, check_headers
@@ -30,7 +34,7 @@ from flare.evaluation.submission.find import (
     is_demonstration,
 )
 from flare.evaluation.submission.match import CasePair, Matching, match_cases
-from flare.results.scores import Provenance
+from flare.results.scores import Provenance, References
 
 _log = logging.getLogger(__name__)
 
@@ -237,7 +241,10 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
     """Describe an evaluation; a function tells the SHA-256 of a reference file."""
     references_sha256 = references_digest(plan.references, checksum)
     rules = scoring_rules(plan.challenge)
-    sources = {BUNDLED_GROUND_TRUTH: "bundled", PLATFORM_GROUND_TRUTH: "tarball"}
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
     return Provenance(
         challenge=plan.challenge.key,
         challenge_sha256=plan.challenge.checksum,

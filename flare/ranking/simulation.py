@@ -15,7 +15,7 @@ import numpy as np
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
-from flare.common.version import __version__
+from flare.common.installation import __version__
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,

@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from flare.challenge.formats import case_of
+from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.rules import STATISTICS
 from flare.common.errors import OutputError
 from flare.common.files import write_whole
+from flare.common.schema import Amount, Count, Family, Is, Positive, Share, Text, dump
 from flare.common.text import printable, safe, why
 from flare.results.scores import (
     JOBS_NOTE,
     FreeCases,
+    LowScores,
     Provenance,
     Results,
     statistics,
@@ -26,8 +29,166 @@ from flare.results.scores import (
 
 METRICS_JSON = "metrics.json"
 
-
 _PART_NAME = f".{METRICS_JSON}.part"
+
+FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
+"""What the keys of aggregates end in that count cases without an organ."""
+
+
+# --- Its keys ---------------------------------------------------------------------
+
+_NAME = "[a-z][a-z0-9_]{0,39}"
+_NUMBER = "^(0|[1-9][0-9]*)$"
+ByCase = Annotated[Mapping[str, Share], Is(keys=_NUMBER, minProperties=1)]
+_Names = Annotated[Mapping[str, str], Is(keys=_NUMBER, minProperties=1)]
+_Seconds = Annotated[Mapping[str, Amount], Is(keys=_NUMBER)]
+
+
+class MetricsFile(TypedDict):
+    """What a submission, or a measured team, scores: each case, the means over all
+    cases, and where the numbers come from.
+    """  # noqa: D205  a sentence of the public schema
+
+    case: Annotated[Mapping[str, Any], Is(like=CaseTable, families=[*_by_organ()])]
+    """What each case scores. Cases are numbered "0", "1", ... in the order of their
+    names. There are no further keys."""
+    aggregates: Annotated[Mapping[str, Any], Is(required=_MEANS, families=[*_means()])]
+    """Each metric of `case` over all cases. There are no further keys."""
+    evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_NOT_MADE_UP)]
+    """Where the scores come from."""
+    failed: Annotated[
+        Mapping[str, Text], Is(each=("CASE", "Why the case could not be scored."))
+    ]
+    """With `--on-bad-case worst`: cases that could not be scored, and got 0 for every
+    organ. Empty otherwise."""
+    warnings: Sequence[str]
+    """What was let pass, and why cases score 0."""
+    low_scores: NotRequired[Annotated[Sequence[_LowScores], Is(minItems=1)]]
+    """Only where something was let pass that explains zeros: each kind with its
+    cases."""
+    efficiency: NotRequired[
+        Annotated[Mapping[str, float], Is(like=Efficiency, families=[*_measured()])]
+    ]
+    """Of a measured team: the means of what was measured."""
+    jobs: NotRequired[Annotated[Mapping[str, Any], Is(like=Jobs)]]
+    """Of an algorithm submission: the running times of its jobs on the platform. Not to
+    be ranked by."""
+
+
+class CaseTable(TypedDict):
+    """The keys of `case` that every file has."""
+
+    dsc: ByCase
+    """The DSC of each case: the mean over the organs that count in it, from 0 (worst)
+    to 1 (best)."""
+    nsd: ByCase
+    """The NSD of each case: the mean over the organs that count in it, from 0 (worst)
+    to 1 (best)."""
+    alg_fname: _Names
+    """The name of the prediction of each case, without folders; empty if there is
+    none."""
+    gt_fname: _Names
+    """The name of the reference of each case, without folders."""
+
+
+class Efficiency(TypedDict):
+    """The keys of `efficiency` that every measured team has."""
+
+    cases: Positive
+    """Number of cases."""
+    cases_ok: Count
+    """Cases whose status is `ok`."""
+
+
+class Jobs(TypedDict):
+    """The keys of `jobs`."""
+
+    note: Text
+    """Why these times are not to be ranked by."""
+    exec_duration_s: NotRequired[_Seconds]
+    """Time of the whole job of each case, in s, as the platform says."""
+    invoke_duration_s: NotRequired[_Seconds]
+    """Time of the algorithm itself on each case, in s, as the platform says."""
+
+
+_LowScores = Annotated[LowScores, Is(additionalProperties=False)]
+_MEANS = [f"{metric}_{name}" for metric in SCORES for name in STATISTICS]
+_NOT_MADE_UP = ("commit", "references", "cases", "libraries", "machine")
+"""What files of `flare simulate` do not have."""
+
+
+def _by_organ() -> Iterator[Family]:
+    """The keys of `case` by metric and organ."""
+    yield Family(
+        f"^({'|'.join(SCORES)})_{_NAME}$",
+        ", ".join(f"{name}_ORGAN" for name in SCORES),
+        f"The {', or '.join(METRICS[name].title for name in SCORES)}, of one organ in"
+        " each case, from 0 (worst) to 1 (best); both are there for every organ of the"
+        " challenge.",
+        ByCase,
+    )
+    for metric in METRICS.values():
+        if metric.name not in SCORES:
+            yield Family(
+                f"^{metric.name}(_{_NAME})?$",
+                f"{metric.name}, {metric.name}_ORGAN",
+                f"The {metric.title_with_unit} of each case, also of one organ, where"
+                " the challenge asks for it.",
+                Annotated[Mapping[str, Amount], Is(keys=_NUMBER, minProperties=1)],
+            )
+
+
+def _means() -> Iterator[Family]:
+    """The keys of `aggregates`."""
+    texts = {
+        "mean": "The mean value of all cases.",
+        "min": "The smallest value of all cases.",
+        "max": "The largest value of all cases.",
+        "median": "The median value of all cases.",
+        "std": "The sample standard deviation (n - 1) over all cases; null if there is"
+        " only one case.",
+    }
+    shares = [metric.name for metric in METRICS.values() if metric.is_share]
+    others = [name for name in METRICS if name not in shares]
+    for names, kind in ((shares, Share), (others, Amount)):
+        for name, about in texts.items() if names else ():
+            yield Family(
+                f"^({'|'.join(names)})(_{_NAME})?_{name}$",
+                f"METRIC_{name}",
+                about,
+                Amount | None if name == "std" else kind,
+            )
+    yield Family(
+        f"^{_NAME}{FREE_CASES}$",
+        f"ORGAN{FREE_CASES}",
+        "Only for organs of which the challenge says `free_cases`: the number of cases"
+        " whose reference does not have it, those included that could not be scored.",
+        Count,
+    )
+    yield Family(
+        f"^{_NAME}{LEFT_EMPTY}$",
+        f"ORGAN{LEFT_EMPTY}",
+        "In how many of these the prediction does not have it either; one that could"
+        " not be scored is not among them, nor is one that scores 0 because of another"
+        " label.",
+        Count,
+    )
+
+
+def _measured() -> Iterator[Family]:
+    """The keys of `efficiency` by column of efficiency.csv."""
+    from flare.results.efficiency_csv import VALUES  # which no evaluation needs
+
+    yield Family(
+        f"^({'|'.join(VALUES)})_mean$",
+        "COLUMN_mean",
+        "The mean over all cases of a column of efficiency.csv, in its unit; only there"
+        " if every case is `ok` and has a value.",
+        Amount,
+    )
+
+
+# --- Written ----------------------------------------------------------------------
 
 
 def prepare_output(folder: Path) -> None:
@@ -88,6 +249,36 @@ def _output_error(folder: Path, error: OSError) -> OutputError:
     )
 
 
+def metrics_json(results: Results) -> str:
+    """The content of metrics.json.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
+    """
+    content = _content(
+        results.metrics,
+        [printable(case.prediction_file) for case in results.cases],
+        [printable(case.reference_file) for case in results.cases],
+        dump(results.provenance),
+        {case.case: case.failure for case in results.cases if case.failure},
+        decimals=results.decimals,
+    )
+    content["aggregates"] = {
+        **content["aggregates"],
+        **free_case_counts(results.free_cases),
+    }
+    content["warnings"] = list(results.warnings)
+    if results.low_scores:
+        content["low_scores"] = dump(results.low_scores)
+    if results.efficiency is not None:
+        content["efficiency"] = results.efficiency
+    if results.jobs:
+        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
 def write_case_scores(
     file: Path,
     scores: Mapping[str, Sequence[float]],
@@ -113,57 +304,48 @@ def write_case_scores(
     OutputError
         If it cannot be written.
     """
-    write_whole(file, case_scores_json(scores, reference_files, evaluation, failed))
+    predictions = ["" if case_of(name) in failed else name for name in reference_files]
+    content = _content(scores, predictions, reference_files, evaluation, failed)
+    write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
-"""What the keys of aggregates end in that count cases without an organ."""
-
-
-def metrics_json(results: Results) -> str:
-    """The content of metrics.json; its schema says what the keys mean.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite.
-    """
-    metrics = results.metrics
+def _content(
+    scores: Mapping[str, Sequence[float]],
+    prediction_files: Sequence[str],
+    reference_files: Sequence[str],
+    evaluation: Mapping[str, Any],
+    failed: Mapping[str, str],
+    *,
+    decimals: int | None = None,
+) -> MetricsFile:
+    """The keys of a file that it always has."""
 
     def rounded(value: float) -> float:
-        return value if results.decimals is None else round(value, results.decimals)
+        return value if decimals is None else round(value, decimals)
 
-    content: dict[str, Any] = {
+    return {
         "case": {
             **{
                 metric: _numbered([rounded(value) for value in values])
-                for metric, values in metrics.items()
+                for metric, values in scores.items()
             },
-            "alg_fname": _numbered(
-                [printable(c.prediction_file) for c in results.cases]
-            ),
-            "gt_fname": _numbered([printable(c.reference_file) for c in results.cases]),
+            "alg_fname": _numbered(prediction_files),
+            "gt_fname": _numbered(reference_files),
         },
         "aggregates": {
             f"{metric}_{name}": None if value is None else rounded(value)
-            for metric, values in metrics.items()
+            for metric, values in scores.items()
             for name, value in statistics(values).items()
-        }
-        | free_case_counts(results.free_cases),
-        "evaluation": _evaluation(results.provenance),
-        "failed": {case.case: case.failure for case in results.cases if case.failure},
-        "warnings": list(results.warnings),
+        },
+        "evaluation": evaluation,
+        "failed": failed,
+        "warnings": [],
     }
-    if results.low_scores:
-        content["low_scores"] = [
-            {"reason": found.reason, "cases": list(found.cases)}
-            for found in results.low_scores
-        ]
-    if results.efficiency is not None:
-        content["efficiency"] = results.efficiency
-    if results.jobs:
-        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the number of their case."""
+    return {str(number): value for number, value in enumerate(values)}
 
 
 def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
@@ -192,43 +374,3 @@ def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
         for key, value in aggregates.items()
         if (organ := key.removesuffix(FREE_CASES)) != key
     )
-
-
-def _evaluation(provenance: Provenance) -> dict[str, Any]:
-    """Where the results come from; a note only where there is something to note."""
-    content = asdict(provenance)
-    if not provenance.rules_note:
-        del content["rules_note"]
-    return content
-
-
-def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    """Values by the number of their case."""
-    return {str(number): value for number, value in enumerate(values)}
-
-
-def case_scores_json(
-    scores: Mapping[str, Sequence[float]],
-    reference_files: Sequence[str],
-    evaluation: Mapping[str, Any],
-    failed: Mapping[str, str],
-) -> str:
-    """The content of a metrics.json that was made up, of the same form."""
-    content: dict[str, Any] = {
-        "case": {
-            **{metric: _numbered(values) for metric, values in scores.items()},
-            "alg_fname": _numbered(
-                ["" if case_of(name) in failed else name for name in reference_files]
-            ),
-            "gt_fname": _numbered(reference_files),
-        },
-        "aggregates": {
-            f"{metric}_{name}": value
-            for metric, values in scores.items()
-            for name, value in statistics(values).items()
-        },
-        "evaluation": evaluation,
-        "failed": failed,
-        "warnings": [],
-    }
-    return json.dumps(content, indent=2) + "\n"

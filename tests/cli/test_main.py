@@ -264,7 +264,7 @@ def test_pictures_need_matplotlib_before_anything_is_measured(
     monkeypatch, capfd, tmp_path, is_checkout, remedy
 ):
     """Neither the archive nor the images are there: they are not looked at."""
-    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
+    monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
 
     status = main(
         ["measure", "no.tar.gz", "--images", "no", "--output", "no", "--plots"]

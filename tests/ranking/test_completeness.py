@@ -7,7 +7,7 @@ import pytest
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare
-from tests.builders.results import write_table, write_team
+from tests.builders.results import ranked, write_table, write_team
 
 SCORES = {"c1": 0.91, "c2": 0.82, "c3": 0.73}
 RUNS = [(case, "ok", 5, 9) for case in SCORES]
@@ -201,7 +201,7 @@ def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
 
 
 def copies(results):
-    return [(c.teams, c.what) for c in read_results(results, ["dsc"]).roll.copies]
+    return [(c.teams, c.what) for c in read_results(results, ranked("dsc")).roll.copies]
 
 
 VALUES = "the same DSC and NSD in every digit, on all cases"
@@ -331,6 +331,6 @@ def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem):
     file.write_text(text)
 
     with pytest.raises(RankingError) as caught:
-        read_results(file, ["dsc"])
+        read_results(file, ranked("dsc"))
 
     assert problem in str(caught.value)

@@ -12,7 +12,7 @@ from flare.common.text import safe
 from flare.ranking.table import read_results
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import MeasurementLog
-from tests.builders.results import write_team
+from tests.builders.results import ranked, write_team
 
 FLARE21 = flare.read_challenge("flare21")
 WORST = {"on_bad_case": "worst", "grid": "size", "unknown_labels": "ignore"}
@@ -39,7 +39,7 @@ def of(challenge, **more):
 
 def refusal(tmp_path, challenge="", metrics=("dsc",)):
     with pytest.raises(RankingError) as caught:
-        read_results(tmp_path, metrics, challenge=challenge)
+        read_results(tmp_path, ranked(*metrics), challenge)
     # Long names of files are shortened, but not in commands.
     return (
         str(caught.value)
@@ -90,7 +90,7 @@ def test_a_comment_or_a_weight_changes_nothing(tmp_path):
     write_team(tmp_path / "b", {"c1": 0.9}, **of(replace(FLARE21, checksum="1" * 64)))
     given = replace(FLARE21, checksum="2" * 64, ranking=())
 
-    table = read_results(tmp_path, ["dsc"], challenge=given)
+    table = read_results(tmp_path, ranked("dsc"), challenge=given)
 
     assert table.teams == ("a", "b")
     assert table.notes == ()
@@ -134,7 +134,7 @@ def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
     """It is taken if that is the file which is given, and doubted if not."""
     write_team(tmp_path / "a", {"c1": 0.9}, challenge_sha256=FLARE21.checksum)
     write_team(tmp_path / "b", {"c1": 0.8}, **of(FLARE21))
-    assert read_results(tmp_path, ["dsc"], challenge=FLARE21).notes == ()
+    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == ()
 
     other = {"challenge_sha256": "1" * 64}
     (tmp_path / "a" / "metrics.json").unlink()
@@ -143,7 +143,7 @@ def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
     assert "a: an earlier version has scored this" in refusal(tmp_path, FLARE21)
 
     (tmp_path / "b" / "metrics.json").unlink()
-    assert read_results(tmp_path, ["dsc"], challenge=FLARE21).notes == (
+    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == (
         "By which rules a were scored, an earlier version does not tell, and the"
         " challenge file was another one (111111111111): score them anew before you"
         " publish",

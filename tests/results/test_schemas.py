@@ -2,6 +2,7 @@
 
 import copy
 import json
+import runpy
 import shutil
 from dataclasses import MISSING, fields, replace
 
@@ -19,7 +20,7 @@ from flare.platforms.grandchallenge.leaderboard import (
 from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.serving.journal import Step
-from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
 from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
 from flare.results.csv_rows import COLUMNS as VALUE_COLUMNS
@@ -46,6 +47,15 @@ def parts(schema, path="$"):
 
 
 # --- The schemas ------------------------------------------------------------------
+
+
+def test_schemas_are_current():
+    """They are made from the records: run ``python scripts/make_schemas.py``."""
+    made = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))["schemas"]()
+
+    for name, text in made.items():
+        file = ROOT / "flare" / "results" / "schemas" / name
+        assert text == file.read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -13,7 +13,7 @@ from pathlib import Path
 from flare.challenge.formats import FORMATS, NpzLayout, case_name
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.installation import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid

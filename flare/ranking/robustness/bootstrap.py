@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from flare.ranking.ranks import case_sums, doubled_ranks, ranks_by_sums
-from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board
+from flare.ranking.options import SAMPLES, SEED
+from flare.ranking.ranks import Board, kendall_tau, ranks_by_sums
 
 GENERATOR = "PCG64"
 """NumPy's name of the generator that draws the samples."""
 
-SEED = 2021
-SAMPLES = 1000
 CONFIDENCE = 0.95
 """Share of the samples in which a team's rank lies within its interval."""
 
@@ -53,29 +49,25 @@ class Bootstrap:
         return round(firsts * self.samples) > self.samples
 
 
-def bootstrap(
-    board: Board, rules: RankingRules, *, samples: int = SAMPLES, seed: int = SEED
-) -> Bootstrap:
+def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Bootstrap:
     """Rank teams on cases drawn with replacement, again and again.
 
     Parameters
     ----------
     board : Board
-        Their values. Ranks on single cases do not depend on the other cases.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
+        Their ranks, which on single cases do not depend on the other cases, and are
+        averaged by their mean.
     samples : int
         How often as many cases are drawn as there are.
     seed : int
         Of the generator; equal seeds give equal results.
     """
-    sums = case_sums(doubled_ranks(board, rules), rules)
     generator = np.random.Generator(np.random.PCG64(seed))
     count = len(board.cases)
     drawn = generator.integers(0, count, size=(samples, count))
     counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    ranks = np.array([ranks_by_sums(row) for row in counts @ sums.T])
-    actual = ranks_by_sums(sums.sum(axis=1))
+    ranks = np.array([ranks_by_sums(row) for row in counts @ board.case_sums.T])
+    actual = ranks_by_sums(board.case_sums.sum(axis=1))
     taus = [kendall_tau(actual, row) for row in ranks]
     defined = np.sort([tau for tau in taus if tau is not None])
     return Bootstrap(
@@ -87,31 +79,6 @@ def bootstrap(
         seed=seed,
         taus=_interval(defined) if len(defined) else None,
     )
-
-
-def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Kendall's tau-b of two rankings; None if one of them is a single tie.
-
-    Examples
-    --------
-    One of three pairs is the other way round, two are not: (2 - 1) / 3.
-
-    >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
-    0.3333
-    """
-    orders = [_order(np.asarray(ranks)) for ranks in (first, second)]
-    ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
-    if not ordered:
-        return None
-    agreeing = int((orders[0] * orders[1]).sum())
-    # Other ways to calculate it differ in the last bits.
-    return round(agreeing / math.sqrt(ordered), 12)
-
-
-def _order(ranks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
-    order: np.ndarray[Any, Any] = np.sign(ranks[:, np.newaxis] - ranks)
-    return order
 
 
 def _outside(count: int) -> int:

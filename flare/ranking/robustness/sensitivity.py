@@ -8,19 +8,16 @@ it, and these are found by sorting; no search is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from flare.ranking.ranks import case_sums, doubled_ranks
-from flare.ranking.robustness.schemes import (
-    Scheme,
-    alternatives,
-    ranks_by_choice,
-    team_ranks,
-)
-from flare.ranking.rules import Integers, RankingRules
-from flare.ranking.table import Board
+from flare.ranking.options import Ties
+from flare.ranking.ranks import Board, comparable, rank_sums, ranks_by_sums, ranks_of
+from flare.ranking.robustness.schemes import DIGITS, GATE_DSC, Scheme
+from flare.ranking.rules import Average, Integers, RankingRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +47,18 @@ class Sensitivity:
     """How many different rankings the choices give."""
 
 
-def sensitivity_of(
-    board: Board, rules: RankingRules, schemes: Sequence[Scheme]
-) -> tuple[Sensitivity, ...]:
+def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity, ...]:
     """Say what the first place depends on; for each team that shares it.
 
     Parameters
     ----------
     board : Board
-        The values of the competing teams.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
+        The competing teams, whose ranks are averaged by their mean.
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
     """
-    ranks = team_ranks(board, rules)
-    sums = case_sums(doubled_ranks(board, rules), rules)
-    under = ranks_by_choice(board, rules)
-    winners = [n for n, rank in enumerate(ranks) if rank == 1]
+    under = ranks_by_choice(board)
+    winners = [n for n, rank in enumerate(board.final_ranks) if rank == 1]
     ranks_without = {
         scheme.left_out: scheme.ranks for scheme in schemes if scheme.left_out
     }
@@ -80,8 +71,8 @@ def sensitivity_of(
         Sensitivity(
             team=board.teams[winner],
             cases=len(board.cases),
-            withdrawals=_withdrawals(board, sums, winner),
-            shares=_withdrawals(board, sums, winner, is_tie_enough=True),
+            withdrawals=_withdrawals(board, winner),
+            shares=_withdrawals(board, winner, is_tie_enough=True),
             disqualifications=tuple(
                 team
                 for team, found in ranks_without.items()
@@ -95,7 +86,7 @@ def sensitivity_of(
             first=sum(found[winner] == 1 for found in under),
             choices=len(under),
             alternatives=tuple(
-                (name, len(found)) for name, found in alternatives(rules).items()
+                (name, len(found)) for name, found in alternatives(board.rules).items()
             ),
             rankings=len(set(under)),
         )
@@ -103,13 +94,49 @@ def sensitivity_of(
     )
 
 
+def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
+    """By what can be chosen about the rules, the fields that each choice sets."""
+    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if "dsc" in rules.names else [0.0]
+    roundings = [rules.unrounded, replace(rules, digits=DIGITS)]
+    if any(rule.decimals is not None for rule in rules.metrics):
+        roundings.append(rules)
+    return {
+        "ties": [{"ties": ties} for ties in Ties],
+        "missing results": [{"missing": rule} for rule in rules.missing_rules],
+        "mean or median of ranks": [{"average": average} for average in Average],
+        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
+        "gate": [{"gate_dsc": gate} for gate in gates],
+    }
+
+
+def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
+    """The teams' ranks by every combination of the alternatives, in any order."""
+    ways = alternatives(board.rules)
+    average = ways.pop("mean or median of ranks")
+    values_differ = [ways.pop(name) for name in ("rounding", "gate")]
+    found = []
+    for rounding, gate in product(*values_differ):
+        changed = replace(board.rules, **rounding, **gate)
+        values = comparable(board.values, changed)
+        for parts in product(*ways.values()):
+            changed = replace(
+                changed, **{k: v for part in parts for k, v in part.items()}
+            )
+            ranks = ranks_of(values, changed)
+            found += [
+                ranks_by_sums(rank_sums(ranks, replace(changed, **how)))
+                for how in average
+            ]
+    return found
+
+
 def _withdrawals(
-    board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
+    board: Board, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rivals of a winner, and the cases to which it owes its lead over each."""
     found = []
     for rival, team in enumerate(board.teams):
-        leads = sums[rival] - sums[winner]
+        leads = board.case_sums[rival] - board.case_sums[winner]
         if rival == winner or (is_tie_enough and not leads.sum()):
             continue  # it is the winner, or shares first place already
         cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)

@@ -318,7 +318,7 @@ def make_socket(path):
 def test_a_model_that_is_no_file(tmp_path, make):
     make(tmp_path / "team_a.model.tar.gz")
 
-    assert problem_of(tmp_path / "team_a.model.tar.gz") == "it is no file"
+    assert problem_of(tmp_path / "team_a.model.tar.gz") == "it is not a file"
 
 
 def test_a_model_that_has_changed_since_it_was_read(tmp_path):

@@ -11,9 +11,10 @@ from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
 from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import CaseDecision, Decisions
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import analyse
-from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
+from flare.ranking.rules import RankingRules, rules_of
 from flare.reports.ranking.files import write_analysis
 from flare.reports.ranking.own import OwnResult
 from flare.reports.ranking.terminal import analysis_text
