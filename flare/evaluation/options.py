@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flare.common.options import decimals, option
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -17,10 +19,28 @@ class Options:
         If a value is none of those that are allowed.
     """
 
-    on_bad_case: Literal["refuse", "worst"] = "refuse"
-    grid: Literal["strict", "size"] | None = None
-    unknown_labels: Literal["refuse", "ignore"] | None = None
-    decimals: int | None = None
+    on_bad_case: Literal["refuse", "worst"] = option(
+        "Refuse a submission with a missing or unusable case, or let the case score 0"
+        " (default: refuse).",
+        default="refuse",
+    )
+    grid: Literal["strict", "size"] | None = option(
+        "Say whether only the size of a grid must be right (default: the challenge's"
+        " rule).",
+        default=None,
+    )
+    unknown_labels: Literal["refuse", "ignore"] | None = option(
+        "Say what unknown labels in predictions mean (default: the challenge's rule).",
+        default=None,
+    )
+    decimals: int | None = option(
+        "Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
+        " else the challenge's for the board, else not at all).",
+        default=None,
+        parse=decimals,
+        envvar="FLARE_DECIMALS",
+        metavar="N",
+    )
 
     def __post_init__(self) -> None:
         """Look at the values."""
