@@ -357,7 +357,9 @@ class Run:
         if is_ours and (folder / METRICS_JSON).is_file():
             prepare_output(folder)
         refusal = Refusal(
-            team=submission.team, file=submission.path.name, reason=str(error)
+            team=submission.team,
+            archive=submission.path.name,
+            problem=str(error),
         )
         self._refused.replace(submission.team, (refusal,))
         self._tell(
