@@ -13,6 +13,7 @@ from typing import (
     Any,
     Literal,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -219,7 +220,7 @@ def _option(row: Field[Any], hint: Any) -> click.Option:
 def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
     """How click reads a value of a type."""
     kinds = [hint]
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if get_origin(hint) is tuple:
         kinds = [get_args(hint)[0]]

@@ -192,9 +192,11 @@ def check(path: Path) -> str:
         for axis, noted in ((2, "rows"), (1, "columns")):
             ends = [(found.labels == label).any(axis=axis)]
             ends.append(getattr(found.occupied[label], noted))
-            rows, around = (np.maximum.accumulate(each, axis=1) for each in ends)
-            assert not (rows & ~around).any()
-            assert np.array_equal(rows[:, -1], around[:, -1])
+            for turn in (slice(None), slice(None, None, -1)):  # from either end
+                turned = (each[:, turn] for each in ends)
+                own, around = (np.maximum.accumulate(each, axis=1) for each in turned)
+                assert not (own & ~around).any()
+                assert np.array_equal(own[:, -1], around[:, -1])
     return "read"
 
 

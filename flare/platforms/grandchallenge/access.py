@@ -23,6 +23,12 @@ TOKEN_REMEDY = (
     " its file's name into FLARE_GC_TOKEN_FILE."
 )
 
+NEW_TOKEN = (
+    "Make one of an external evaluator of the phase (for flare serve) or an admin of"
+    " the challenge (for flare download), and put its file's name into"
+    " FLARE_GC_TOKEN_FILE."
+)
+
 TIMEOUT_S = 60.0
 """Without a word from the platform."""
 
@@ -130,6 +136,18 @@ def without_tokens(text: str, *tokens: str) -> str:
     for token in tokens:
         text = re.sub(re.escape(token), "[token]", text, flags=re.IGNORECASE)
     return text
+
+
+def redacted(value: Any, token: str) -> Any:
+    """What was JSON without a token: before, escapes could have hidden it."""
+    if isinstance(value, str):
+        return without_tokens(value, token)
+    if isinstance(value, list):
+        return [redacted(item, token) for item in value]
+    if isinstance(value, dict):
+        pairs = value.items()
+        return {without_tokens(k, token): redacted(item, token) for k, item in pairs}
+    return value
 
 
 def open_client(api: str, token: str) -> Any:
