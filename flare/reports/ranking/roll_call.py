@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flare.common.text import listing, printable, safe
 from flare.ranking.completeness import RollCall
+from flare.ranking.ranking_json import RollCallContent
 
 
 def interim_text(roll: RollCall) -> str:
@@ -24,13 +23,13 @@ def interim_text(roll: RollCall) -> str:
 def roll_lines(roll: RollCall) -> tuple[str, ...]:
     """What organisers should look at, each in a line."""
     lines = [
-        f"{safe(f.team)}: {safe(f.file)} was refused, and the team"
+        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
         + (
             " is ranked by what else it has sent"
             if f.team in roll.ranked
             else " is not ranked"
         )
-        + f": {printable(f.reason)}"
+        + f": {printable(f.problem)}"
         for f in roll.refused
     ]
     lines += [
@@ -54,14 +53,14 @@ def roll_lines(roll: RollCall) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def roll_content(roll: RollCall) -> dict[str, Any]:
+def roll_content(roll: RollCall) -> RollCallContent:
     """For ranking.json."""
     return {
         "refused": [
             {
                 "team": printable(f.team),
-                "file": printable(f.file),
-                "reason": printable(f.reason),
+                "file": printable(f.archive),
+                "reason": printable(f.problem),
                 "is_ranked": f.team in roll.ranked,
             }
             for f in roll.refused
