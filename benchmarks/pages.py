@@ -43,8 +43,8 @@ from flare.reports.pages.running import Running, State, TeamRun
 from flare.reports.pages.running_page import running_html
 from flare.reports.ranking.ranking import rank
 from flare.results.efficiency_csv import CaseRecord, RunStatus
-from flare.results.evaluation_file import read_evaluation
-from flare.results.metrics_content import metrics_json
+from flare.results.metrics_json import metrics_json
+from flare.results.metrics_reading import read_evaluation
 
 CASES = 100
 ORGANS = ("liver", "kidney", "spleen", "pancreas")

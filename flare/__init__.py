@@ -61,9 +61,10 @@ if TYPE_CHECKING:
     from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
     from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
-    from flare.results.frames import read_efficiency, read_trace
+    from flare.results.efficiency_csv import read_efficiency
     from flare.results.metrics_json import write_metrics
     from flare.results.scores import Results
+    from flare.results.traces_csv import read_trace
 
 __all__ = [
     "Challenge",
@@ -99,8 +100,8 @@ _MODULES = {
     "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
     "rank": "flare.reports.ranking.ranking",
     "read_challenge": "flare.challenge.reading",
-    "read_efficiency": "flare.results.frames",
-    "read_trace": "flare.results.frames",
+    "read_efficiency": "flare.results.efficiency_csv",
+    "read_trace": "flare.results.traces_csv",
     "score_pair": "flare.evaluation.score_pair",
     "write_metrics": "flare.results.metrics_json",
 }

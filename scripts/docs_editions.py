@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from flare.challenge.provenance import ReportedRule
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, ReportedRule
 
 
 def editions_table() -> str:

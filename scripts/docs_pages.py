@@ -20,8 +20,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from flare.cli.explanations import explanations
-from flare.cli.main import COMMANDS, load
+from flare.cli import main
+from flare.cli.commands.explain import explanations
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "flare"
@@ -102,10 +102,10 @@ def commands() -> str:
         " all went well, 1 that something is wrong, which a line on stderr says, and 2"
         " that the command was called wrongly.\n"
     ]
-    for group, names in COMMANDS.items():
+    for group, names in main.commands().items():
         parts.append(f"## {group}\n")
         for name in names:
-            parts += _command(("flare", name), load(name), "###")
+            parts += _command(("flare", name), main.load(name), "###")
     return "\n".join(parts)
 
 

@@ -37,6 +37,9 @@ def pytest_addoption(parser):
         choices=MARKERS,
         help="fail, instead of skipping, tests with this marker",
     )
+    parser.addoption(
+        "--update-messages", action="store_true", help="write tests/messages.txt anew"
+    )
 
 
 def pytest_configure(config):

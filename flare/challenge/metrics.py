@@ -28,7 +28,7 @@ class Metric:
     function: str
     """Module below `flare.evaluation.metrics` and the function in it, which takes the
     masks of reference and prediction and the spacing; it is imported when it is first
-    needed. `ALWAYS` are computed together, in one pass, by `compare_labels`."""
+    needed. `SCORES` are computed together, in one pass, by `compare_labels`."""
     unit: str = ""
     range: tuple[float, float] = (0.0, 1.0)
     """The smallest and the largest value."""
@@ -64,8 +64,11 @@ METRICS = {
 }
 """By name."""
 
-ALWAYS = ("dsc", "nsd")
-"""Those of every challenge."""
+SCORES = ("dsc", "nsd")
+"""Those of every challenge, which pages and figures show."""
+
+RUNTIME = "runtime"
+"""Columns that begin with this are running times."""
 
 
 def metric_of(column: str) -> Metric | None:

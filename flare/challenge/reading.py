@@ -10,16 +10,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.errors import ChallengeError
 from flare.challenge.rules import Challenge
+from flare.common.errors import OrganiserError
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
+
+
+class ChallengeError(OrganiserError):
+    """A challenge file breaks its rules.
+
+    For organisers: the file, the key, the value and what is allowed are in the message.
+    See `docs/reference/challenge-files.md`.
+    """
+
+    code = "G01"
+    remedy = "The documentation's page Challenge files explains every key."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+
 
 EDITIONS = Path(__file__).parent / "editions"
 """Folder of the challenges that come with the program."""
 
+
 EXTENDS = "extends"
 """The key that names the challenge of which a file says only what is different."""
+
 
 KEPT = ("reported", "not_known")
 """Lists to which a file that extends another adds, and that it does not replace."""

@@ -13,14 +13,46 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from flare.challenge.metrics import ALWAYS, METRICS, Better
-from flare.challenge.npz_rules import NO_NPZ, NpzRules
-from flare.challenge.provenance import RULES_NOTE, ReportedRule
+from flare.challenge.formats import NO_NPZ, NpzRules
+from flare.challenge.metrics import METRICS, SCORES, Better
 from flare.common.schema import check
 from flare.common.text import listing
 
+RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
+"""What results say of such rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedRule:
+    """A rule, or several, that participants report."""
+
+    rule: str
+    """In words, for people."""
+    source: tuple[str, ...]
+    """Links to what was read, each to one version of it."""
+    teams: int
+    """How many teams that know nothing of each other say the same."""
+    keys: tuple[str, ...] = ()
+    """Keys of the challenge file that it is about; none if no key holds it."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check(bool(self.rule.strip()), "rule", self.rule, "a rule in words")
+        check(bool(self.source), "source", [], "at least one link")
+        for link in self.source:
+            is_link = link.startswith("https://") and not link.split()[1:]
+            check(is_link, "source", link, "links that begin with https://")
+        check(self.teams >= 1, "teams", self.teams, "a number of teams, 1 or more")
+
+    @property
+    def teams_text(self) -> str:
+        """How many teams agree, in words."""
+        return "1 team" if self.teams == 1 else f"{self.teams} teams"
+
+
 STATISTICS = ("mean", "std", "min", "max", "median")
 """What is said of each metric over all cases; no organ can have such a name."""
+
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -231,7 +263,7 @@ class Challenge:
     """SHA-256 of its file."""
     organs: tuple[Organ, ...]
     """What is scored: its labels, names and tolerances."""
-    metrics: tuple[str, ...] = ALWAYS
+    metrics: tuple[str, ...] = SCORES
     """What is computed for each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
     """What an organ scores that one label map, or neither, contains."""
@@ -274,8 +306,8 @@ class Challenge:
             "without any in_mean",
             "at least one organ that counts in the mean",
         )
-        begins = self.metrics[: len(ALWAYS)] == ALWAYS
-        check(begins, "metrics", list(self.metrics), f"{listing(ALWAYS)} first")
+        begins = self.metrics[: len(SCORES)] == SCORES
+        check(begins, "metrics", list(self.metrics), f"{listing(SCORES)} first")
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
             check(name in METRICS, key, name, listing(METRICS, last=" or "))

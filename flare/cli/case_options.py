@@ -10,8 +10,9 @@ import click
 
 from flare.cli.command import refuse
 from flare.cli.options import PATH, Parsed, with_options
-from flare.cli.progress import show_drawn
+from flare.cli.progress import Progress
 from flare.common.options import whole
+from flare.common.text import safe
 
 if TYPE_CHECKING:
     from flare.reports.cases.write import CasePages
@@ -80,6 +81,7 @@ def case_pages_of(options: MutableMapping[str, Any]) -> CasePages | None:
     from flare.reports.cases.sources import Folders
     from flare.reports.cases.write import WORST, CasePages
 
+    progress = Progress(logs_time=False)
     return CasePages(
         folders=Folders(
             ground_truth=own["ground_truth"],
@@ -87,5 +89,7 @@ def case_pages_of(options: MutableMapping[str, Any]) -> CasePages | None:
             images=own["images"],
         ),
         worst=WORST if own["worst"] is None else own["worst"],
-        on_drawn=show_drawn,
+        on_drawn=lambda number, total, case: progress(
+            number, total, f"{safe(case)} drawn"
+        ),
     )

@@ -64,8 +64,7 @@ def run_command(command: Callable[[], None]) -> int:
         _sigterm_raises(),
     ):
         status, line = _outcome(command)
-        if line and sys.stdout.isatty():
-            sys.stdout.write("\n")  # leave the line of an unfinished progress bar
+        erase()
         _flush_stdout()
         if line:
             os.write(stderr, f"{_fitting(line)}\n".encode())
@@ -195,6 +194,37 @@ def _stderr_to_stdout() -> Iterator[int]:
         os.close(real)
 
 
+def draw(line: str) -> None:
+    """Draw a line over the last one that was drawn, until something else is logged."""
+    sys.stdout.write(f"\r{_ERASED}{line}")
+    sys.stdout.flush()
+    _drawn.append(line)
+
+
+def erase() -> None:
+    """Remove the line that was drawn, if one was."""
+    if _drawn:
+        _drawn.clear()
+        sys.stdout.write(f"\r{_ERASED}")
+        sys.stdout.flush()
+
+
+_ERASED = "\x1b[K"
+"""Removes what stands in a line of a terminal, from where the cursor is."""
+
+_drawn: list[str] = []
+"""What was drawn since the last line of the log."""
+
+
+class _TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes the log where a line may be drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, in the place of what was drawn."""
+        erase()
+        super().emit(record)
+
+
 class _TerminalFormatter(logging.Formatter):
     """Breaks lines between words where the terminal would break them anywhere."""
 
@@ -223,7 +253,7 @@ def fits(table: str) -> bool:
 def _log_to_stdout() -> Iterator[None]:
     """Let this program's log be written to stdout for a while."""
     logging.raiseExceptions = False  # a closed stdout is no reason to fail
-    log, handler = logging.getLogger("flare"), logging.StreamHandler(sys.stdout)
+    log, handler = logging.getLogger("flare"), _TerminalHandler(sys.stdout)
     if sys.stdout.isatty():
         handler.setFormatter(_TerminalFormatter())
     level = log.level

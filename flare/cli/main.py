@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,35 +19,12 @@ from flare.cli.options import version_option
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "For participants": {
-        "check": "Say what the evaluation would refuse.",
-        "evaluate": "Score a folder of predictions; writes metrics.json.",
-    },
-    "For organisers": {
-        "challenge": "List, show and validate challenge files.",
-        "check-references": "Read a challenge file and all reference labels.",
-        "rehearse": "Run the built image on a submission as the platform would.",
-        "phase-settings": "Print the settings of three phases of the platform.",
-        "leaderboard": "Rank several metrics.json as the platform would.",
-        "download": "Get the metrics.json of a phase's teams off the platform.",
-        "measure": "Run teams' images, and measure time and GPU memory.",
-        "serve": "Measure submissions as they come, and answer them.",
-        "score": "Score all teams' predictions, each case only once.",
-        "rescore": "Score kept predictions anew, when rules or labels changed.",
-        "rank": "Rank teams by FLARE's rule, on each case and metric.",
-        "simulate": "Make up results, to try out a ranking on.",
-    },
-    "For everybody": {
-        "report": "Make a page of results, for a browser.",
-        "explain": "Say what the code of a message means, and what helps.",
-    },
-    "For developers": {
-        "demonstration": "Write the demonstration set, which is synthetic.",
-    },
-}
-"""By whom they are for; flare.sh has the same list at its top. ``commands/`` has a file
-for each, which is loaded when the command is called."""
+FOLDER = Path(__file__).parent / "commands"
+"""A file for each command, loaded when the command is called. Its docstring is what the
+command does, and its ``PLACE`` is the group and the place within it, from 1 on."""
+
+GROUPS = ("For participants", "For organisers", "For everybody", "For developers")
+"""By whom commands are for; flare.sh has the same list at its top."""
 
 COMPLETION = "_FLARE_COMPLETE"
 """Variable by which a shell asks how a word may go on."""
@@ -80,16 +59,33 @@ def _run(command: click.Command, words: Sequence[str], program: str) -> int:
     return int(status or 0)
 
 
-def sentences() -> dict[str, str]:
-    """What each command does."""
-    return {name: text for group in COMMANDS.values() for name, text in group.items()}
+def command_names() -> list[str]:
+    """All commands, sorted."""
+    return sorted(f.stem.replace("_", "-") for f in FOLDER.glob("[!_]*.py"))
+
+
+def commands() -> dict[str, dict[str, str]]:
+    """What each command does, by group; read out of the files, none is loaded."""
+    rows = []
+    for name in command_names():
+        tree = ast.parse((FOLDER / f"{name.replace('-', '_')}.py").read_bytes())
+        place = next(
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE"
+        )
+        rows.append((GROUPS.index(place[0]), place[1], name, ast.get_docstring(tree)))
+    found: dict[str, dict[str, str]] = {title: {} for title in GROUPS}
+    for group, _, name, sentence in sorted(rows):
+        found[GROUPS[group]][name] = str(sentence)
+    return found
 
 
 def load(name: str) -> click.Command:
-    """A command of the list, out of its file."""
+    """A command, out of its file."""
     module = import_module(f"flare.cli.commands.{name.replace('-', '_')}")
     command: click.Command = module.command
-    command.help = sentences()[name]
+    command.help = module.__doc__
     return command
 
 
@@ -103,11 +99,11 @@ class _Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        return list(sentences())
+        return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command."""
-        return load(cmd_name) if cmd_name in sentences() else None
+        return load(cmd_name) if cmd_name in command_names() else None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -127,16 +123,17 @@ class _Commands(Group):
 
         return [
             CompletionItem(name, help=text)
-            for name, text in sentences().items()
+            for group in commands().values()
+            for name, text in group.items()
             if name.startswith(incomplete)
         ] + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def commands_text() -> str:
     """The list of all commands, in groups."""
-    width = max(map(len, sentences()))
+    width = max(map(len, command_names()))
     groups = [
         "\n".join([f"{title}:", *(f"  {n:<{width}}  {s}" for n, s in group.items())])
-        for title, group in COMMANDS.items()
+        for title, group in commands().items()
     ]
     return "\n\n".join(groups)

@@ -12,9 +12,10 @@ from flare.challenge.rules import Challenge
 from flare.cli.console import stopping_with
 from flare.cli.lanes import LaneOptions, measure_side_by_side
 from flare.cli.limits import LimitOptions, limits_of, open_limits
-from flare.cli.progress import MeasuringProgress
+from flare.cli.progress import Progress
 from flare.common.engine import Engine
 from flare.common.errors import FlareError, StoppedError
+from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container_command import Limits
 from flare.measuring.contract import Contract
@@ -87,7 +88,7 @@ class Measuring(Listener):
         page: LivePage | None = None,
     ) -> None:
         self._request, self._challenge, self._results = request, challenge, results
-        self._progress = MeasuringProgress()
+        self._progress = Progress()
         self._page = page or Listener()
         self.scoring = Failures(results, page.on_unscored if page else None)
 
@@ -172,7 +173,8 @@ class Measuring(Listener):
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Tell what came of a case."""
-        self._progress(team, record.case, record.status.value, number, total)
+        text = f"{safe(team)} {safe(record.case)}: {record.status.value}"
+        self._progress(number, total, text)
         self._page.on_run(team, record, number, total)
 
     def on_failure(self, team: str, error: FlareError) -> None:
@@ -181,7 +183,6 @@ class Measuring(Listener):
 
     def on_team(self, team: str) -> None:
         """Score a team, and show what came of it."""
-        self._progress.clear()
         self._page.on_team(team)
         folder, request = self._results / team, self._request
         scored = None

@@ -18,16 +18,15 @@ from flare.cli.measuring import Measuring, Request
 from flare.common.engine import Engine
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import safe
-from flare.evaluation.several_problems import raise_problems
+from flare.evaluation.problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.inputs import Case
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, write_refused
-from flare.platforms.serving.overdue import Forecast
-from flare.platforms.serving.returned import Worst, returned_metrics
 from flare.platforms.serving.source import Submission
+from flare.platforms.serving.work import Forecast, Worst, returned_metrics
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger

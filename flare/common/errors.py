@@ -1,58 +1,9 @@
 """Every error a user can meet, sorted by who can repair it.
 
-::
-
-    FlareError
-    ├── SubmissionError                the participant
-    │   ├── NothingToScoreError    F01
-    │   ├── DuplicateCasesError    F02
-    │   ├── MisnamedCasesError     F03
-    │   ├── UnexpectedCasesError   F04
-    │   │   └── OrganFilesError    F04
-    │   ├── MissingCasesError      F05
-    │   ├── FileError                  one file; the case is known
-    │   │   ├── FileFormatError    F06
-    │   │   ├── GridSizeError      F07
-    │   │   ├── GridPositionError  F08
-    │   │   ├── DamagedFileError   F09
-    │   │   ├── FractionError      F10
-    │   │   ├── LabelError         F11
-    │   │   └── JobError           F13
-    │   ├── EmptyError             F12
-    │   ├── JobsFileError          F14
-    │   ├── ArchiveError           F15
-    │   ├── FolderError            F16
-    │   ├── NoCaseError            F17
-    │   ├── OverdueError           F18
-    │   ├── ModelError             F19
-    │   └── SeveralProblemsError       any of the above together
-    ├── OrganiserError                 the organisers of the challenge
-    │   ├── ChallengeError         G01
-    │   ├── GroundTruthError       G02
-    │   ├── DemonstrationSetError  G03
-    │   ├── PhaseSettingsError     G04
-    │   ├── MetricsFileError       G05
-    │   ├── RankingError           G06
-    │   └── GroupsFileError        G07
-    ├── HostError                      whoever runs the program
-    │   ├── InputError             H01
-    │   ├── OutputError            H02
-    │   ├── WorkerError            H03
-    │   ├── StoppedError           H04
-    │   ├── EngineError            H05
-    │   ├── UploadError            H06
-    │   ├── MeasurementError       H07
-    │   ├── DeviceError            H08
-    │   ├── PlatformError          H09
-    │   └── ClusterError           H10
-    └── ProgramError           X01     whoever mends the program
-
-Codes are written in the room that raises them, each in ``errors.py``: F15 and F19 in
-``flare/measuring/``, F17, F18 and H09 in ``flare/platforms/``, G01 in
-``flare/challenge/``, G05 to G07 and H07 in ``flare/results/``, H08 in
-``flare/measuring/``. ``flare/evaluation/`` has most, in four files: ``file_errors.py``
-(F06 to F11, and F13), ``organiser_errors.py`` (G02 to G04, and H06),
-``many/errors.py`` (H10), and ``errors.py`` (all others of F).
+A `SubmissionError` (F) is for the participant, an `OrganiserError` (G) for the
+organisers of the challenge, a `HostError` (H) for whoever runs the program, and a
+`ProgramError` (X) for whoever mends it. Each error lies in the room that raises it;
+``flare explain`` finds and lists all codes.
 
 The grand-challenge platform shows a participant a single line, which may be public. So
 every error is one line: the file first, what is wrong, what was expected, what to do,

@@ -17,10 +17,19 @@ DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk, which concern all that is written there."""
 
 
-def write_whole(file: Path, content: str | bytes) -> None:
+def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -> None:
     """Write a file under another name, and give it its own when it is whole.
 
     Folders are made if need be; text is written as UTF-8.
+
+    Parameters
+    ----------
+    file : Path
+        Where it will lie.
+    content : str or bytes
+        All of it.
+    is_lasting : bool
+        Whether it has to be on the disk, under its name, also after a power cut.
 
     Raises
     ------
@@ -34,11 +43,25 @@ def write_whole(file: Path, content: str | bytes) -> None:
         part.unlink(missing_ok=True)
         with part.open("xb") as opened:
             opened.write(content.encode() if isinstance(content, str) else content)
+            if is_lasting:
+                opened.flush()
+                os.fsync(opened.fileno())
         part.replace(file)
+        if is_lasting:
+            _sync_folder(file.parent)
     except OSError as error:
         with suppress(OSError):
             part.unlink()
         raise unwritable(file, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the disk know the names in a folder: a new name is not in its file."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def unwritable(file: Path | str, error: OSError) -> OutputError:

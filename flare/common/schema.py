@@ -1,17 +1,32 @@
-"""Builds frozen dataclasses from TOML or JSON, with errors that name the key.
+"""Records: the one description of what is in a file.
 
-A dataclass is the schema: its fields are the keys, their types the allowed values, and
-their defaults the defaults. Rules of values are checked in its ``__post_init__`` with
-`check`.
+A record is a dataclass, or a `typing.TypedDict` where the program handles the object as
+it is written. Its fields are the keys, in the order in which they are written; their
+types are the allowed values, and `Is` says of a value what its type cannot; the text
+below a field says what it means. `build` makes a dataclass from TOML or JSON, with
+errors that name the key; `dump` makes of it what `json` writes; `json_schema`, in a
+module of its own, makes the JSON schema. Rules of values are checked in
+``__post_init__`` with `check`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from flare.common.text import alike, listing, safe
 
@@ -23,6 +38,69 @@ _TYPE_NAMES = {
     str: "a text in quotes",
     bool: "true or false",
 }
+
+
+OMIT = {"omit": True}
+"""Metadata of a field that is not written where it has its default."""
+
+
+class Family(NamedTuple):
+    """Keys of an object that are alike, such as a mean of each metric."""
+
+    pattern: str
+    title: str
+    """How the keys are called."""
+    about: str
+    """What they mean."""
+    kind: Any
+    """The type of their values."""
+
+
+class Is:
+    """What a JSON schema says of a value besides its type; for `Annotated`.
+
+    Parameters
+    ----------
+    like : type, optional
+        The record that says which keys a mapping has.
+    families : sequence of Family
+        Its keys that are alike.
+    each : tuple of str, optional
+        Of a mapping with any keys: how they are called, and what the values mean.
+    keys : str
+        Of such a mapping: the pattern of its keys.
+    about : str
+        What a value means, where no text can stand below it.
+    optional : collection of str or True
+        Keys that may be missing from files that others write; True for all that have a
+        default.
+    **said : object
+        Keywords of JSON Schema.
+    """
+
+    def __init__(
+        self,
+        *,
+        like: Any = None,
+        families: Sequence[Family] = (),
+        each: tuple[str, str] | None = None,
+        keys: str = "",
+        about: str = "",
+        optional: Collection[str] | Literal[True] = (),
+        **said: Any,
+    ) -> None:
+        self.like, self.families, self.each, self.keys = like, families, each, keys
+        self.about, self.optional, self.said = about, optional, said
+
+
+Text = Annotated[str, Is(minLength=1)]
+Sha256 = Annotated[str, Is(pattern="^[0-9a-f]{64}$")]
+DateTime = Annotated[str, Is(format="date-time")]
+Count = Annotated[int, Is(minimum=0)]
+Positive = Annotated[int, Is(minimum=1)]
+Amount = Annotated[float, Is(minimum=0)]
+Length = Annotated[float, Is(exclusiveMinimum=0)]
+Share = Annotated[float, Is(minimum=0, maximum=1)]
 
 
 class RuleError(ValueError):
@@ -77,7 +155,7 @@ def build(
     for key, field in fields.items():
         if key in values:
             arguments[key] = _convert(values[key], hints[key], f"{where}{key}")
-        elif field.default is dataclasses.MISSING:
+        elif field.default is field.default_factory is dataclasses.MISSING:
             text = f"{where}{key} is missing"
             raise ValueError(text)
     try:
@@ -104,8 +182,8 @@ def _convert(value: object, hint: Any, key: str) -> Any:
             _convert(item, inner, f"{key}[{number}]")
             for number, item in enumerate(value, start=1)
         )
-    if get_origin(hint) is UnionType:  # a value or None, which only JSON can write
-        if value is None:
+    if get_origin(hint) in (UnionType, Union):
+        if value is None:  # which only JSON can write
             return None
         hint = get_args(hint)[0]
     if dataclasses.is_dataclass(hint):
@@ -118,3 +196,26 @@ def _convert(value: object, hint: Any, key: str) -> Any:
         value = float(value)
     check(type(value) is hint, key, value, _TYPE_NAMES[hint])
     return value
+
+
+def dump(value: Any) -> Any:
+    """What `json` writes of a record: its keys in the order of its fields.
+
+    Examples
+    --------
+    >>> from flare.challenge.rules import TopSlice, ZRange
+    >>> dump(ZRange(organs=("aorta",), top_slice=TopSlice.DROPPED))
+    {'organs': ['aorta'], 'top_slice': 'dropped'}
+    """
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name: dump(own)
+            for field in dataclasses.fields(value)
+            if (own := getattr(value, field.name)) != field.default
+            or "omit" not in field.metadata
+        }
+    if isinstance(value, Mapping):
+        return {key: dump(own) for key, own in value.items()}
+    if isinstance(value, tuple | list):
+        return [dump(own) for own in value]
+    return value.value if isinstance(value, Enum) else value

@@ -8,32 +8,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.case_names import CHANNEL, SUFFIX
+from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
-from flare.evaluation.ct_images import VOXEL_BYTES
-from flare.evaluation.ct_values import CaseValues, remarks
-from flare.evaluation.errors import EmptyError, MissingCasesError, UnexpectedCasesError
-from flare.evaluation.evaluate import OnCase
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import (
+    EmptyError,
+    FileFormatError,
+    GroundTruthError,
+    MissingCasesError,
+    UnexpectedCasesError,
+)
+from flare.evaluation.evaluate import OnCase, score_cases
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.preparing import Prepared, find_files, find_submission, prepare
-from flare.evaluation.scoring.pool import score_cases
-from flare.evaluation.scoring.unknown_labels import ignored_labels_text
-from flare.evaluation.several_problems import problem_lines
-from flare.evaluation.submission.folder import (
+from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
+from flare.evaluation.problems import problem_lines
+from flare.evaluation.scoring.reading import ignored_labels_text
+from flare.evaluation.submission.find import (
     LabelMapFile,
     find_label_maps,
     find_references,
 )
-from flare.evaluation.submission.matching import match_alone, match_cases
+from flare.evaluation.submission.match import match_alone, match_cases
 
 _IMAGES_REMEDY = (
-    "The folder of --images has to hold one .nii.gz, .nii, .mha or .nrrd file for each"
-    " case."
+    f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
 )
 
 
@@ -51,8 +51,6 @@ class Report:
     """What names and grids were compared with."""
     hint: str = ""
     """What else could be the reason for the problems."""
-    remarks: tuple[str, ...] = ()
-    """What is odd about organs in the CTs, though nothing would be refused."""
 
 
 def check_submission(
@@ -64,7 +62,6 @@ def check_submission(
     workers: int | None = None,
     on_case: OnCase | None = None,
     are_jobs_read: bool = True,
-    are_cts_read: bool = False,
 ) -> Report:
     """Look for everything that the evaluation would refuse.
 
@@ -85,8 +82,6 @@ def check_submission(
     are_jobs_read : bool
         Whether a predictions.json is taken for the platform's; a team's container may
         have written one, which means nothing.
-    are_cts_read : bool
-        Whether the voxels of `images` are looked at, for remarks.
 
     Raises
     ------
@@ -104,23 +99,17 @@ def check_submission(
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
-    values: list[CaseValues] = []
     cts = None if ground_truth else images
-    are_cts_read = are_cts_read and cts is not None
-    bytes_per_voxel = 1 + VOXEL_BYTES if are_cts_read else 1
     attempts = score_cases(
         prepared.pairs,
         challenge,
-        workers=workers or default_workers(bytes_per_voxel * prepared.largest_voxels),
+        workers=workers or default_workers(prepared.largest_voxels),
         check_only=True,
-        are_cts_read=are_cts_read,
     )
     count = len(prepared.pairs)
     for number, attempt in enumerate(attempts, start=1):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)
-        if attempt.ct_values:
-            values.append(attempt.ct_values)
         if attempt.problem:
             problems.append(attempt.problem)
         if on_case:
@@ -133,7 +122,6 @@ def check_submission(
         summary="" if problems else summary(challenge, count, organs, unknown),
         note=note,
         hint=_hint(problems, cts) if cts else "",
-        remarks=() if problems else remarks(values, challenge),
     )
 
 

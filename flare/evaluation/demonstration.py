@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.case_names import SUFFIX
+from flare.challenge.formats import SUFFIX
 from flare.challenge.reading import read_challenge
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.writing import write_label_map
+from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.metrics.arrays import Labels, Mask, Spacing
-from flare.evaluation.submission.folder import DEMONSTRATION_CASE
+from flare.evaluation.submission.find import DEMONSTRATION_CASE
 
 SEED = 2021
 SHAPE = (32, 96, 120)

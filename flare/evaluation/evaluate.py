@@ -1,20 +1,68 @@
-"""Scores a folder of predictions against a folder of reference labels."""
+"""Scores a folder of predictions against a folder of reference labels.
+
+The spine: plan (`flare.evaluation.plan`), score, results.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable, Collection, Iterator
+import platform
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
+from flare.challenge.digest import rules_digest, scoring_rules
+from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import (
+    Challenge,
+)
+from flare.common.errors import (
+    FileError,
+    SubmissionError,
+    WorkerError,
+)
+from flare.common.executor import Done, LocalPool, completed
+from flare.common.library_versions import library_version
 from flare.common.machine import default_workers
-from flare.evaluation.preparing import log_folder
-from flare.evaluation.rule_overrides import check_count
-from flare.evaluation.scoring.pool import Attempt, score_cases
-from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
-from flare.results.scores import Results
+from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.text import listing, safe
+from flare.common.version import __version__, source_commit
+from flare.evaluation.errors import (
+    DuplicateCasesError,
+    EmptyError,
+    MisnamedCasesError,
+    NothingToScoreError,
+    OrganFilesError,
+    UnexpectedCasesError,
+)
+from flare.evaluation.options import Options, check_count
+from flare.evaluation.plan import Plan, log_folder, plan_evaluation
+from flare.evaluation.problems import raise_problems
+from flare.evaluation.scoring.case import (
+    Attempt,
+    attempt_case,
+    count_free_cases,
+    worst_score,
+)
+from flare.evaluation.scoring.reading import (
+    ignored_labels_text,
+)
+from flare.evaluation.submission.find import (
+    Folder,
+    LabelMapFile,
+)
+from flare.evaluation.submission.match import CasePair
+from flare.results.scores import (
+    CaseScore,
+    LowScores,
+    Provenance,
+    References,
+    Results,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -121,3 +169,285 @@ def _attempts(
         yield attempt
         if on_case:
             on_case(number, len(prepared.pairs), attempt)
+
+
+def score_cases(
+    pairs: Sequence[CasePair],
+    challenge: Challenge,
+    *,
+    workers: int,
+    check_only: bool = False,
+) -> Iterator[Attempt]:
+    """Score cases whose headers have been checked, in worker processes.
+
+    Parameters
+    ----------
+    pairs : sequence of CasePair
+        The cases.
+    challenge : Challenge
+        Whose rules apply.
+    workers : int
+        Number of processes; with one, this process does the work itself.
+    check_only : bool
+        Only look for problems of the predictions: for a submission that is refused
+        anyway, so that its author learns of everything at once.
+
+    Yields
+    ------
+    Attempt
+        For each pair, in the order of `pairs`; a refused prediction does not end it.
+
+    Raises
+    ------
+    GroundTruthError
+        If a reference is damaged or breaks the rules of the challenge.
+    WorkerError
+        If a case is too much for a process that has this computer to itself.
+    """
+    attempt = partial(
+        attempt_case,
+        challenge=challenge,
+        check_only=check_only,
+    )
+    pool = LocalPool(max(1, min(workers, len(pairs))))
+    found: dict[str, Done[CasePair, Attempt]] = {}
+    order = deque(pair.case for pair in pairs)
+    for some in completed(pool, attempt, pairs):
+        found[some.item.case] = some
+        while order and order[0] in found:
+            done = found.pop(order.popleft())
+            if done.is_lost:
+                raise worker_error(done.item, done.error) from done.error
+            if done.error:
+                raise done.error
+            yield cast("Attempt", done.result)
+
+
+def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:
+    """Say which case was too much, and how it ended."""
+    how = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
+    name = safe(pair.prediction.name)
+    return WorkerError(f"{name}: the process that scored it {how}")
+
+
+def results_of(
+    plan: Plan,
+    attempts: Iterable[Attempt],
+    *,
+    absent: Collection[str] = (),
+    checksum: Callable[[Path], str] | None = None,
+) -> Results:
+    """Make the results of a submission from what came of its cases.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was to be scored.
+    attempts : iterable of Attempt
+        What came of each of its pairs, in their order.
+    absent : collection of str
+        Cases that are known to have no prediction: no warning tells of them.
+    checksum : callable, optional
+        The SHA-256 of a reference file, where that is known already.
+
+    Raises
+    ------
+    SubmissionError
+        If the submission is refused; says all that is wrong with it.
+    """
+    problems, scores = list(plan.prepared.problems), {}
+    for attempt in attempts:
+        if attempt.problem:
+            problems.append(attempt.problem)
+        if attempt.score:
+            scores[attempt.pair.case] = attempt.score
+    if plan.options.is_refused:
+        if not problems and all(score.is_empty for score in scores.values()):
+            problems.append(EmptyError(len(scores)))
+        raise_problems(problems)
+
+    references = plan.references
+    reasons = reasons_by_case(problems, plan.submitted)
+    told = [file for file in references if file.case not in absent]
+    unusable = unusable_cases(scores, reasons, told, len(references))
+    ignored = ignored_labels(scores, plan.rules)
+    notes = [
+        *(low.reason for low in unusable),
+        *foreign_files(problems),
+        *(low.reason for low in ignored),
+    ]
+    cases = tuple(
+        scores.get(file.case)
+        or worst_score(file, plan.rules, reason_text(reasons, file.case))
+        for file in references
+    )
+    return Results(
+        cases=cases,
+        free_cases=count_free_cases(cases, plan.rules),
+        warnings=(*plan.prepared.warnings, *notes),
+        low_scores=(*unusable, *ignored),
+        provenance=make_provenance(
+            plan.challenge,
+            reference_source(plan.ground_truth),
+            references,
+            plan.options.told(),
+            checksum or file_checksum,
+        ),
+        decimals=plan.options.decimals,
+        jobs=_durations(references, plan.submitted),
+    )
+
+
+def _durations(
+    references: Sequence[LabelMapFile], submitted: Folder
+) -> dict[str, dict[str, float]]:
+    """What the platform says of its jobs' running times, by the number of the case."""
+    files = {file.case: file.durations_s for file in submitted.files}
+    found: dict[str, dict[str, float]] = {}
+    for number, reference in enumerate(references):
+        for key, seconds in files.get(reference.case, ()):
+            found.setdefault(key, {})[str(number)] = seconds
+    return found
+
+
+NO_FILE = "", "no file was submitted"
+"""The files of a case that has none, and why it cannot be scored."""
+
+
+REASONS = 5
+"""So many reasons of zeros are told apart, those of most cases first."""
+
+
+def reasons_by_case(
+    problems: Sequence[SubmissionError], submitted: Folder
+) -> dict[str, tuple[str, str]]:
+    """Why the prediction of a case cannot be used, by case: the files, and the reason.
+
+    The reason alone is equal for all cases of which the same is wrong.
+    """
+    cases = {file.name: file.case for file in submitted.files}
+    reasons: dict[str, tuple[str, str]] = {}
+    for problem in problems:
+        if isinstance(problem, FileError):
+            reasons[cases[problem.file]] = safe(problem.file), problem.problem
+        elif isinstance(problem, DuplicateCasesError):
+            for case, files in problem.duplicates:
+                reasons[case] = listing(files), f"{len(files)} files for one case"
+        elif isinstance(problem, MisnamedCasesError):
+            for file, expected in problem.renames:
+                case = case_name(Path(expected)) or expected
+                reasons[case] = safe(file), "no case has this name"
+        elif isinstance(problem, OrganFilesError):
+            of_case: dict[str, list[str]] = {}
+            for file, case in zip(problem.files, problem.cases, strict=True):
+                of_case.setdefault(case, []).append(file)
+            for case, own in of_case.items():
+                reasons[case] = listing(own), "each file holds one organ alone"
+    return reasons
+
+
+def reason_text(reasons: Mapping[str, tuple[str, str]], case: str) -> str:
+    """Why the prediction of a case cannot be used, with its files if it has any."""
+    return ": ".join(filter(None, reasons.get(case, NO_FILE)))
+
+
+def unusable_cases(
+    scores: Mapping[str, CaseScore],
+    reasons: Mapping[str, tuple[str, str]],
+    references: Sequence[LabelMapFile],
+    cases: int,
+) -> list[LowScores]:
+    """Which cases score 0 because they have no prediction that can be used, and why."""
+    groups: dict[str, dict[str, str]] = {}
+    for reference in references:
+        if reference.case not in scores:
+            files, reason = reasons.get(reference.case, NO_FILE)
+            names = groups.setdefault(reason, {})
+            names[reference.case] = files or safe(reference.name)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    rest = {
+        case: name for _, names in ordered[REASONS:] for case, name in names.items()
+    }
+    found = []
+    for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
+        if names:
+            verb = "scores" if len(names) == 1 else "score"
+            count = f"{len(names)} of {cases} cases {verb} 0"
+            line = f"{count}: {reason} ({listing(names.values())})"
+            found.append(LowScores(reason=line, cases=tuple(names)))
+    return found
+
+
+def foreign_files(problems: Sequence[SubmissionError]) -> list[str]:
+    """Files that were left out, as they belong to no case: a line for each kind."""
+    kinds = (UnexpectedCasesError, NothingToScoreError)
+    return [problem.finding for problem in problems if isinstance(problem, kinds)]
+
+
+def ignored_labels(
+    scores: Mapping[str, CaseScore], challenge: Challenge
+) -> list[LowScores]:
+    """Which cases have labels that are no organs; one kind at most."""
+    unknown = {case: score.unknown_labels for case, score in scores.items()}
+    line = ignored_labels_text(list(unknown.values()), challenge)
+    having = tuple(case for case, labels in unknown.items() if labels)
+    return [LowScores(reason=line, cases=having)] if line else []
+
+
+LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
+"""What a result rests on."""
+
+
+def make_provenance(
+    challenge: Challenge,
+    source: References,
+    references: Sequence[LabelMapFile],
+    options: Mapping[str, str],
+    checksum: Callable[[Path], str],
+) -> Provenance:
+    """Describe this run; a function tells the SHA-256 of a reference file."""
+    rules = scoring_rules(challenge)
+    return Provenance(
+        challenge=challenge.key,
+        challenge_sha256=challenge.checksum,
+        rules=rules,
+        rules_sha256=rules_digest(rules),
+        rules_note=challenge.rules_note,
+        version=__version__,
+        commit=source_commit(),
+        references=source,
+        references_sha256=references_digest(references, checksum),
+        cases=len(references),
+        options={name: value for name, value in options.items() if value},
+        libraries={name: library_version(name) for name in LIBRARIES},
+        machine={
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+    )
+
+
+def file_checksum(file: Path) -> str:
+    """SHA-256 of the bytes of a file, in hexadecimal digits."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def references_digest(
+    files: Sequence[LabelMapFile], checksum: Callable[[Path], str]
+) -> str:
+    """SHA-256 over the cases' names and the checksums of their files."""
+    digest = hashlib.sha256()
+    for file in files:
+        line = f"{file.case} {checksum(file.path)}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def reference_source(ground_truth: Path) -> References:
+    """Where the reference labels of a run are from, in one word."""
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
+    return sources.get(ground_truth.resolve(), "given")

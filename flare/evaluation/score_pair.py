@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.challenge.case_names import case_name
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid
@@ -21,10 +20,11 @@ from flare.evaluation.labelmaps.in_memory import (
 )
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.rule_overrides import check_rule_options, with_options
+from flare.evaluation.options import check_rule_options
+from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import LabelMapSource, check_headers
-from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.find import LabelMapFile
 from flare.results.scores import CaseScore
 
 _log = logging.getLogger(__name__)

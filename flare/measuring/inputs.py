@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from flare.challenge.formats import ANY_SUFFIX
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
-from flare.evaluation.submission.folder import LabelMapFile, find_references
+from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
@@ -74,7 +75,7 @@ def case_of(image: Path) -> Case:
             return case
     raise InputError(
         f"{safe(image)}: there is no such image",
-        "Give a CT, a .nii.gz, .nii, .mha or .nrrd file.",
+        f"Give a CT, a {ANY_SUFFIX} file.",
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from flare.challenge.case_names import SUFFIXES, case_name
+from flare.challenge.formats import case_name, suffix_of
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import listing, safe
 from flare.measuring.archive.strict import BrokenError, StrictHeader
@@ -242,7 +242,7 @@ def renamed(output: Output, case: str, folder: Path, contract: Contract) -> Outp
     (name,) = there
     if kinds[name]:
         return replace(output, problem=f"{safe(name)}: it is {kinds[name]}")
-    suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), "")
+    suffix = suffix_of(name)
     if not suffix:
         problem = f"{safe(name)}: it is no label map; let the algorithm write .mha"
         return replace(output, problem=problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flare.challenge.case_names import SUFFIXES
+from flare.challenge.formats import SUFFIXES, suffix_of
 from flare.challenge.rules import MaxMemory
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import printable
@@ -184,7 +184,7 @@ def keep_label_maps(
         (predictions / f"{case}{suffix}").unlink(missing_ok=True)
     remove_tree(rejected)
     for number, file in enumerate(files):
-        suffix = _suffix_of(file)
+        suffix = suffix_of(file.name)
         if is_right:
             predictions.mkdir(exist_ok=True)
             file.replace(predictions / f"{case}{suffix}")
@@ -196,11 +196,6 @@ def keep_label_maps(
 def _rejected_bytes(folder: Path) -> int:
     """What is kept of a team's outputs that cannot be used."""
     return sum(file.stat().st_size for file in (folder / REJECTED).glob("*/*"))
-
-
-def _suffix_of(file: Path) -> str:
-    """The extension of a label map, as the program writes it."""
-    return next(s for s in SUFFIXES if file.name.lower().endswith(s))
 
 
 def log_text(log: bytes) -> str:

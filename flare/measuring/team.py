@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from flare.challenge.rule_digest import measuring_rules
+from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
 from flare.common.engine import Engine

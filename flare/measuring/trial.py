@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.case_names import SUFFIXES, case_name
+from flare.challenge.formats import case_name, suffix_of
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.engine import Engine
 from flare.common.errors import EngineError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.errors import EmptyError
-from flare.evaluation.file_errors import FileFormatError
+from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
@@ -137,9 +136,7 @@ def largest_bytes(image: Path) -> int:
 
 def label_maps(output: Output) -> tuple[Path, ...]:
     """Files of an output that are label maps by their names."""
-    return tuple(
-        output.folder / name for name in output.files if name.lower().endswith(SUFFIXES)
-    )
+    return tuple(output.folder / name for name in output.files if suffix_of(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from flare.common.schema import build, check
 from flare.common.text import listing, nearest, printable, safe, why
 from flare.ranking.table import ResultTable
 from flare.results.errors import RankingError
-from flare.results.lookalikes import check_names, plain_name
+from flare.results.team_folder import check_names, plain_name
 
 _REMEDY = "The documentation's page The final ranking shows such a file."
 

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.common.errors import FlareError
 from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
-from flare.ranking.robustness.bootstrap import SAMPLES, SEED, Bootstrap, bootstrap
+from flare.ranking.options import SAMPLES, SEED, RankingOptions
+from flare.ranking.ranks import Board
+from flare.ranking.robustness.bootstrap import Bootstrap, bootstrap
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.schemes import Scheme, other_schemes
 from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
 from flare.ranking.robustness.significance import PairTest, compare_pairs
-from flare.ranking.rules import RankingRules
+from flare.ranking.rules import RankingRules, rules_of
 from flare.ranking.standings import Standings, rank_teams
-from flare.ranking.table import Board, ResultTable, board_of, read_results
-from flare.results.known_metrics import known_metrics
+from flare.ranking.table import ResultTable, read_results, unmeasured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +33,24 @@ class Analysis:
     rules: RankingRules
     decisions: Decisions
     standings: Standings
-    board: Board
-    """Of the competing teams, best first; the rest is about these."""
     bootstrap: Bootstrap | None
-    """None if no samples were asked for."""
+    """None if no samples were asked for; this and the rest is about the competing
+    teams."""
     tests: tuple[PairTest, ...]
     schemes: tuple[Scheme, ...]
     sensitivity: tuple[Sensitivity, ...]
     flags: tuple[str, ...]
 
+    @property
+    def board(self) -> Board:
+        """The values and ranks of the competing teams, best first."""
+        return self.standings.board
+
 
 def rank_results(
     source: Path | pd.DataFrame,
     challenge: Challenge,
-    rules: RankingRules,
-    *,
-    decisions: Path | None = None,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    options: RankingOptions | None = None,
 ) -> Analysis:
     """Rank the teams of a folder or a table.
 
@@ -57,12 +60,8 @@ def rank_results(
         As in `flare.ranking.table.read_results`.
     challenge : Challenge
         Whose ranking it is.
-    rules : RankingRules
-        How teams are ranked.
-    decisions : Path, optional
-        A TOML file with what the organisers have decided.
-    samples, seed : int
-        As in `analyse`.
+    options : RankingOptions, optional
+        What was chosen about the ranking.
 
     Raises
     ------
@@ -70,52 +69,21 @@ def rank_results(
         If results or decisions contradict themselves, or results are missing, and the
         rules refuse that.
     """
-    table = _read_table(source, challenge, rules)
-    decided = Decisions()
-    if decisions:
-        decided = read_decisions(decisions)
-        table = apply_decisions(table, decided, str(decisions))
-    return analyse(table, challenge, rules, decided, samples=samples, seed=seed)
-
-
-def find_ranks(
-    source: Path | pd.DataFrame, challenge: Challenge, rules: RankingRules
-) -> dict[str, int]:
-    """Rank the teams of a folder or a table, without a look from any other side.
-
-    It costs a small part of `rank_results`, which needs SciPy's tests.
-
-    Returns
-    -------
-    dict of str to int
-        By team, in the order of the ranks.
-
-    Raises
-    ------
-    RankingError
-        As `rank_results` does.
-    """
-    standings = rank_teams(_read_table(source, challenge, rules), rules)
-    return {found.team: found.rank for found in standings.standings if found.rank}
-
-
-def _read_table(
-    source: Path | pd.DataFrame, challenge: Challenge, rules: RankingRules
-) -> ResultTable:
-    """Read what the rules need of the results."""
-    return read_results(
-        source,
-        [rule.metric for rule in rules.metrics],
-        {
-            rule.metric: rule.trace_tolerance_mb
-            for rule in rules.metrics
-            if rule.trace_tolerance_mb
-        },
-        challenge=challenge,
-        unranked=[
-            *(rule.metric for rule in challenge.ranking),
-            *known_metrics(challenge),
-        ],
+    options = options or RankingOptions()
+    left_out = unmeasured(source, challenge) if options.metrics is None else ()
+    rules = rules_of(challenge, options, left_out=left_out)
+    table = read_results(source, rules.metrics, challenge)
+    decisions = Decisions()
+    if options.decisions:
+        decisions = read_decisions(options.decisions)
+        table = apply_decisions(table, decisions, str(options.decisions))
+    return analyse(
+        table,
+        challenge,
+        rules,
+        decisions,
+        samples=options.bootstrap,
+        seed=options.seed,
     )
 
 
@@ -152,21 +120,40 @@ def analyse(
     """
     decisions = decisions or Decisions()
     standings = rank_teams(table, rules, decisions.guests)
-    board = board_of(table, rules, standings.competing)
-    tests = compare_pairs(board, rules)
-    schemes = other_schemes(board, rules, tests)
+    board = standings.board
+    tests = compare_pairs(board)
+    schemes = other_schemes(board, tests)
     return Analysis(
         challenge=challenge,
         table=table,
         rules=rules,
         decisions=decisions,
         standings=standings,
-        board=board,
-        bootstrap=bootstrap(board, rules, samples=samples, seed=seed)
-        if samples
-        else None,
+        bootstrap=bootstrap(board, samples=samples, seed=seed) if samples else None,
         tests=tests,
         schemes=schemes,
-        sensitivity=sensitivity_of(board, rules, schemes),
-        flags=find_flags(board, table, rules),
+        sensitivity=sensitivity_of(board, schemes),
+        flags=find_flags(board, table),
     )
+
+
+def ranks_by_scores(results: Path, challenge: str) -> dict[str, int]:
+    """The ranks of teams by DSC and NSD alone, without a look from any other side.
+
+    Returns
+    -------
+    dict of str to int
+        By team, in the order of the ranks; empty where they cannot be ranked yet.
+    """
+    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
+    options = RankingOptions(metrics=("dsc", "nsd"))
+    rules = rules_of(read_challenge("flare21"), options)
+    try:
+        table = read_results(results, rules.metrics, read_challenge(challenge))
+    except (FlareError, OSError):
+        return {}
+    return {
+        found.team: found.rank
+        for found in rank_teams(table, rules).standings
+        if found.rank
+    }

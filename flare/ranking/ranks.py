@@ -7,14 +7,82 @@ may end in a half: so equal sums are equal, exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import Better, metric_of
-from flare.ranking.rules import Average, Integers, MissingRule, RankingRules, Ties
-from flare.ranking.table import Board, Values
+from flare.ranking.options import MissingRule, Ties
+from flare.ranking.rules import Average, Integers, RankingRules, Values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Board:
+    """The values of the teams that are compared, and their ranks by some rules.
+
+    A team's ranks on a case depend on the other teams, but not on other cases.
+    """
+
+    teams: tuple[str, ...]
+    cases: tuple[str, ...]
+    values: Values
+    """As measured, of shape (teams, cases, metrics of the rules); NaN where a result is
+    missing."""
+    rules: RankingRules
+
+    @cached_property
+    def comparable(self) -> Values:
+        """The values as `comparable` makes them."""
+        return comparable(self.values, self.rules)
+
+    @cached_property
+    def doubled_ranks(self) -> Integers:
+        """Twice the rank of each team, on each case, by each metric."""
+        return ranks_of(self.comparable, self.rules)
+
+    @cached_property
+    def case_sums(self) -> Integers:
+        """Weighted sums of each team's ranks on each case, of shape (teams, cases)."""
+        sums: Integers = self.doubled_ranks @ self.rules.weights
+        return sums
+
+    @cached_property
+    def final_ranks(self) -> tuple[int, ...]:
+        """The rank of each team."""
+        return ranks_by_sums(rank_sums(self.doubled_ranks, self.rules))
+
+    @property
+    def dsc(self) -> Values | None:
+        """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
+        if "dsc" not in self.rules.names:
+            return None
+        found: Values = np.nan_to_num(self.values[:, :, self.rules.names.index("dsc")])
+        return found
+
+    def by(self, rules: RankingRules) -> Board:
+        """The same values by other rules of the same metrics."""
+        return replace(self, rules=rules)
+
+    def on(self, numbers: Sequence[int]) -> Board:
+        """The board if the cases with these numbers were all that there are."""
+        return replace(
+            self,
+            cases=tuple(self.cases[number] for number in numbers),
+            values=self.values[:, list(numbers)],
+        )
+
+    def without_metric(self, number: int) -> Board:
+        """The board without one of its metrics."""
+        fewer = [n for n in range(len(self.rules.metrics)) if n != number]
+        metrics = tuple(self.rules.metrics[n] for n in fewer)
+        return replace(
+            self,
+            values=self.values[:, :, fewer],
+            rules=replace(self.rules, metrics=metrics),
+        )
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:
@@ -28,11 +96,10 @@ def comparable(values: Values, rules: RankingRules) -> Values:
         Their gate, rounding, tolerances and directions are applied, in this order.
     """
     found = values.copy()
-    names = [rule.metric for rule in rules.metrics]
     if rules.gate_dsc:
-        closed = ~(values[:, :, names.index("dsc")] >= rules.gate_dsc)
-        for index, name in enumerate(names):
-            if metric_of(name) is None:
+        closed = ~(values[:, :, rules.names.index("dsc")] >= rules.gate_dsc)
+        for index, name in enumerate(rules.names):
+            if not metric_of(name):
                 found[:, :, index][closed] = math.nan
     for index, rule in enumerate(rules.metrics):
         column = found[:, :, index]
@@ -53,24 +120,14 @@ def rounded(values: Values, form: str) -> Values:
     return np.array(texts, dtype=np.float64).reshape(values.shape)
 
 
-def doubled_ranks(board: Board, rules: RankingRules) -> Integers:
-    """Twice the rank of each team, on each case, by each metric.
-
-    Returns
-    -------
-    ndarray of int, shape (teams, cases, metrics)
-        A team's ranks depend on the other teams, but not on other cases.
-    """
-    return ranks_of(comparable(board.values, rules), rules)
-
-
 def ranks_of(values: Values, rules: RankingRules) -> Integers:
-    """The same of values that `comparable` has made, which the ranks leave as they are.
+    """Twice the ranks by values that `comparable` has made, which stay as they are.
 
     Those of fewer teams, too: how a value compares does not depend on the other teams.
     """
     if rules.missing is MissingRule.VALUE:
-        values = _with_failed(values, rules)
+        worst = np.fmax(np.fmax.reduce(values, axis=0), rules.failed)
+        values = np.where(np.isnan(values), worst, values)
     return _ranks(*_counts(values), np.isnan(values), rules)
 
 
@@ -117,10 +174,7 @@ def _counts(values: Values) -> tuple[Integers, Integers]:
     rows = values.reshape(teams, -1).T
     order = np.argsort(rows, axis=1)
     ordered = np.take_along_axis(rows, order, axis=1)
-    is_first = np.ones(rows.shape, dtype=bool)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    starts = np.flatnonzero(is_first)
-    lengths = np.diff(starts, append=rows.size)
+    starts, lengths = runs(ordered)
     better, equal = np.empty((2, *rows.shape), dtype=np.int64)
     for counts, by_run in ((better, starts % teams), (equal, lengths)):
         by_place = np.repeat(by_run, lengths).reshape(rows.shape)
@@ -128,22 +182,23 @@ def _counts(values: Values) -> tuple[Integers, Integers]:
     return better.T.reshape(values.shape), equal.T.reshape(values.shape)
 
 
-def _with_failed(values: Values, rules: RankingRules) -> Values:
-    """Values, each missing one replaced by a failed run's, or the worst there is."""
-    worst = np.fmax.reduce(values, axis=0)
-    return np.where(np.isnan(values), np.fmax(worst, failed_values(rules)), values)
+def runs(ordered: Values) -> tuple[Integers, Integers]:
+    """Where runs of equal values begin in sorted rows, and how long they are.
 
+    Parameters
+    ----------
+    ordered : ndarray of float, shape (rows, columns)
+        Each row is sorted.
 
-def failed_values(rules: RankingRules) -> Values:
-    """The value of a failed run by each metric; smaller is better, NaN if unknown."""
-    return np.array(
-        [
-            math.nan
-            if rule.failed is None
-            else (-rule.failed if rule.better is Better.HIGHER else rule.failed)
-            for rule in rules.metrics
-        ]
-    )
+    Returns
+    -------
+    tuple of ndarray of int, each of shape (runs,)
+        Places as if one row followed the other, and lengths; no run has two rows.
+    """
+    is_first = np.ones(ordered.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(is_first)
+    return starts, np.diff(starts, append=ordered.size)
 
 
 def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:
@@ -161,7 +216,7 @@ def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
     Parameters
     ----------
     ranks : ndarray of int, shape (teams, cases, metrics)
-        As from `doubled_ranks`.
+        Doubled.
 
     Returns
     -------
@@ -188,9 +243,3 @@ def ranks_by_sums(sums: Integers) -> tuple[int, ...]:
     (2, 1, 2, 4)
     """
     return tuple((np.searchsorted(np.sort(sums), sums) + 1).tolist())
-
-
-def case_sums(ranks: Integers, rules: RankingRules) -> Integers:
-    """Weighted sums of each team's ranks on each case, of shape (teams, cases)."""
-    sums: Integers = ranks @ rules.weights
-    return sums

@@ -1,4 +1,4 @@
-"""Says how teams are ranked."""
+"""Says how teams are ranked: by the rules of a challenge, and what organisers chose."""
 
 from __future__ import annotations
 
@@ -11,36 +11,16 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from flare.challenge.metrics import Better
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing
+from flare.ranking.options import MissingRule, RankingOptions, Ties
 from flare.results.errors import RankingError
 
 Integers = npt.NDArray[np.int64]
-
+Values = npt.NDArray[np.float64]
 
 _REMEDY = "The documentation's page Challenge files explains [[ranking]]."
-
-
-class Ties(Enum):
-    """Which rank teams with equal values get."""
-
-    MIN = "min"
-    """The best of the places that they take together."""
-    AVERAGE = "average"
-    MAX = "max"
-
-
-class MissingRule(Enum):
-    """Which rank a team without a result gets."""
-
-    LAST = "last"
-    """The number of teams."""
-    WORST_PLUS_ONE = "worst-plus-one"
-    """The places behind the highest rank that is given, as challengeR does."""
-    VALUE = "value"
-    """That of the value which the challenge sets for failed runs, or of the worst
-    that any team has on the case, if that is worse."""
-    REFUSE = "refuse"
 
 
 class Average(Enum):
@@ -67,21 +47,35 @@ class RankingRules:
     """Metrics of the challenge by which nobody is ranked, as no team was measured."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(rule.metric for rule in self.metrics)
+
+    @property
     def weights(self) -> Integers:
         """The weights of the metrics, as whole numbers."""
         exact = [Fraction(str(rule.weight)) for rule in self.metrics]
         common = math.lcm(*(weight.denominator for weight in exact))
         return np.array([int(weight * common) for weight in exact], dtype=np.int64)
 
+    @property
+    def failed(self) -> Values:
+        """The value of a failed run by each metric; smaller is better, or NaN."""
+        return np.array(
+            [
+                math.nan
+                if rule.failed is None
+                else (-rule.failed if rule.better is Better.HIGHER else rule.failed)
+                for rule in self.metrics
+            ]
+        )
+
 
 def rules_of(
     challenge: Challenge,
+    options: RankingOptions | None = None,
     *,
-    metrics: Sequence[str] | None = None,
     left_out: Sequence[str] = (),
-    ties: Ties = Ties.MIN,
-    missing: MissingRule | None = None,
-    gate_dsc: float | None = None,
 ) -> RankingRules:
     """The rules of a challenge, or of some of its metrics.
 
@@ -89,23 +83,20 @@ def rules_of(
     ----------
     challenge : Challenge
         Whose metrics are ranked.
-    metrics : sequence of str, optional
-        Those that are; all if not given.
+    options : RankingOptions, optional
+        What was chosen instead of the challenge's rules. Where it is not, a missing
+        result counts as the value that the challenge has for failed runs, or else gets
+        the number of teams as its rank.
     left_out : sequence of str
-        Of these, those that nobody has, as `flare.ranking.table.unmeasured` finds.
-    ties : Ties
-        The rank of equal values.
-    missing : MissingRule, optional
-        The rank of a missing result. If not given, it is that of the value which the
-        challenge has for failed runs, else the number of teams.
-    gate_dsc : float, optional
-        Instead of the challenge's ``efficiency_gate_dsc``.
+        Metrics of the challenge that nobody has, as `flare.ranking.table.unmeasured`
+        finds.
 
     Raises
     ------
     RankingError
         If the challenge has no ranking, or no such metric, or no such value.
     """
+    options = options or RankingOptions()
     known = {rule.metric: rule for rule in challenge.ranking}
     if not known:
         raise RankingError(
@@ -113,16 +104,16 @@ def rules_of(
             "it has no [[ranking]]: which metrics are ranked is not known",
             _REMEDY,
         )
-    chosen = list(metrics or (name for name in known if name not in left_out))
-    unknown = [metric for metric in chosen if metric not in known]
-    if unknown or len(set(chosen)) < len(chosen):
+    chosen = options.metrics or [name for name in known if name not in left_out]
+    if not known.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
         raise RankingError(
             challenge.key,
             f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
             _REMEDY,
         )
-    rules = tuple(known[metric] for metric in chosen)
-    without = [rule.metric for rule in rules if rule.failed is None]
+    metrics = tuple(known[metric] for metric in chosen)
+    without = [rule.metric for rule in metrics if rule.failed is None]
+    missing = options.missing
     if missing is None:
         missing = MissingRule.LAST if without else MissingRule.VALUE
     if missing is MissingRule.VALUE and without:
@@ -131,14 +122,14 @@ def rules_of(
             f"it has no value of a failed run for {listing(without)}",
             _REMEDY,
         )
-    gate = challenge.efficiency_gate_dsc if gate_dsc is None else gate_dsc
+    gate = challenge.efficiency_gate_dsc if options.gate is None else options.gate
     if gate and "dsc" not in chosen:
         raise RankingError(
             challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
         )
     return RankingRules(
-        metrics=rules,
-        ties=ties,
+        metrics=metrics,
+        ties=options.ties,
         missing=missing,
         gate_dsc=gate,
         left_out=tuple(left_out),

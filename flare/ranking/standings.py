@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from flare.common.text import listing
-from flare.ranking.ranks import doubled_ranks
-from flare.ranking.rules import MissingRule, RankingRules
-from flare.ranking.table import ResultTable, board_of, make_index
+from flare.ranking.options import MissingRule
+from flare.ranking.ranks import Board
+from flare.ranking.rules import RankingRules
+from flare.ranking.table import ResultTable, make_index
 from flare.results.errors import RankingError
 
 PRIZE_RULE = (
@@ -50,11 +51,8 @@ class Standings:
     case_ranks: pd.Series[float]
     """By team, case and metric, in the order of the table; whole numbers and halves,
     which are exact."""
-
-    @property
-    def competing(self) -> tuple[str, ...]:
-        """The teams that have a rank, best first."""
-        return tuple(s.team for s in self.standings if s.rank is not None)
+    board: Board
+    """Of the competing teams, best first."""
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each team, best first: rank, score, and its mean ranks."""
@@ -99,49 +97,43 @@ def rank_teams(
     RankingError
         If results are missing, and the rules refuse that.
     """
-    if rules.missing is MissingRule.REFUSE:
-        _refuse_missing(table)
+    missing = table.missing if rules.missing is MissingRule.REFUSE else ()
+    if missing:
+        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
+        raise RankingError("The results", f"{len(missing)} are missing: {names}")
     competing = [team for team in table.teams if team not in guests]
-    found = doubled_ranks(board_of(table, rules, competing), rules)
-    ranks = dict(zip(competing, found, strict=True))
+    board = table.board(rules, competing)
+    ranks = dict(zip(competing, board.doubled_ranks, strict=True))
     for guest in sorted(guests):
-        joined = board_of(table, rules, [*competing, guest])
-        ranks[guest] = doubled_ranks(joined, rules)[-1]
+        ranks[guest] = table.board(rules, [*competing, guest]).doubled_ranks[-1]
     sums = {team: int(own.sum(axis=0) @ rules.weights) for team, own in ranks.items()}
+    order = sorted(table.teams, key=lambda team: (team in guests, sums[team], team))
     count = 2 * len(table.cases)
-    scores = {
-        team: Fraction(total, count * int(rules.weights.sum()) * len(competing))
-        for team, total in sums.items()
-    }
-    metrics = [rule.metric for rule in rules.metrics]
-    standings = [
+    places = count * int(rules.weights.sum()) * len(competing)
+    standings = tuple(
         Standing(
             team=team,
             rank=None
             if team in guests
             else 1 + sum(sums[other] < sums[team] for other in competing),
-            score=scores[team],
+            score=Fraction(sums[team], places),
             mean_ranks={
                 metric: Fraction(int(total), count)
-                for metric, total in zip(metrics, ranks[team].sum(axis=0), strict=True)
+                for metric, total in zip(
+                    rules.names, ranks[team].sum(axis=0), strict=True
+                )
             },
         )
-        for team in sorted(
-            table.teams, key=lambda team: (team in guests, sums[team], team)
-        )
-    ]
+        for team in order
+    )
     doubled = np.stack([ranks[team] for team in table.teams])
     case_ranks = pd.Series(
         doubled.ravel() / 2,
-        index=make_index(table.teams, table.cases, metrics),
+        index=make_index(table.teams, table.cases, rules.names),
         name="rank",
     )
-    return Standings(standings=tuple(standings), case_ranks=case_ranks)
-
-
-def _refuse_missing(table: ResultTable) -> None:
-    """Refuse a table in which results are missing."""
-    missing = table.missing
-    if missing:
-        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
-        raise RankingError("The results", f"{len(missing)} are missing: {names}")
+    return Standings(
+        standings=standings,
+        case_ranks=case_ranks,
+        board=table.board(rules, order[: len(competing)]),
+    )

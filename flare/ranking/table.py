@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from flare.challenge.metrics import metric_of
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe
-from flare.ranking.rules import RankingRules
-from flare.results.copies import Copies, find_equal
-from flare.results.csv_rows import check_columns, read_rows
-from flare.results.efficiency_csv import VALUES
+from flare.ranking.completeness import Copies, RollCall, find_equal
+from flare.ranking.provenance import Origin
+from flare.ranking.ranks import Board
+from flare.ranking.results_folder import (
+    EMPTY,
+    NO_ROW,
+    Reason,
+    TeamResults,
+    has_any,
+    read_teams,
+)
+from flare.ranking.rules import RankingRules, Values
+from flare.results.csv_rows import (
+    COLUMNS,
+    KEYS,
+    check_columns,
+    check_value,
+    number,
+    read_rows,
+)
+from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
-from flare.results.lookalikes import check_names
-from flare.results.origins import Origin
-from flare.results.results_folder import AllResults, has_any, read_teams
-from flare.results.roll_call import RollCall
-from flare.results.team_folder import EMPTY, NO_ROW, Reason, TeamResults
-from flare.results.values import check_value, number
-
-Values = npt.NDArray[np.float64]
-
-KEYS = ("team", "case", "metric")
-"""What identifies a result, from the outermost to the innermost level of the table."""
+from flare.results.team_folder import check_names
 
 Key = tuple[str, str, str]
 """A team, a case, and a metric."""
@@ -113,6 +119,15 @@ class ResultTable:
         columns = [known.index(metric) for metric in metrics]
         return every[rows][:, :, columns]
 
+    def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
+        """The values of some teams by the metrics of some rules, in their order."""
+        return Board(
+            teams=tuple(teams),
+            cases=self.cases,
+            values=self.cube("value", teams, rules.names),
+            rules=rules,
+        )
+
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:
         """The results of some teams, by the names they are shown by, on some cases."""
         frame = self.frame
@@ -178,40 +193,14 @@ def make_index(
     return pd.MultiIndex.from_product(levels, names=KEYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
-    """The values of the teams that are compared."""
-
-    teams: tuple[str, ...]
-    cases: tuple[str, ...]
-    values: Values
-    """Of shape (teams, cases, metrics of the rules); NaN where a result is missing."""
-
-
-def board_of(table: ResultTable, rules: RankingRules, teams: Sequence[str]) -> Board:
-    """The values of some teams, in their order."""
-    metrics = [rule.metric for rule in rules.metrics]
-    return Board(
-        teams=tuple(teams),
-        cases=table.cases,
-        values=table.cube("value", teams, metrics),
-    )
-
-
-COLUMNS = (*KEYS, "value")
-"""Of a long table."""
-
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""
 
 
 def read_results(
     source: Path | pd.DataFrame,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float] | None = None,
-    *,
+    metrics: Sequence[RankedMetric],
     challenge: Challenge | str = "",
-    unranked: Sequence[str] = (),
 ) -> ResultTable:
     """Read the results of all teams.
 
@@ -220,31 +209,41 @@ def read_results(
     source : Path or DataFrame
         A folder with a folder for each team; or a table with the columns team, case,
         metric and value, as a CSV file or in memory.
-    metrics : sequence of str
-        The metrics to read, such as ``dsc`` and ``runtime_s``.
-    trace_tolerances_mb : mapping of str to float, optional
-        By metric: instead of what efficiency.csv has, take the area under the part of
-        the GPU memory in traces/CASE.csv that is above so many MB. A table has no
-        traces; its areas have to be such ones.
+    metrics : sequence of RankedMetric
+        What to read. Of one with a ``trace_tolerance_mb``, instead of what
+        efficiency.csv has, the area under the part of the GPU memory in
+        traces/CASE.csv that is above it. A table has no traces: its areas are taken as
+        such areas.
     challenge : Challenge or str
         By whose rules, or by which challenge, folders of teams should have been scored;
-        an empty text for any.
-    unranked : sequence of str
-        Other metrics that a table may have.
+        an empty text for any. A table may also have its other metrics.
 
     Raises
     ------
     RankingError
         If something contradicts itself; the message names rows or files.
     """
-    if isinstance(source, pd.DataFrame):
-        return _from_table(IN_MEMORY, _frame_rows(source), metrics, unranked)
-    if source.is_file():
-        return _from_table(source, _file_rows(source), metrics, unranked)
+    names = [rule.metric for rule in metrics]
+    if isinstance(source, pd.DataFrame) or source.is_file():
+        path = IN_MEMORY if isinstance(source, pd.DataFrame) else source
+        others: Iterable[str] = ()
+        if isinstance(challenge, Challenge):
+            ranked = (rule.metric for rule in challenge.ranking)
+            others = [*ranked, *known_metrics(challenge)]
+        results = _results_of_rows(path, _rows(source), names, others)
+        table = _checked(path, results, names)
+        return replace(table, roll=RollCall(copies=_copies(results)))
     if not source.is_dir():
         raise RankingError(str(source), "there is no such file or folder")
-    folders = read_teams(source, metrics, trace_tolerances_mb or {}, challenge)
-    return _from_folders(source, folders, metrics)
+    tolerances = {
+        rule.metric: rule.trace_tolerance_mb
+        for rule in metrics
+        if rule.trace_tolerance_mb
+    }
+    folders = read_teams(source, names, tolerances, challenge)
+    results = [result for team in folders.teams for result in _results_of(team)]
+    table = _checked(source, results, names)
+    return replace(table, notes=folders.notes, roll=folders.roll, origin=folders.origin)
 
 
 def unmeasured(source: Path | pd.DataFrame, challenge: Challenge) -> tuple[str, ...]:
@@ -267,54 +266,70 @@ def unmeasured(source: Path | pd.DataFrame, challenge: Challenge) -> tuple[str, 
     return found
 
 
-def _from_folders(
-    path: Path, folders: AllResults, metrics: Sequence[str]
-) -> ResultTable:
-    """A table of what the folders of all teams hold."""
-    results = [result for team in folders.teams for result in _results_of(team)]
-    table = _checked(path, results, metrics)
-    return replace(table, notes=folders.notes, roll=folders.roll, origin=folders.origin)
-
-
 def _results_of(found: TeamResults) -> Iterator[CaseResult]:
     """The results of a team, including those that are not ranked."""
-    for (case, metric), value in {**found.ranked, **found.others}.items():
+    values = {**found.ranked, **found.others}
+    for case, metric in (*values, *found.reasons):
         yield CaseResult(
             team=found.team,
             case=case,
             metric=metric,
-            value=value,
-            spread=found.spreads.get((case, metric)),
-        )
-    for (case, metric), reason in found.reasons.items():
-        yield CaseResult(
-            team=found.team,
-            case=case,
-            metric=metric,
-            value=None,
-            reason=reason,
+            value=values.get((case, metric)),
+            reason=found.reasons.get((case, metric)),
             spread=found.spreads.get((case, metric)),
         )
 
 
-def _from_table(
+def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
+    """Place, key and value of each row; a NaN or a None in memory is an empty value.
+
+    Raises
+    ------
+    RankingError
+        If a column is not there, or a cell of a table in memory holds something else
+        than a name or a number.
+    """
+    if not isinstance(source, pd.DataFrame):
+        for where, row in read_rows(source, COLUMNS):
+            team, case, metric = (row[name].strip() for name in KEYS)
+            yield where, (team, case, metric), row["value"]
+        return
+    check_columns(IN_MEMORY, list(map(str, source.columns)), COLUMNS)
+    for label, *names, value in source[list(COLUMNS)].itertuples(name=None):
+        where = f"row {label}"
+        for name in names:
+            # A case may be called by its number, but by no other thing.
+            if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+                raise RankingError(
+                    str(IN_MEMORY), f"{where}: {safe(str(name))} is no name"
+                )
+        team, case, metric = (str(name).strip() for name in names)
+        if isinstance(value, str | bool | np.bool_):
+            raise RankingError(
+                str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
+            )
+        yield where, (team, case, metric), "" if pd.isna(value) else float(value)
+
+
+def _results_of_rows(
     path: Path,
     rows: Iterable[tuple[str, Key, str | float]],
     metrics: Sequence[str],
-    unranked: Sequence[str],
-) -> ResultTable:
-    """A table of rows, each of which has a place, a key and a value."""
+    others: Iterable[str],
+) -> list[CaseResult]:
+    """The ranked results of rows, each of which has a place, a key and a value."""
     results: dict[Key, CaseResult] = {}
     seen: dict[Key, str] = {}
+    known = dict.fromkeys([*metrics, *others])
     for where, key, cell in rows:
         team, case, metric = key
-        if metric not in metrics:
-            if metric in unranked:
-                continue
-            known = listing(dict.fromkeys([*metrics, *unranked]))
+        if metric not in known:
             raise RankingError(
-                str(path), f"{where}: unknown metric {safe(metric)}, not {known}"
+                str(path),
+                f"{where}: unknown metric {safe(metric)}, not {listing(known)}",
             )
+        if metric not in metrics:
+            continue
         if not team or not case:
             raise RankingError(str(path), f"{where}: the team or the case is empty")
         value = number(cell, path, where) if isinstance(cell, str) else cell
@@ -330,33 +345,29 @@ def _from_table(
         results[key] = CaseResult(
             team=team, case=case, metric=metric, value=value, reason=reason
         )
-    table = _checked(path, results.values(), metrics)
-    return replace(table, roll=RollCall(copies=_copies(results.values())))
+    return list(results.values())
 
 
 def _checked(
-    path: Path, results: Iterable[CaseResult], metrics: Sequence[str]
+    path: Path, results: Sequence[CaseResult], metrics: Sequence[str]
 ) -> ResultTable:
     """A table of results, if each ranked metric has at least one.
 
     Names are looked at before there is a table: they may be no text at all.
     """
-    found = list(results)
-    check_names(str(path), "team", sorted({result.team for result in found}))
-    check_names(str(path), "case", sorted({result.case for result in found}))
-    if not found:
+    check_names(str(path), "team", sorted({result.team for result in results}))
+    check_names(str(path), "case", sorted({result.case for result in results}))
+    if not results:
         raise RankingError(str(path), "there is no result in it")
-    there = {result.metric for result in found if result.value is not None}
+    there = {result.metric for result in results if result.value is not None}
     absent = [metric for metric in metrics if metric not in there]
     if absent:
-        problem = f"no team has a value of {listing(absent)}"
         rest = [metric for metric in metrics if metric in there]
+        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
         raise RankingError(
-            str(path),
-            problem,
-            f"Rank by what there is: --metrics {','.join(rest)}." if rest else "",
+            str(path), f"no team has a value of {listing(absent)}", remedy
         )
-    return table_of(found, metrics)
+    return table_of(results, metrics)
 
 
 def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
@@ -367,35 +378,3 @@ def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
             own = scores.setdefault(result.team, {})
             own[result.case, result.metric] = result.value
     return find_equal(scores)
-
-
-def _file_rows(path: Path) -> Iterator[tuple[str, Key, str]]:
-    """The rows of a CSV file with a row for each result."""
-    for where, row in read_rows(path, COLUMNS):
-        team, case, metric = (row[name].strip() for name in KEYS)
-        yield where, (team, case, metric), row["value"]
-
-
-def _frame_rows(frame: pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
-    """The rows of a table in memory; a NaN or a None is an empty value.
-
-    Raises
-    ------
-    RankingError
-        If a column is not there, or a cell holds something else than a name or number.
-    """
-    check_columns(IN_MEMORY, list(map(str, frame.columns)), COLUMNS)
-    for label, *names, value in frame[list(COLUMNS)].itertuples(name=None):
-        where = f"row {label}"
-        for name in names:
-            # A case may be called by its number, but by no other thing.
-            if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-                raise RankingError(
-                    str(IN_MEMORY), f"{where}: {safe(str(name))} is no name"
-                )
-        team, case, metric = (str(name).strip() for name in names)
-        if isinstance(value, str | bool | np.bool_):
-            raise RankingError(
-                str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
-            )
-        yield where, (team, case, metric), "" if pd.isna(value) else float(value)

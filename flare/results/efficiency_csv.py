@@ -8,16 +8,21 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
+from flare.challenge.rules import Challenge
 from flare.common.files import csv_text, write_whole
-from flare.common.text import cell_text
-from flare.results.csv_rows import read_rows
+from flare.common.text import cell_text, safe
+from flare.results.csv_rows import check_value, number, read_rows
 from flare.results.errors import MeasurementError, RankingError
-from flare.results.values import check_value, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 EFFICIENCY_CSV = "efficiency.csv"
+
 
 SPREAD = "_spread"
 """METRIC_spread is the largest less the smallest value of a case's repeats."""
@@ -89,8 +94,14 @@ VALUES = (
     *("gpu_memory_area_mb_s", "cpu_area_percent_s", "cpu_s", "max_host_memory_mb"),
     *("engine_runtime_s", "runtime_s_spread", "max_gpu_memory_mb_spread"),
 )
+
+
 COLUMNS = tuple(field.name for field in fields(CaseRecord))
+
+
 WHOLE = ("repeats", "samples")
+
+
 TEXTS = ("case", "doubts", "message", "rerun")
 
 
@@ -247,3 +258,47 @@ def _record(cells: Mapping[str, str]) -> CaseRecord:
             if values[name] is not None and not math.isfinite(values[name]):
                 raise ValueError(name)
     return CaseRecord(**values)
+
+
+def read_efficiency(file: str | Path) -> pd.DataFrame:
+    """What was measured of a team, a row for each case.
+
+    Parameters
+    ----------
+    file : str or Path
+        An efficiency.csv, as ``flare measure`` writes it into the folder of a team.
+
+    Returns
+    -------
+    DataFrame
+        By case: its ``status``, and the other columns of the file. What was not
+        measured is NaN; only the status ``ok`` has values.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read; the message names the line.
+    """
+    import pandas as pd
+
+    file = Path(file)
+    rows: dict[str, dict[str, object]] = {}
+    for row in read_cases(file):
+        if row.case in rows:
+            problem = f"{row.where}: {safe(row.case)} is there twice"
+            raise RankingError(str(file), problem)
+        rows[row.case] = {"status": row.status}
+        for name in COLUMNS:
+            if name in row.cells and name not in ("case", "status"):
+                is_text = name in TEXTS
+                rows[row.case][name] = row.text(name) if is_text else row.number(name)
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("case")
+    kinds = {name: "Int64" if name in WHOLE else "float64" for name in frame}
+    return frame.astype({n: k for n, k in kinds.items() if n not in (*TEXTS, "status")})
+
+
+def known_metrics(challenge: Challenge) -> tuple[str, ...]:
+    """All metrics of a challenge that lie in RESULTS/TEAM, ranked or not."""
+    organs = [organ.name for organ in challenge.organs]
+    scores = (f"{score}_{organ}" for score in challenge.metrics for organ in organs)
+    return (*challenge.metrics, *VALUES, *scores)

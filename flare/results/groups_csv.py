@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
 from flare.common.text import cell_text, listing, nearest, safe
 from flare.results.csv_rows import read_rows
 from flare.results.errors import GroupsFileError, RankingError

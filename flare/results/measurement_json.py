@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.files import read_regular, write_whole
-from flare.common.text import safe
+from flare.common.text import listing, safe
 from flare.common.version import __version__, source_commit
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
 
+
 OF_HOST = ("gpu", "processor", "cpus")
 """Settings that another computer, or another GPU, may change."""
+
 
 DEFAULTS = {
     "contract": "flare",
@@ -28,6 +30,7 @@ DEFAULTS = {
 }
 """Settings that the file has only where they are others; earlier versions could run
 containers by Apptainer, too."""
+
 
 ACCEPT = "--unlike-host REASON"
 """Accepts that."""
@@ -197,3 +200,27 @@ def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(engine, dict) and engine.get("version"):
         found["engine"] = str(engine["version"])
     return found
+
+
+def unlike_notes(teams: Mapping[str, Measurement]) -> tuple[str, ...]:
+    """What is not the same of the computers that teams were measured on, in lines.
+
+    Parameters
+    ----------
+    teams : mapping of str to Measurement
+        How each team was measured.
+    """
+    devices = {
+        team: own.made_with["device"]
+        for team, own in teams.items()
+        if "device" in own.made_with
+    }
+    notes = [
+        f"{safe(team)} was not measured on one steady computer: {safe(text)}"
+        for team, found in teams.items()
+        for text in found.unlike
+    ]
+    if len(set(devices.values())) > 1:
+        both = listing(f"{team} {device}" for team, device in devices.items())
+        notes.insert(0, f"Teams were measured with different device: {both}")
+    return tuple(notes)

@@ -1,68 +1,194 @@
-"""Keeps what a submission scores in metrics.json: written whole, read with reasons.
+"""Keeps what a submission scores in metrics.json, written whole or not at all.
 
-Few know its keys: ``metrics_content.py`` writes them, ``evaluation_file.py`` has what
-is said besides scores, and the settings of a platform's phase have paths of them.
+`metrics_reading.py` reads it; settings of a platform's phase have paths of its keys.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.case_names import case_of
-from flare.challenge.metrics import metric_of
+from flare.challenge.formats import case_of
+from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.rules import STATISTICS
 from flare.common.errors import OutputError
-from flare.common.files import read_regular, write_whole
-from flare.common.text import listing, safe, why
-from flare.results.errors import MetricsFileError, RankingError
-from flare.results.metrics_content import case_scores_json, metrics_json
-from flare.results.scores import Results
-from flare.results.values import check_value
+from flare.common.files import write_whole
+from flare.common.schema import Amount, Count, Family, Is, Positive, Share, Text, dump
+from flare.common.text import printable, safe, why
+from flare.results.scores import (
+    JOBS_NOTE,
+    FreeCases,
+    LowScores,
+    Provenance,
+    Results,
+    statistics,
+)
 
 METRICS_JSON = "metrics.json"
+
 _PART_NAME = f".{METRICS_JSON}.part"
-NO_EVALUATION = "it is no metrics.json that an evaluation has written"
-_BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
-MEANS = ("dsc", "nsd")
-"""The metrics whose means tell a submission's scores in short."""
+FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
+"""What the keys of aggregates end in that count cases without an organ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """How scores were made, as far as a metrics.json tells it; None where it does not.
+# --- Its keys ---------------------------------------------------------------------
 
-    What another program has written may be anything.
-    """
-
-    challenge: Any = None
-    challenge_sha256: Any = None
-    references_sha256: Any = None
-    rules: Any = None
-    rules_sha256: Any = None
-    rules_note: Any = None
-    version: Any = None
-    options: Any = None
+_NAME = "[a-z][a-z0-9_]{0,39}"
+_NUMBER = "^(0|[1-9][0-9]*)$"
+ByCase = Annotated[Mapping[str, Share], Is(keys=_NUMBER, minProperties=1)]
+_Names = Annotated[Mapping[str, str], Is(keys=_NUMBER, minProperties=1)]
+_Seconds = Annotated[Mapping[str, Amount], Is(keys=_NUMBER)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """What a metrics.json holds of each case."""
+class MetricsFile(TypedDict):
+    """What a submission, or a measured team, scores: each case, the means over all
+    cases, and where the numbers come from.
+    """  # noqa: D205  a sentence of the public schema
 
-    cases: tuple[str, ...]
-    """In the order of their names."""
-    values: Mapping[tuple[str, str], float]
-    """By case and metric; all DSC and NSD, and those metrics that were asked for."""
-    failed: Mapping[str, str]
-    """Why a case was not scored."""
-    evaluation: Evaluation
-    low_scores: tuple[str, ...]
-    """Why cases score little or nothing, as the evaluation has said it."""
+    case: Annotated[Mapping[str, Any], Is(like=CaseTable, families=[*_by_organ()])]
+    """What each case scores. Cases are numbered "0", "1", ... in the order of their
+    names. There are no further keys."""
+    aggregates: Annotated[Mapping[str, Any], Is(required=_MEANS, families=[*_means()])]
+    """Each metric of `case` over all cases. There are no further keys."""
+    evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_NOT_MADE_UP)]
+    """Where the scores come from."""
+    failed: Annotated[
+        Mapping[str, Text], Is(each=("CASE", "Why the case could not be scored."))
+    ]
+    """With `--on-bad-case worst`: cases that could not be scored, and got 0 for every
+    organ. Empty otherwise."""
+    warnings: Sequence[str]
+    """What was let pass, and why cases score 0."""
+    low_scores: NotRequired[Annotated[Sequence[_LowScores], Is(minItems=1)]]
+    """Only where something was let pass that explains zeros: each kind with its
+    cases."""
+    efficiency: NotRequired[
+        Annotated[Mapping[str, float], Is(like=Efficiency, families=[*_measured()])]
+    ]
+    """Of a measured team: the means of what was measured."""
+    jobs: NotRequired[Annotated[Mapping[str, Any], Is(like=Jobs)]]
+    """Of an algorithm submission: the running times of its jobs on the platform. Not to
+    be ranked by."""
+
+
+class CaseTable(TypedDict):
+    """The keys of `case` that every file has."""
+
+    dsc: ByCase
+    """The DSC of each case: the mean over the organs that count in it, from 0 (worst)
+    to 1 (best)."""
+    nsd: ByCase
+    """The NSD of each case: the mean over the organs that count in it, from 0 (worst)
+    to 1 (best)."""
+    alg_fname: _Names
+    """The name of the prediction of each case, without folders; empty if there is
+    none."""
+    gt_fname: _Names
+    """The name of the reference of each case, without folders."""
+
+
+class Efficiency(TypedDict):
+    """The keys of `efficiency` that every measured team has."""
+
+    cases: Positive
+    """Number of cases."""
+    cases_ok: Count
+    """Cases whose status is `ok`."""
+
+
+class Jobs(TypedDict):
+    """The keys of `jobs`."""
+
+    note: Text
+    """Why these times are not to be ranked by."""
+    exec_duration_s: NotRequired[_Seconds]
+    """Time of the whole job of each case, in s, as the platform says."""
+    invoke_duration_s: NotRequired[_Seconds]
+    """Time of the algorithm itself on each case, in s, as the platform says."""
+
+
+_LowScores = Annotated[LowScores, Is(additionalProperties=False)]
+_MEANS = [f"{metric}_{name}" for metric in SCORES for name in STATISTICS]
+_NOT_MADE_UP = ("commit", "references", "cases", "libraries", "machine")
+"""What files of `flare simulate` do not have."""
+
+
+def _by_organ() -> Iterator[Family]:
+    """The keys of `case` by metric and organ."""
+    yield Family(
+        f"^({'|'.join(SCORES)})_{_NAME}$",
+        ", ".join(f"{name}_ORGAN" for name in SCORES),
+        f"The {', or '.join(METRICS[name].title for name in SCORES)}, of one organ in"
+        " each case, from 0 (worst) to 1 (best); both are there for every organ of the"
+        " challenge.",
+        ByCase,
+    )
+    for metric in METRICS.values():
+        if metric.name not in SCORES:
+            yield Family(
+                f"^{metric.name}(_{_NAME})?$",
+                f"{metric.name}, {metric.name}_ORGAN",
+                f"The {metric.title_with_unit} of each case, also of one organ, where"
+                " the challenge asks for it.",
+                Annotated[Mapping[str, Amount], Is(keys=_NUMBER, minProperties=1)],
+            )
+
+
+def _means() -> Iterator[Family]:
+    """The keys of `aggregates`."""
+    texts = {
+        "mean": "The mean value of all cases.",
+        "min": "The smallest value of all cases.",
+        "max": "The largest value of all cases.",
+        "median": "The median value of all cases.",
+        "std": "The sample standard deviation (n - 1) over all cases; null if there is"
+        " only one case.",
+    }
+    shares = [metric.name for metric in METRICS.values() if metric.is_share]
+    others = [name for name in METRICS if name not in shares]
+    for names, kind in ((shares, Share), (others, Amount)):
+        for name, about in texts.items() if names else ():
+            yield Family(
+                f"^({'|'.join(names)})(_{_NAME})?_{name}$",
+                f"METRIC_{name}",
+                about,
+                Amount | None if name == "std" else kind,
+            )
+    yield Family(
+        f"^{_NAME}{FREE_CASES}$",
+        f"ORGAN{FREE_CASES}",
+        "Only for organs of which the challenge says `free_cases`: the number of cases"
+        " whose reference does not have it, those included that could not be scored.",
+        Count,
+    )
+    yield Family(
+        f"^{_NAME}{LEFT_EMPTY}$",
+        f"ORGAN{LEFT_EMPTY}",
+        "In how many of these the prediction does not have it either; one that could"
+        " not be scored is not among them, nor is one that scores 0 because of another"
+        " label.",
+        Count,
+    )
+
+
+def _measured() -> Iterator[Family]:
+    """The keys of `efficiency` by column of efficiency.csv."""
+    from flare.results.efficiency_csv import VALUES  # which no evaluation needs
+
+    yield Family(
+        f"^({'|'.join(VALUES)})_mean$",
+        "COLUMN_mean",
+        "The mean over all cases of a column of efficiency.csv, in its unit; only there"
+        " if every case is `ok` and has a value.",
+        Amount,
+    )
+
+
+# --- Written ----------------------------------------------------------------------
 
 
 def prepare_output(folder: Path) -> None:
@@ -123,6 +249,36 @@ def _output_error(folder: Path, error: OSError) -> OutputError:
     )
 
 
+def metrics_json(results: Results) -> str:
+    """The content of metrics.json.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
+    """
+    content = _content(
+        results.metrics,
+        [printable(case.prediction_file) for case in results.cases],
+        [printable(case.reference_file) for case in results.cases],
+        dump(results.provenance),
+        {case.case: case.failure for case in results.cases if case.failure},
+        decimals=results.decimals,
+    )
+    content["aggregates"] = {
+        **content["aggregates"],
+        **free_case_counts(results.free_cases),
+    }
+    content["warnings"] = list(results.warnings)
+    if results.low_scores:
+        content["low_scores"] = dump(results.low_scores)
+    if results.efficiency is not None:
+        content["efficiency"] = results.efficiency
+    if results.jobs:
+        content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
 def write_case_scores(
     file: Path,
     scores: Mapping[str, Sequence[float]],
@@ -148,155 +304,73 @@ def write_case_scores(
     OutputError
         If it cannot be written.
     """
-    write_whole(file, case_scores_json(scores, reference_files, evaluation, failed))
+    predictions = ["" if case_of(name) in failed else name for name in reference_files]
+    content = _content(scores, predictions, reference_files, evaluation, failed)
+    write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
-    """Read what each case scores.
+def _content(
+    scores: Mapping[str, Sequence[float]],
+    prediction_files: Sequence[str],
+    reference_files: Sequence[str],
+    evaluation: Mapping[str, Any],
+    failed: Mapping[str, str],
+    *,
+    decimals: int | None = None,
+) -> MetricsFile:
+    """The keys of a file that it always has."""
 
-    Parameters
-    ----------
-    file : Path
-        A metrics.json.
-    metrics : iterable of str
-        Those that are read besides DSC and NSD, if they are there.
+    def rounded(value: float) -> float:
+        return value if decimals is None else round(value, decimals)
 
-    Raises
-    ------
-    RankingError
-        If it cannot be read, or a value is none that a metric can have.
-    """
-    try:
-        content = json.loads(read_regular(file))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
-    return _scores_of(content, file, metrics)
-
-
-def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
-    """Everything that a metrics.json holds, and what each case scores.
-
-    Raises
-    ------
-    MetricsFileError
-        If it cannot be read, or a value is none that a score can have.
-    """
-    content = _object(file, float)
-    try:
-        return content, _scores_of(content, file, ())
-    except RankingError as error:
-        raise MetricsFileError(str(file), error.problem) from error
+    return {
+        "case": {
+            **{
+                metric: _numbered([rounded(value) for value in values])
+                for metric, values in scores.items()
+            },
+            "alg_fname": _numbered(prediction_files),
+            "gt_fname": _numbered(reference_files),
+        },
+        "aggregates": {
+            f"{metric}_{name}": None if value is None else rounded(value)
+            for metric, values in scores.items()
+            for name, value in statistics(values).items()
+        },
+        "evaluation": evaluation,
+        "failed": failed,
+        "warnings": [],
+    }
 
 
-def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
-    """What each case scores, as the content of a file says."""
-    try:
-        by_case = content["case"]
-        names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
-        found = {
-            (names[n], metric): _score(value, metric, file, names[n])
-            for metric in (*metrics, *filter(metric_of, by_case))
-            for n, value in by_case.get(metric, {}).items()
-        }
-        failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
-        evaluation = dict(content["evaluation"])
-        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
-    except _BAD as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
-    if not names:
-        raise RankingError(str(file), "this team has no case")
-    cases = sorted(names.values())
-    twice = [case for case, number in Counter(cases).items() if number > 1]
-    if twice:
-        raise RankingError(str(file), f"{listing(twice)}: there twice")
-    check_known_cases(file, failed, cases)
-    return Scores(
-        cases=tuple(cases),
-        values={key: value for key, value in found.items() if value is not None},
-        failed=failed,
-        evaluation=Evaluation(
-            **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
-        ),
-        low_scores=low_scores,
-    )
+def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the number of their case."""
+    return {str(number): value for number, value in enumerate(values)}
 
 
-def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse cases of a file that metrics.json does not have.
-
-    Raises
-    ------
-    RankingError
-        If there are such cases.
-    """
-    unknown = sorted(set(found) - set(known))
-    if unknown:
-        problem = f"{listing(unknown)}: metrics.json has no such case"
-        raise RankingError(str(file), problem)
-
-
-def _score(value: object, metric: str, file: Path, case: str) -> float | None:
-    """A score of metrics.json; None if it is missing."""
-    if value is None:
-        return None
-    # In Python, true is the number 1.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
-        raise RankingError(str(file), problem)
-    return check_value(float(value), metric, file, safe(case))
-
-
-def read_means(file: Path) -> tuple[float | None, ...]:
-    """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
-    try:
-        found = json.loads(read_regular(file))["aggregates"]
-        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return (None,) * len(MEANS)
-
-
-def read_options(file: Path) -> Any:
-    """What a metrics.json says of the options of its evaluation; None if nothing."""
-    try:
-        return json.loads(read_regular(file))["evaluation"]["options"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def read_object(file: Path) -> dict[str, Any]:
-    """Everything that a metrics.json holds, as the platform reads it.
-
-    Raises
-    ------
-    MetricsFileError
-        If the platform would not accept it.
-    """
-    return _object(file, lambda _: None)  # the platform takes NaN for null
-
-
-def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
-    """The object that a file holds; NaN and infinities become what `constant` says."""
-    try:
-        content = json.loads(read_regular(file), parse_constant=constant)
-    except OSError as error:
-        problem = f"it cannot be read ({why(error)})"
-        raise MetricsFileError(str(file), problem) from error
-    except (ValueError, RecursionError) as error:
-        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
-    if not isinstance(content, dict):
-        raise MetricsFileError(str(file), "it is not a JSON object")
-    return content
-
-
-def evaluation_text(content: object, key: str) -> str:
-    """What a metrics.json, as it was read, says of its evaluation; empty if nothing.
+def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
+    """Cases without an organ, and how many of them were left empty, by key.
 
     Examples
     --------
-    >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
-    '50'
-    >>> evaluation_text({}, "cases")
-    ''
+    >>> free_case_counts([FreeCases(organ="lesion", cases=5, left_empty=3)])
+    {'lesion_free_cases': 5, 'lesion_free_left_empty': 3}
     """
-    evaluation = content.get("evaluation") if isinstance(content, Mapping) else None
-    return str(evaluation.get(key, "")) if isinstance(evaluation, Mapping) else ""
+    counts = {}
+    for each in found:
+        counts[f"{each.organ}{FREE_CASES}"] = each.cases
+        counts[f"{each.organ}{LEFT_EMPTY}"] = each.left_empty
+    return counts
+
+
+def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
+    """What the aggregates of a metrics.json tell of such cases."""
+    return tuple(
+        FreeCases(
+            organ=organ,
+            cases=int(value),
+            left_empty=int(aggregates[f"{organ}{LEFT_EMPTY}"]),
+        )
+        for key, value in aggregates.items()
+        if (organ := key.removesuffix(FREE_CASES)) != key
+    )

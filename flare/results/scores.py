@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
+from flare.challenge.digest import Rule
 from flare.challenge.metrics import METRICS
-from flare.challenge.rule_digest import Rule
 from flare.challenge.rules import STATISTICS
+from flare.common.schema import OMIT, Is, Positive, Sha256, Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,41 +79,86 @@ JOBS_NOTE = (
 """What stands beside the running times of an algorithm's jobs."""
 
 
+class Options(TypedDict):
+    """Options that change a result, as far as they were set."""
+
+    on_bad_case: NotRequired[Literal["worst"]]
+    """`worst` if a case that could not be used scores 0."""
+    grid: NotRequired[Literal["strict", "size"]]
+    """How strictly grids were compared."""
+    unknown_labels: NotRequired[Literal["refuse", "ignore"]]
+    """What unknown labels in predictions meant."""
+    decimals: NotRequired[Annotated[str, Is(pattern="^[0-9]+$")]]
+    """Decimals of all numbers in this file, as a text."""
+
+
+class Machine(TypedDict):
+    """The computer of this run. Nothing else in the file depends on it."""
+
+    python: Text
+    """Version of Python."""
+    system: Text
+    """Operating system and kind of processor."""
+
+
+References = Literal["bundled", "tarball", "given"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where results come from; equal for equal results, but for the machine."""
 
-    challenge: str
-    challenge_sha256: str
-    """Of the bytes of its file."""
-    rules: dict[str, Rule]
-    """What scoring has read of it, see `flare.challenge.rule_digest`."""
-    rules_sha256: str
-    rules_note: str = ""
-    """Who has confirmed the rules, where the organisers have not."""
-    version: str
-    commit: str
-    """Commit of the program's source, or "unknown"."""
-    references: str
-    """Which reference labels: "bundled", "tarball", or "given" on the command line."""
-    references_sha256: str
-    """Digest of the names and contents of all reference files."""
-    cases: int
-    options: dict[str, str]
-    """Options that change a result, as they were set on the command line."""
-    libraries: dict[str, str]
-    """Versions."""
-    machine: dict[str, str]
-    """Of this run alone: Python and the operating system."""
+    challenge: Text
+    """Name of the challenge, as given to `--challenge`."""
+    challenge_sha256: Sha256
+    """SHA-256 of the bytes of its file, and of those that it extends behind them."""
+    rules: Annotated[Mapping[str, Rule], Is(each=EACH_RULE)]
+    """All rules that the scores depend on, by their keys; those of an organ are called
+    such as "tolerance_mm of liver". The page about challenge files explains them."""
+    rules_sha256: Sha256
+    """SHA-256 of `rules`, whatever their order."""
+    rules_note: Text = field(default="", metadata=OMIT)
+    """Only where the organisers have not confirmed the rules: says so, and who reports
+    them."""
+    version: Text
+    """Version of the program."""
+    commit: Text
+    """Commit of the program's source; `unknown` where it is not known."""
+    references: References
+    """Which reference labels were used: those that come with the image or the program,
+    those of the platform's ground truth tarball, or those of `--ground-truth`."""
+    references_sha256: Annotated[
+        str, Is(pattern="^([0-9a-f]{64}|simulated with seed [0-9]+)$")
+    ]
+    """SHA-256 over the names and contents of all reference files; made-up results tell
+    their seed instead."""
+    cases: Positive
+    """Number of cases."""
+    options: Annotated[Mapping[str, str], Is(like=Options)]
+    """Options that change a result, as far as they were set."""
+    libraries: Annotated[
+        Mapping[str, Text], Is(each=("LIBRARY", "Version of a library."))
+    ]
+    """Versions of the libraries that a result rests on."""
+    machine: Machine
+    """The computer of this run. Nothing else in the file depends on it."""
+
+
+EACH_RULE = (
+    "RULE",
+    "The value of a rule; null, or an empty text, where the challenge sets none.",
+)
+"""What the keys of `rules` are called, and mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowScores:
     """Why some cases score little or nothing."""
 
-    reason: str
+    reason: Text
     """A line for people, which counts the cases; it is among the warnings, too."""
     cases: tuple[str, ...]
+    """The names of the cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,3 +268,25 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
         math.fsum(middle) / len(middle),
     )
     return dict(zip(STATISTICS, found, strict=True))
+
+
+def results_table(results: Results, *, has_std: bool = True) -> str:
+    """Mean, and standard deviation, of each organ, for people to read."""
+    metrics = results.metrics
+    names = ("mean", "std") if has_std else ("mean",)
+    rest = [""] * (len(names) - 1)
+    found = list(results.cases[0].by_metric)
+    titles = [cell for name in found for cell in (METRICS[name].title, *rest)]
+    rows = [["", *titles], ["", *(names * len(found))]]
+    for metric in metrics:
+        if metric.startswith("dsc"):
+            numbers = [statistics(metrics[f"{kind}{metric[3:]}"]) for kind in found]
+            cells = [number[name] for number in numbers for name in names]
+            texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
+            rows.append([metric[4:] or "mean of organs", *texts])
+    width = max(len(row[0]) for row in rows)
+    lines = [
+        f"{row[0]:<{width}}  " + "  ".join(f"{cell:>6}" for cell in row[1:])
+        for row in rows
+    ]
+    return "\n".join([*lines, *(each.text for each in results.free_cases)])

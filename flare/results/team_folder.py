@@ -1,75 +1,30 @@
-"""Brings together what lies in the folder of a team.
+"""Says what the folder of a team in RESULTS may be called, and what lies in it.
 
-Which cases there are, metrics.json says: it has all of them, also those that failed.
+There is one rule for folders, zip files, archives and users of the platform. Letters of
+any script are allowed. What an image may be called is a narrower rule on top of it, in
+`flare.measuring.archive.reading`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from os.path import lexists
 from pathlib import Path
 
-from flare.common.text import safe
-from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_cases
+from flare.common.text import csv_cell, listing, safe
+from flare.results.efficiency_csv import EFFICIENCY_CSV, read_cases
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
-    Measurement,
-    read_measurement,
 )
-from flare.results.metrics_json import METRICS_JSON, Scores, check_known_cases
-from flare.results.traces_csv import TRACES, area_above
+from flare.results.metrics_json import METRICS_JSON
 
 PREDICTIONS = "predictions"
 """Folder of a team with the label maps that its container has written."""
-
-CaseMetric = tuple[str, str]
-"""A case, and a metric."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a result is missing."""
-
-    text: str
-    kind: str
-    """What many cases may share of the text, such as ``status failed``."""
-
-
-NO_ROW = Reason(text="there is no row", kind="there is no row")
-EMPTY = Reason(text="the value is empty", kind="the value is empty")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamResults:
-    """What a team has achieved."""
-
-    team: str
-    cases: tuple[str, ...]
-    ranked: Mapping[CaseMetric, float]
-    """Values of the metrics that were asked for, as far as they are there."""
-    reasons: Mapping[CaseMetric, Reason]
-    """Why the others are not."""
-    spreads: Mapping[CaseMetric, float]
-    """How far repeated measurements of a value lay apart, or those of an empty
-    container, where that is known."""
-    others: Mapping[CaseMetric, float]
-    """DSC and NSD that were not asked for."""
-    unfinished: tuple[str, ...]
-    """Cases that have no value though the team is not to blame."""
-    measurement: Measurement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
-    """What efficiency.csv holds, by case and metric."""
-
-    values: dict[CaseMetric, float | None] = field(default_factory=dict)
-    """None where the cell is empty."""
-    spreads: dict[CaseMetric, float] = field(default_factory=dict)
-    failed: dict[str, Reason] = field(default_factory=dict)
-    unfinished: tuple[str, ...] = ()
 
 
 def is_measured(folder: Path) -> bool:
@@ -95,119 +50,267 @@ def finished_cases(folder: Path) -> set[str]:
     return {row.case for row in rows if not row.is_unfinished}
 
 
-def read_team(
-    folder: Path,
-    scores: Scores,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float],
-) -> TeamResults:
-    """Bring together what a team has achieved.
+REMEDY = "Give the team another name."
+"""What to do about a name that no team can have."""
+
+
+LONGEST_BYTES = 200
+"""Of a name in UTF-8: file systems take 255, and files of a team are named after it."""
+
+
+_LONGEST_USER = 60
+"""Characters of a user's name that are kept."""
+
+
+_TAKEN = (
+    *(".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz"),
+    *(".sqlite", ".sqlite-journal", ".sqlite-wal", ".sqlite-shm"),
+)
+"""Ends of the names of files that lie beside the teams' folders in RESULTS, with those
+that SQLite puts beside a database."""
+
+
+_DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
+"""What Windows takes for a device, with any ending."""
+
+
+_IMAGE = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
+"""Names of users that are names of images, too."""
+
+
+_DERIVED = re.compile(r".*-[0-9a-f]{8}")
+"""Names as `folder_of` makes them."""
+
+
+def name_problem(team: str) -> str:
+    """Why no team can have a name, to follow that name; empty if one can.
+
+    Examples
+    --------
+    >>> name_problem("Team_A"), name_problem("scores.sqlite-wal")
+    ('', 'a file of the results has this name, or one with its ending')
+    """
+    plain = plain_name(team)
+    if not plain or plain[0] == ".":
+        return "its name is empty, or that of something hidden"
+    if has_unseen(team) or {"/", "\\"} & {*team, *plain}:
+        return "its name has characters that no folder can have, or that nobody sees"
+    if team != team.strip() or plain[-1] == ".":
+        return "its name begins or ends with a space, or ends with a full stop"
+    if csv_cell(team) != team:
+        return "its name begins with a sign that a spreadsheet takes for a formula"
+    if len(team.encode()) > LONGEST_BYTES:
+        return f"its name is longer than {LONGEST_BYTES} bytes"
+    if plain.endswith(_TAKEN):
+        return "a file of the results has this name, or one with its ending"
+    if _DEVICE.fullmatch(plain):
+        return "Windows takes its name for a device"
+    return ""
+
+
+def folder_of(user: str, *, is_image: bool = False) -> str:
+    """The folder of a platform's user: the name itself, or one made from it.
+
+    What is made ends with eight digits of the name's SHA-256. A user whose own name has
+    such an end gets a made one, too, so that nobody can take the folder of another.
 
     Parameters
     ----------
-    folder : Path
-        Of the team.
-    scores : Scores
-        What its metrics.json holds.
-    metrics : sequence of str
-        What is asked for.
-    trace_tolerances_mb : mapping of str to float
-        As in `flare.ranking.table.read_results`.
+    user : str
+        As the platform has it.
+    is_image : bool
+        Whether an image will be called like the folder.
+
+    Examples
+    --------
+    >>> folder_of("Jane.Doe"), folder_of("Jane.Doe", is_image=True)
+    ('Jane.Doe', 'jane-doe-4e148699')
+    >>> folder_of("jane-doe-4e148699")
+    'jane-doe-4e148699-a365f831'
+    """
+    is_usable = not name_problem(user) and len(user) <= _LONGEST_USER
+    is_usable &= not _DERIVED.fullmatch(plain_name(user))
+    if is_usable and (_IMAGE.fullmatch(user) or not is_image):
+        return user
+    return derived_folder(user)
+
+
+def derived_folder(user: str) -> str:
+    """The folder of a user whose name cannot be that of a folder, or looks like one."""
+    plain = re.sub(r"[^a-z0-9]+", "-", user.lower())[:_LONGEST_USER].strip("-")
+    digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain or 'user'}-{digest[:8]}"
+
+
+_LIKE_LATIN = {
+    "A": "\u0391\u0410",
+    "B": "\u0392\u0412",
+    "C": "\u03f9\u0421",
+    "E": "\u0395\u0415",
+    "F": "\u03dc",
+    "G": "\u050c",
+    "H": "\u0397\u041d",
+    "I": "\u0399\u0406\u04c0",
+    "J": "\u037f\u0408",
+    "K": "\u039a\u041a",
+    "M": "\u039c\u03fa\u041c",
+    "N": "\u039d",
+    "O": "\u039f\u041e",
+    "P": "\u03a1\u0420",
+    "S": "\u0405",
+    "T": "\u03a4\u0422",
+    "V": "\u0474",
+    "W": "\u051c",
+    "X": "\u03a7\u0425",
+    "Y": "\u03a5\u03d2\u0423\u04ae",
+    "Z": "\u0396",
+    "a": "\u03b1\u0430",
+    "b": "\u042c",
+    "c": "\u03f2\u0441",
+    "d": "\u0501",
+    "e": "\u0435\u04bd",
+    "h": "\u04bb",
+    "i": "\u03b9\u0456\u04cf\ua647",
+    "j": "\u03f3\u0458",
+    "o": "\u03bf\u03c3\u043e",
+    "p": "\u03c1\u03f1\u0440",
+    "q": "\u051b",
+    "r": "\u0433",
+    "s": "\u0455",
+    "u": "\u03c5",
+    "v": "\u03bd\u0475",
+    "w": "\u0461\u051d",
+    "x": "\u0445",
+    "y": "\u03b3\u0443\u04af",
+}
+"""By Latin letter, the Greek and Cyrillic ones that look like it, as in confusables.txt
+of Unicode's UTS #39, version 14; but capitals that are there like l are like I here."""
+
+
+_TO_LATIN = {
+    ord(letter): latin for latin, letters in _LIKE_LATIN.items() for letter in letters
+}
+
+
+_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Controls, formats, halves of characters, and ends of lines."""
+
+
+_UNSEEN = frozenset(
+    [
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0),
+        *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9)),
+        *range(0xE0000, 0xE1000),
+    ]
+)
+"""What else Unicode calls default-ignorable, and the blank of Braille."""
+
+
+def check_names(file: str, kind: str, names: Sequence[str]) -> None:
+    """Refuse names that look like others, or have characters that cannot be seen.
+
+    Parameters
+    ----------
+    file : str
+        Where they are from.
+    kind : str
+        What they name: ``team`` or ``case``.
+    names : sequence of str
+        Different ones.
 
     Raises
     ------
     RankingError
-        If a file cannot be read, or contradicts another one.
+        If there are such names; those of other scripts are told by their letters.
     """
-    measured = _read_efficiency(
-        folder / EFFICIENCY_CSV, metrics, trace_tolerances_mb, scores.cases
-    )
-    measurement = read_measurement(folder / MEASUREMENT_JSON)
-    # A run that failed has no results, not good ones: it was not slow, and needed
-    # no memory.
-    failed = {c: Reason(text=why, kind=why) for c, why in scores.failed.items()}
-    failed |= measured.failed
-    values: dict[CaseMetric, float] = {}
-    reasons: dict[CaseMetric, Reason] = {}
-    for case in scores.cases:
-        for metric in metrics:
-            key = (case, metric)
-            value = scores.values.get(key, measured.values.get(key))
-            if value is None or case in failed:
-                is_empty = key in measured.values
-                reasons[key] = failed.get(case, EMPTY if is_empty else NO_ROW)
-            else:
-                values[key] = value
-    noise: dict[CaseMetric, float] = {}
-    if measurement.noise_s is not None and "runtime_s" in metrics:
-        noise = {(case, "runtime_s"): measurement.noise_s for case in scores.cases}
-    others = {
-        (case, metric): value
-        for (case, metric), value in scores.values.items()
-        if metric not in metrics and case not in failed
-    }
-    return TeamResults(
-        team=folder.name,
-        cases=scores.cases,
-        ranked=values,
-        reasons=reasons,
-        spreads=noise | measured.spreads,
-        others=others,
-        unfinished=measured.unfinished,
-        measurement=measurement,
-    )
+    for name in names:
+        if has_unseen(name):
+            unseen = sorted({char for char in name if _is_unseen(char)})
+            found = listing(map(_code_point, unseen))
+            problem = f"{kind} {safe(name)} has {found}, which cannot be seen"
+            raise RankingError(file, problem)
+    for same in _groups(names, plain_name):
+        problem = f"{kind}s {listing(same)} differ only in spelling"
+        raise RankingError(file, problem)
+    for same in _groups(names, _looks):
+        letters = sorted({char for char in "".join(same) if _is_like_latin(char)})
+        found = listing(f"{_escape(char)} is {_code_point(char)}" for char in letters)
+        problem = f"{kind}s {listing(map(_visible, same))} look alike: {found}"
+        raise RankingError(file, problem)
 
 
-def _read_efficiency(
-    file: Path,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float],
-    cases: Sequence[str],
-) -> _Measured:
-    """What was measured of a team; nothing if nothing was."""
-    if not lexists(file):
-        return _Measured()
-    values: dict[CaseMetric, float | None] = {}
-    spreads: dict[CaseMetric, float] = {}
-    rows: dict[str, MeasuredCase] = {}
-    for row in read_cases(file):
-        if row.case in rows:
-            problem = f"{row.where}: {safe(row.case)} is there twice"
-            raise RankingError(str(file), problem)
-        rows[row.case] = row
-        for metric in metrics if row.is_ok else ():
-            key = (row.case, metric)
-            if metric in trace_tolerances_mb:
-                values[key] = _trace_area(row, trace_tolerances_mb[metric])
-            elif metric in row.cells:
-                values[key] = row.value(metric)
-            spread = row.spread(metric)
-            if spread is not None:
-                spreads[key] = spread
-    check_known_cases(file, rows, cases)
-    return _Measured(
-        values=values,
-        spreads=spreads,
-        failed={row.case: _failure(row) for row in rows.values() if not row.is_ok},
-        unfinished=_unfinished(rows.values(), cases),
-    )
+def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str, str]:
+    """Names that a person takes for another one, each with that one.
+
+    A name that is settled stands. Of new ones that look alike none does: nobody can
+    tell which of them means to be taken for the other.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Different ones.
+    settled : collection of str
+        Names that are in use already.
+
+    Examples
+    --------
+    >>> confusable(["alpha", "Alpha", "beta"])
+    {'alpha': 'Alpha', 'Alpha': 'alpha'}
+    >>> confusable(["alpha", "Alpha"], settled=["alpha"])
+    {'Alpha': 'alpha'}
+    """
+    found = {}
+    every = [*dict.fromkeys([*settled, *names])]
+    for same in (*_groups(every, plain_name), *_groups(every, _looks)):
+        for name in same:
+            if name not in settled:
+                found[name] = next(other for other in same if other != name)
+    return found
 
 
-def _failure(row: MeasuredCase) -> Reason:
-    """Why a case has no values, as its row tells it."""
-    kind = f"status {row.status or 'missing'}"
-    return Reason(text=f"{kind}: {row.message}" if row.message else kind, kind=kind)
+def has_unseen(name: str) -> bool:
+    """Whether a name has characters that cannot be seen."""
+    return any(map(_is_unseen, name))
 
 
-def _trace_area(row: MeasuredCase, tolerance_mb: float) -> float:
-    """The area under the memory of a case above a tolerance."""
-    runtime_s = row.number("runtime_s")
-    trace = row.file.parent / TRACES / f"{row.case}.csv"
-    return area_above(trace, tolerance_mb, runtime_s)
+def plain_name(name: str) -> str:
+    """A name without the differences that a person would overlook."""
+    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
-def _unfinished(rows: Iterable[MeasuredCase], cases: Sequence[str]) -> tuple[str, ...]:
-    """Cases that rank last though the team is not to blame."""
-    known = list(rows)
-    absent = set(cases) - {row.case for row in known}
-    return tuple(sorted({*absent, *(row.case for row in known if row.is_unfinished)}))
+def _looks(name: str) -> str:
+    """A plain name, its letters replaced by Latin ones that look like them."""
+    return plain_name(unicodedata.normalize("NFD", name).translate(_TO_LATIN))
+
+
+def _groups(names: Sequence[str], key: Callable[[str], str]) -> list[list[str]]:
+    """Groups of names that share a key."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        found[key(name)].append(name)
+    return [same for same in found.values() if len(same) > 1]
+
+
+def _is_unseen(char: str) -> bool:
+    """Whether a character shows nothing."""
+    return unicodedata.category(char) in _UNSEEN_CATEGORIES or ord(char) in _UNSEEN
+
+
+def _is_like_latin(char: str) -> bool:
+    """Whether a letter of another script looks Latin, apart from an accent."""
+    return any(ord(part) in _TO_LATIN for part in unicodedata.normalize("NFD", char))
+
+
+def _code_point(char: str) -> str:
+    """A character as Unicode's lists name it."""
+    return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
+
+
+def _visible(name: str) -> str:
+    """A name with escapes in place of letters that look like Latin ones."""
+    return "".join(_escape(char) if _is_like_latin(char) else char for char in name)
+
+
+def _escape(char: str) -> str:
+    """A character as Python escapes it."""
+    return char.encode("unicode_escape").decode("ascii")

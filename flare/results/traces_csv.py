@@ -8,27 +8,37 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flare.challenge.rules import MaxMemory
 from flare.common.files import csv_text, write_whole
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import number, read_rows
 from flare.results.errors import RankingError
-from flare.results.values import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 TRACES = "traces"
 """Folder of a team with what was sampled of each case, CASE.csv."""
+
 
 STABLE_SHARE = 0.02
 """FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
 of the memory counts if it fills more than this part of the samples."""
 
+
 FEWEST_SAMPLES = 10
 """With fewer samples, a peak is easily missed."""
+
 
 LONGEST_GAP = 5
 """A gap of more than this many intervals may hide a peak."""
 
+
 END_GAP_S = 1.0
+
+
 END_GAP_SHARE = 0.05
 """A trace may end this long, plus this share of the running time, before the run."""
 
@@ -216,3 +226,111 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
             problem += f" of {runtime_s:.1f} s"
         raise RankingError(str(file), f"{problem}: measure the case again")
     return area(points)
+
+
+BUCKETS = 60
+"""A curve has the lowest and highest sample of so many equal times."""
+
+
+Point = tuple[int, int]
+"""Hundredths of a second since the start, and MB (2^20 bytes)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCurve:
+    """The memory of a run over time."""
+
+    case: str
+    samples: int
+    gpu: tuple[Point, ...]
+    """Not all samples, but every peak; empty where no GPU was sampled."""
+    host: tuple[Point, ...]
+    """Of the container, the same."""
+
+
+def traced_cases(folder: Path) -> tuple[str, ...]:
+    """The cases of a team that have a trace."""
+    return tuple(sorted(file.stem for file in (folder / TRACES).glob("*.csv")))
+
+
+def read_curve(folder: Path, case: str, buckets: int = BUCKETS) -> MemoryCurve:
+    """The memory of a team's run over time; of a trace as any program has written it.
+
+    Of so many equal times, the lowest and highest sample are kept.
+
+    Raises
+    ------
+    RankingError
+        If the trace cannot be read, or a cell is no number.
+    """
+    file = folder / TRACES / f"{case}.csv"
+    found: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
+    samples = 0
+    for where, cells in read_rows(file, ("seconds",)):
+        seconds = number(cells["seconds"], file, where)
+        if seconds is None:
+            continue
+        samples += 1
+        for name, points in found.items():
+            memory = number(cells.get(name, ""), file, where)
+            if memory is not None:
+                points.append((round(seconds * 100), round(memory)))
+    gpu, host = (thinned(points, buckets) for points in found.values())
+    return MemoryCurve(case=case, samples=samples, gpu=gpu, host=host)
+
+
+def thinned(points: Sequence[Point], buckets: int = BUCKETS) -> tuple[Point, ...]:
+    """The first and last point, and the lowest and highest of each time between.
+
+    Examples
+    --------
+    >>> thinned([(time, time % 7) for time in range(1000)])[:4]
+    ((0, 0), (6, 6), (20, 6), (21, 0))
+    """
+    if len(points) <= 2 * buckets:
+        return tuple(points)
+    start, end = points[0][0], points[-1][0]
+    width = (end - start) / buckets or 1
+    found: dict[int, list[Point]] = {}
+    for point in points:
+        found.setdefault(int((point[0] - start) / width), []).append(point)
+    kept = {points[0], points[-1]}
+    for own in found.values():
+        kept |= {min(own, key=_memory), max(own, key=_memory)}
+    return tuple(sorted(kept))
+
+
+def _memory(point: Point) -> int:
+    """What is drawn upwards."""
+    return point[1]
+
+
+def read_trace(file: str | Path) -> pd.DataFrame:
+    """What was sampled while the container of a case ran.
+
+    Parameters
+    ----------
+    file : str or Path
+        A traces/CASE.csv, as ``flare measure`` writes it into the folder of a team.
+
+    Returns
+    -------
+    DataFrame
+        By seconds since the container was started: memory in MB (2^20 bytes), clock,
+        temperature and processor time. What was not sampled is NaN.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read; the message names the line.
+    """
+    import pandas as pd
+
+    file = Path(file)
+    rows = list(read_rows(file, ("seconds",)))
+    columns = [c for c in COLUMNS if not rows or c in rows[0][1]]
+    numbers = [
+        [number(cells[column], file, where) for column in columns]
+        for where, cells in rows
+    ]
+    return pd.DataFrame(numbers, columns=columns, dtype="float64").set_index("seconds")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.evaluation.scoring import pool
+from flare.evaluation.scoring import case as scoring
 from tests.builders import organ_boxes, wait_until, write_cases, write_nifti
 from tests.builders.warm import CLUSTER, WarmProcess
 
@@ -49,14 +49,14 @@ def zipped(folder):
 def voxels_read():
     """The names of all predictions that this process scores, one for each time."""
     read = []
-    score = pool.score_case
+    score = scoring.score_case
 
     def counted(pair, challenge):
         read.append(Path(pair.prediction.path))
         return score(pair, challenge)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "score_case", counted)
+        patch.setattr(scoring, "score_case", counted)
         yield read
 
 

@@ -2,20 +2,27 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 
 import flare
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
+from flare.ranking.ranks import Board
+from flare.ranking.results_folder import Reason
 from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board, CaseResult, board_of, table_of
-from flare.results.team_folder import Reason
+from flare.ranking.table import CaseResult, table_of
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 
 
 TIME = RankedMetric(metric="runtime_s", better=Better.LOWER)
+
+
+def ranked(*metrics):
+    """Metrics to read, of which more is better."""
+    return [RankedMetric(metric=name, better=Better.HIGHER) for name in metrics]
 
 
 FLARE21 = flare.read_challenge("flare21")
@@ -97,15 +104,19 @@ ROWS = [
 
 
 def one_metric(values, rule=TIME):
-    """A board of one metric from values by team, and its rules; NaN is missing."""
+    """A board of one metric from values by team; NaN is missing."""
     array = np.array([list(own) for own in values.values()], dtype=float)
     cases = tuple(f"c{n:02}" for n in range(array.shape[1]))
-    board = Board(teams=tuple(values), cases=cases, values=array[:, :, np.newaxis])
-    return board, RankingRules(metrics=(rule,))
+    return Board(
+        teams=tuple(values),
+        cases=cases,
+        values=array[:, :, np.newaxis],
+        rules=RankingRules(metrics=(rule,)),
+    )
 
 
-def challenger_board(folder, metric):
-    """One of its tables, and rules for it."""
+def challenger_board(folder, metric, missing=None):
+    """One of its tables, in which this value stands for missing results."""
     with (folder / f"{metric}.csv").open() as content:
         rows = list(csv.DictReader(content))
     table = make_table(
@@ -118,4 +129,7 @@ def challenger_board(folder, metric):
     )
     better = Better.HIGHER if metric == "dsc" else Better.LOWER
     rules = RankingRules(metrics=(RankedMetric(metric="m", better=better),))
-    return board_of(table, rules, table.teams), rules
+    board = table.board(rules, table.teams)
+    if missing is None:
+        return board
+    return replace(board, values=np.nan_to_num(board.values, nan=missing))

@@ -36,10 +36,10 @@ SCORING = (
     "flare.cli.main",
     "flare.evaluation.check",
     "flare.evaluation.references",
-    "flare.evaluation.scoring.pool",
-    "flare.evaluation.submission.unpacking",
+    "flare.evaluation.scoring.case",
+    "flare.evaluation.submission.unpack",
     "flare.results.metrics_json",
-    "flare.results.scores_table",
+    "flare.results.scores",
     # What these load when they begin to work, each copy anew.
     "encodings.ascii",
     "multiprocessing.popen_fork",
@@ -235,7 +235,7 @@ def serve(number: str, *modules: str) -> None:
     # What is looked up once in a process: not by each copy.
     importlib.import_module("flare.common.version").source_commit()
     versions = importlib.import_module("flare.common.library_versions")
-    for name in importlib.import_module("flare.evaluation.provenance").LIBRARIES:
+    for name in importlib.import_module("flare.evaluation.evaluate").LIBRARIES:
         versions.library_version(name)
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies

@@ -13,8 +13,8 @@ import pytest
 
 import flare
 from flare.challenge.reading import challenge_names
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.results.metrics_content import metrics_json
+from flare.evaluation.errors import GroundTruthError
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
 
 CHALLENGES = ROOT / "flare" / "challenge" / "editions"

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from flare.challenge.digest import READ, recorded_challenge, scoring_rules
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.recorded_rules import recorded_challenge
-from flare.challenge.rule_digest import READ, scoring_rules
 
 
 @pytest.mark.parametrize("name", challenge_names())

@@ -19,10 +19,9 @@ import sys
 import pytest
 
 import flare
-from flare.challenge.errors import ChallengeError
-from flare.challenge.provenance import RULES_NOTE
-from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rule_digest import READ, scoring_rules
+from flare.challenge.digest import READ, scoring_rules
+from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
+from flare.challenge.rules import RULES_NOTE
 from flare.common.text import safe
 from tests.builders import (
     ROOT,

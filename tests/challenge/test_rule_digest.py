@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 import flare
-from flare.challenge.reading import challenge_names
-from flare.challenge.rule_digest import (
+from flare.challenge.digest import (
     NOT_READ,
     READ,
     measuring_rules,
@@ -14,6 +13,7 @@ from flare.challenge.rule_digest import (
     rules_digest,
     scoring_rules,
 )
+from flare.challenge.reading import challenge_names
 from flare.challenge.rules import Challenge
 
 TEXT = """

@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.errors import ChallengeError
+from flare.challenge.formats import NpzRules
 from flare.challenge.metrics import Better
-from flare.challenge.npz_rules import NpzRules
-from flare.challenge.provenance import ReportedRule
-from flare.challenge.reading import challenge_names, read_challenge
+from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
 from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
@@ -20,6 +18,7 @@ from flare.challenge.rules import (
     GridRules,
     Organ,
     RankedMetric,
+    ReportedRule,
     TopSlice,
     UnknownLabelRules,
     UnknownLabels,

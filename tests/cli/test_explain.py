@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from flare.cli.explanations import explanations
-from flare.cli.main import COMMANDS
+from flare.cli.commands.explain import explanations
+from flare.cli.main import commands
 from flare.common.text import listing
 from tests.builders import run_flare
 from tests.builders.errors import all_classes
@@ -90,7 +90,7 @@ OF_ORGANISERS = (
     *("docs/organisers", "docs/reference", "docs/developers"),
     *("build.sh", "export.sh", "rehearse.sh", "phase-settings", "ground-truth"),
     *("metrics.json", "efficiency.csv", "challenge file"),
-    *(f"flare.sh {name}" for name in COMMANDS["For organisers"]),
+    *(f"flare.sh {name}" for name in commands()["For organisers"]),
 )
 """Files and commands that a participant has no use for."""
 

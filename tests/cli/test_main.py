@@ -8,14 +8,14 @@ import sys
 import click
 import pytest
 
-from flare.cli.main import COMMANDS, commands_text, load, main, sentences
+from flare.cli.main import command_names, commands, commands_text, load, main
 from tests.builders import ROOT, run_flare
 
 
 def every_command():
     """All commands, and those below them, by what is typed."""
     found = {}
-    for name in sentences():
+    for name in command_names():
         found[name] = command = load(name)
         if isinstance(command, click.Group):
             found |= {f"{name} {sub}": c for sub, c in command.commands.items()}
@@ -26,11 +26,12 @@ ALL = every_command()
 
 
 def test_every_command_is_in_a_group_and_has_a_sentence():
-    names = [name for group in COMMANDS.values() for name in group]
+    listed = {
+        name: text for group in commands().values() for name, text in group.items()
+    }
 
-    files = (ROOT / "flare" / "cli" / "commands").glob("[!_]*.py")
-    assert sorted(names) == sorted(file.stem.replace("_", "-") for file in files)
-    assert len(set(names)) == len(names)
+    assert sorted(listed) == command_names()
+    assert {name: load(name).help for name in listed} == listed
     for name, command in ALL.items():
         assert command.help[0].isupper(), name
         assert command.help.endswith("."), name

@@ -10,7 +10,7 @@ import pytest
 
 from flare.cli import command as command_module
 from flare.cli.command import Command
-from flare.cli.main import load, sentences
+from flare.cli.main import command_names, load
 from flare.cli.options import takes
 from flare.common.errors import InputError
 from flare.common.options import argument, option, positive, seconds
@@ -18,7 +18,7 @@ from flare.common.options import argument, option, positive, seconds
 
 def commands():
     """All commands, and those within a command."""
-    for name in sentences():
+    for name in command_names():
         command = load(name)
         yield command
         yield from getattr(command, "commands", {}).values()

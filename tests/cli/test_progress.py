@@ -1,7 +1,7 @@
-"""Progress: lines, and bars that fit the terminal."""
+"""Progress: lines, and a bar that fits the terminal."""
 
 import fcntl
-import io
+import logging
 import os
 import pty
 import struct
@@ -12,101 +12,126 @@ from unicodedata import east_asian_width
 
 import pytest
 
-from flare.cli import progress
-from flare.common.errors import InputError
-from flare.evaluation.many.outcomes import Progress
-from flare.evaluation.scoring.pool import Attempt
-from flare.evaluation.submission.matching import CasePair
-from flare.results.scores import CaseScore
+from flare.cli import console
+from flare.cli.progress import BAR_WIDTH, Progress
 from tests.builders import ROOT
 from tests.builders.terminal import Terminal
 
 
-def attempt(number, *, problem=None):
-    """What came of a case."""
-    score = CaseScore(
-        case=f"case_{number}",
-        reference_file="x",
-        prediction_file="x",
-        organs=(),
-        by_metric={"dsc": 0.5, "nsd": 0.25},
-    )
-    return Attempt(
-        pair=CasePair(case=f"case_{number}", reference=None, prediction=None),
-        score=None if problem else score,
-        problem=problem,
-        seconds=1.234,
-    )
+@pytest.fixture
+def make_terminal(monkeypatch):
+    """A terminal of so many columns, which stands in for stdout."""
+
+    def make(columns):
+        monkeypatch.setattr("sys.stdout", Terminal())
+        monkeypatch.setenv("COLUMNS", str(columns))
+        return sys.stdout
+
+    yield make
+    console.erase()
 
 
-def test_progress_is_a_line_per_case(monkeypatch, caplog):
+def clock_of(*times):
+    return iter(times).__next__
+
+
+def test_a_step_is_a_line_with_the_time_that_is_left(caplog):
+    """Four of twelve runs took two minutes: the other eight may take four."""
     caplog.set_level("INFO", logger="flare")
+    progress = Progress(clock=clock_of(100.0, 220.0, 460.0))
 
-    progress.show_progress(7, 50, attempt(7))
-    progress.show_progress(8, 50, attempt(8, problem=InputError("x: it is bad")))
+    progress(4, 12, "case_1: ok")
+    progress(12, 12, "case_9: failed")
 
-    assert caplog.messages[0] == "[07/50] case_7 DSC 0.500 NSD 0.250 1.23 s"
-    assert caplog.messages[1].startswith("[08/50] case_8 x: it is bad.")
+    assert caplog.messages == [
+        "[04/12] case_1: ok; about 4 min left",
+        "[12/12] case_9: failed; done",
+    ]
 
 
-def test_progress_on_a_terminal_is_a_bar(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
+def test_a_line_may_leave_the_time_out(caplog):
+    caplog.set_level("INFO", logger="flare")
+    Progress(logs_time=False)(7, 50, "case_7 drawn")
+    assert caplog.messages == ["[07/50] case_7 drawn"]
 
-    progress.show_progress(1, 2, attempt(1))
-    progress.show_progress(2, 2, attempt(2))
 
-    half, full = progress.BAR_WIDTH // 2, progress.BAR_WIDTH
+def test_lines_come_only_so_often(caplog):
+    caplog.set_level("INFO", logger="flare")
+    clock = clock_of(0.0, 30.0, 60.0, 90.0, 120.0)
+    progress = Progress(every_s=60.0, clock=clock)
+
+    for number in (1, 2, 3, 4):
+        progress(number, 4, "x")
+
+    assert caplog.messages == ["[2/4] x; about 1 min left", "[4/4] x; done"]
+
+
+def test_what_was_known_at_the_start_took_no_time(caplog):
+    """Of 20 cases, 10 were known; 5 took a minute, as will the other 5."""
+    caplog.set_level("INFO", logger="flare")
+    progress = Progress(clock=clock_of(0.0, 0.0, 60.0))
+
+    progress(10, 20, "x", known=10)
+    progress(15, 20, "x", known=10)
+
+    assert caplog.messages == ["[10/20] x", "[15/20] x; about 1 min left"]
+
+
+def test_on_a_terminal_a_bar_is_drawn(make_terminal, caplog):
+    terminal = make_terminal(80)
+    caplog.set_level("INFO", logger="flare")
+    progress = Progress(clock=lambda: 0.0)
+
+    progress(1, 2, "a")
+    progress(2, 2, "b")
+
+    half = "#" * (BAR_WIDTH // 2) + "." * (BAR_WIDTH // 2)
+    full = "#" * BAR_WIDTH
     assert terminal.getvalue() == (
-        f"\r[{'#' * half}{'.' * half}] 1/2 cases\r[{'#' * full}] 2/2 cases\n"
+        f"\r\x1b[K[{half}] [1/2] a; about 0 min left\r\x1b[K[{full}] [2/2] b; done"
     )
+    assert caplog.messages == []
 
 
-def test_drawing_cases_is_a_line_per_case_or_the_same_bar(monkeypatch, caplog):
-    caplog.set_level("INFO", logger="flare")
-    progress.show_drawn(7, 50, "case\n7")
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
+def test_a_bar_gives_way_to_what_is_logged_and_to_the_end(make_terminal):
+    terminal = make_terminal(80)
 
-    progress.show_drawn(2, 2, "case_2")
+    def command():
+        progress = Progress(clock=lambda: 0.0)
+        progress(1, 2, "a")
+        logging.getLogger("flare").info("a line")
+        progress(2, 2, "b")
 
-    assert caplog.messages == ["[07/50] case\\n7 drawn"]
-    assert terminal.getvalue() == f"\r[{'#' * progress.BAR_WIDTH}] 2/2 cases\n"
+    assert console.run_command(command) == 0
+
+    assert "\r\x1b[Ka line\n\r\x1b[K[###" in terminal.getvalue()
+    assert terminal.getvalue().endswith("done\r\x1b[K")
 
 
-@pytest.mark.parametrize("columns", [10, 12, 20, 30, 46])
-def test_progress_fits_a_narrow_terminal(monkeypatch, columns):
-    """The last column stays free, where it can."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", str(columns))
-
-    for number in range(1, 51):
-        progress.show_progress(number, 50, attempt(number))
-
-    lines = terminal.getvalue().rstrip("\n").split("\r")[1:]
-    assert len(lines) == 50
-    assert max(map(len, lines)) < columns
-    if columns > len("25/50 cases"):
-        assert lines[24].endswith("25/50 cases")
-    else:
-        assert lines[24] == "25/...ses"
-    if columns == 30:  # 15 characters of the bar fit, half of which are seven
-        assert lines[24] == "[#######........] 25/50 cases"
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (12, "[25/50] ..."),
+        (27, "[25/50] case_0000_0025: ok"),
+        (39, "[25/50] case_...: ok; about 0 min left"),
+        (45, "[25/50] case_0000_0025: ok; about 0 min left"),
+        (56, "[####....] [25/50] case_0000_0025: ok; about 0 min left"),
+    ],
+)
+def test_what_is_least_needed_goes_first(make_terminal, columns, line):
+    """The bar, the middle of the text, the time left; the last column stays free."""
+    terminal = make_terminal(columns)
+    Progress(clock=lambda: 0.0)(25, 50, "case_0000_0025: ok")
+    assert terminal.getvalue().removeprefix("\r\x1b[K") == line
 
 
 DRAW = """
 import sys
-from flare.cli.progress import MeasuringProgress, show_progress
-progress = MeasuringProgress(clock=lambda: 0.0)
+from flare.cli.progress import Progress
+progress = Progress(clock=lambda: 0.0)
 for number in (1, 2, 3):
-    progress(sys.argv[1], "thx_0001", "wrong output", number, 3)
-progress(sys.argv[1], "thx_0001", "ok", 1, 3)
-progress.clear()
-for number in (1, 2):
-    show_progress(number, 2, None)
+    progress(number, 3, f"{sys.argv[1]} thx_0001: wrong output")
+progress(1, 3, f"{sys.argv[1]} thx_0001: ok")
 """
 
 
@@ -131,83 +156,13 @@ def test_no_progress_is_wider_than_the_terminal(columns, team):
     drawn = os.read(master, 65536).decode()
     os.close(master)
 
-    assert "Traceback" not in drawn
-    lines = drawn.replace("\x1b[K", "").replace("\n", "\r").split("\r")
-    for line in lines:
-        width = sum(1 + (east_asian_width(char) in "WF") for char in line)
-        assert width < columns, line
-    steps = [line for line in lines if "/3]" in line]
+    steps = drawn.replace("\x1b[K", "").split("\r")[1:]
     assert len(steps) == 4
-    assert drawn.count("\n") == 2  # at the end of either
-    if columns >= 30:
-        assert all("wrong" in step or "ok" in step or "..." in step for step in steps)
+    assert "\n" not in drawn
+    for step in steps:
+        assert sum(1 + (east_asian_width(char) in "WF") for char in step) < columns
+        assert "/3]" in step
+        assert columns < 30 or "wrong" in step or "ok" in step or "..." in step
     if columns >= 80 and team == "a":
-        assert steps[0].startswith("[")
+        assert steps[0].startswith("[###")
         assert steps[0].endswith("[1/3] a thx_0001: wrong output; about 0 min left")
-
-
-def test_measuring_tells_how_long_it_may_take(caplog):
-    """Four of twelve runs took two minutes: the other eight may take four."""
-    caplog.set_level("INFO")
-    times = iter((100.0, 220.0, 460.0))
-    measuring = progress.MeasuringProgress(clock=lambda: next(times))
-
-    measuring("team_a", "case_1", "ok", 4, 12)
-    measuring("team_a", "case_9", "failed", 12, 12)
-
-    assert caplog.messages == [
-        "[04/12] team_a case_1: ok; about 4 min left",
-        "[12/12] team_a case_9: failed; done",
-    ]
-
-
-def test_measuring_on_a_terminal_draws_a_bar(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(progress.sys, "stdout", terminal)
-    measuring = progress.MeasuringProgress(clock=lambda: 0.0)
-
-    measuring("a", "c1", "ok", 1, 2)
-    measuring("a", "c2", "ok", 2, 2)
-
-    first, last = terminal.getvalue().split("\r")[1:]
-    assert "[###############...............] [1/2] a c1: ok; about 0 min left" in first
-    assert last.endswith("a c2: ok; done\n")
-
-
-def test_scoring_tells_how_fast_it_is_and_how_long_it_may_take(monkeypatch):
-    """120 cases took a minute, so that the other 360 may take three."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    times = iter((100.0, 160.0))
-    scoring = progress.ScoringProgress(clock=lambda: next(times))
-
-    scoring(Progress(teams=3, all_teams=12, scored=120, kept=0, left=360))
-    scoring.clear()
-
-    bar = "[#######.......................]"  # a quarter of 30
-    line = f"{bar} 120/480 cases, 3/12 teams, about 3 min left"
-    assert terminal.getvalue() == f"\r\x1b[K{line}\r\x1b[K"
-
-
-def test_where_nothing_can_be_drawn_scoring_is_told_once_a_minute(monkeypatch, caplog):
-    monkeypatch.setattr("sys.stdout", io.StringIO())
-    times = iter((0.0, 30.0, 60.0, 90.0, 120.0))
-    scoring = progress.ScoringProgress(clock=lambda: next(times))
-
-    with caplog.at_level("INFO"):
-        for scored in (10, 20, 30, 40):
-            scoring(Progress(teams=0, all_teams=2, scored=scored, kept=5, left=0))
-
-    assert caplog.messages == ["25/25 cases, 0/2 teams", "45/45 cases, 0/2 teams"]
-
-
-def test_scoring_draws_nothing_where_no_terminal_is(monkeypatch):
-    stdout = io.StringIO()
-    monkeypatch.setattr("sys.stdout", stdout)
-    scoring = progress.ScoringProgress(clock=lambda: 0.0)
-
-    scoring(Progress(teams=3, all_teams=12, scored=120, kept=0, left=360))
-    scoring.clear()
-
-    assert stdout.getvalue() == ""

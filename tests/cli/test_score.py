@@ -157,15 +157,15 @@ def test_evaluate_says_which_command_is_for_all_teams(words, tmp_path, kind):
 SLOW = """
 import sys, time
 sys.path.insert(0, {root!r})
-from flare.evaluation.scoring import pool
+from flare.evaluation.scoring import case
 from flare.cli.main import main
 
-def slow(pair, challenge, score=pool.score_case):
+def slow(pair, challenge, score=case.score_case):
     print("begun", flush=True)
     time.sleep(0.3)
     return score(pair, challenge)
 
-pool.score_case = slow
+case.score_case = slow
 sys.exit(main())
 """
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from flare.common.library_versions import library_version
-from flare.evaluation.provenance import LIBRARIES
+from flare.evaluation.evaluate import LIBRARIES
 
 
 @pytest.mark.parametrize("name", [*LIBRARIES, "click"])

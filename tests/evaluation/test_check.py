@@ -11,7 +11,7 @@ import flare
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import check_submission
-from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.errors import GroundTruthError
 from tests.builders import (
     ROOT,
     case_names,

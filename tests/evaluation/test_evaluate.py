@@ -19,9 +19,8 @@ from flare.cli.options import version_text
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.common.version import source_commit
-from flare.evaluation.organiser_errors import DemonstrationSetError, GroundTruthError
-from flare.evaluation.references import check_references
-from flare.evaluation.references_table import references_table
+from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
+from flare.evaluation.references import check_references, references_table
 from tests.builders import (
     AFFINE,
     ORGANS,
@@ -1050,7 +1049,7 @@ def test_an_image_without_its_references_is_no_fault_of_the_submission(
 ):
     """A participant reads it: the place in the image tells nothing."""
     gone = tmp_path / "ground-truth"
-    folder = sys.modules["flare.evaluation.submission.folder"]
+    folder = sys.modules["flare.evaluation.submission.find"]
     monkeypatch.setattr(folder, "BUNDLED_GROUND_TRUTH", gone)
 
     with pytest.raises(GroundTruthError) as caught:
@@ -1239,14 +1238,14 @@ def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
 def test_nothing_that_libraries_print_reaches_stderr(predictions, ground_truth, output):
     """Whatever writes to file descriptor 2 while we run writes to the log."""
     program = f"""
-import os, sys, warnings, flare.cli.main, flare.evaluation.evaluate
-check = flare.evaluation.preparing.check_headers
+import os, sys, warnings, flare.cli.main, flare.evaluation.plan
+check = flare.evaluation.plan.check_headers
 def noisy(*arguments):
     os.write(2, b"from C++\\n")
     print("from Python", file=sys.stderr)
     warnings.warn("a warning")
     return check(*arguments)
-flare.evaluation.preparing.check_headers = noisy
+flare.evaluation.plan.check_headers = noisy
 sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1263,10 +1262,10 @@ def test_a_fault_of_ours_is_one_line_with_the_traceback_in_the_log(
     predictions, ground_truth, output
 ):
     program = f"""
-import sys, flare.cli.main, flare.evaluation.evaluate
+import sys, flare.cli.main, flare.evaluation.plan
 def broken(*arguments):
     raise KeyError("a bug")
-flare.evaluation.preparing.check_headers = broken
+flare.evaluation.plan.check_headers = broken
 sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}]))
 """
@@ -1276,7 +1275,7 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
 
     assert run.returncode == 1
     assert run.stderr.decode() == (
-        "Internal error in the evaluation (KeyError in preparing.py)."
+        "Internal error in the evaluation (KeyError in plan.py)."
         " The organisers have the log. [X01]\n"
     )
     assert b"Traceback" in run.stdout
@@ -1285,10 +1284,10 @@ sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--ou
 
 def test_too_little_memory_is_said(predictions, ground_truth, output):
     program = f"""
-import sys, flare.cli.main, flare.evaluation.scoring.pool
+import sys, flare.cli.main, flare.evaluation.scoring.case
 def hungry(*arguments):
     raise MemoryError
-flare.evaluation.scoring.pool.score_case = hungry
+flare.evaluation.scoring.case.score_case = hungry
 sys.exit(flare.cli.main.main(["evaluate", "--input", {str(predictions)!r}, "--output",
     {str(output)!r}, "--ground-truth", {str(ground_truth)!r}, "--workers", "2"]))
 """

@@ -9,15 +9,15 @@ import pytest
 import SimpleITK as sitk
 
 import flare
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,
     GridPositionError,
     GridSizeError,
+    GroundTruthError,
     LabelError,
 )
-from flare.evaluation.organiser_errors import GroundTruthError
 from tests.builders import (
     AFFINE,
     ROOT,

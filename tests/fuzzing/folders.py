@@ -34,11 +34,11 @@ import flare
 from flare.cli.console import _fitting
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import JOBS_SOCKET, ZIP_SOCKET
-from flare.evaluation.submission.unpacking import find_label_maps_in_tar, unpack_zip
+from flare.evaluation.submission.unpack import find_label_maps_in_tar, unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.metrics_content import metrics_json
+from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
 
 SECONDS = 30

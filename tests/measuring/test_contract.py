@@ -15,7 +15,7 @@ from flare.measuring.contract import FLARE, algorithm
 from flare.measuring.inputs import find_cases, lay_out
 from flare.measuring.outputs import Output, renamed
 from flare.measuring.rescore import evaluate_team
-from flare.results.results_folder import read_teams
+from flare.ranking.results_folder import read_teams
 from tests.builders.archives import save
 from tests.builders.results import write_team
 from tests.builders.schemas import file_problems, problems

@@ -9,7 +9,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
-from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive

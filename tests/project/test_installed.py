@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from flare.cli.main import sentences
+from flare.cli.main import command_names
 from flare.common.own_tar import unpack_own
 from tests.builders import ROOT
 
@@ -191,7 +191,7 @@ def test_the_copy_is_not_the_checkout(installed):
     assert run.stdout.startswith(str(installed.parent))
 
 
-@pytest.mark.parametrize("name", sentences())
+@pytest.mark.parametrize("name", command_names())
 def test_every_command_has_a_help(call, name):
     run = call(name, "--help")
 

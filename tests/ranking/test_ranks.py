@@ -12,7 +12,8 @@ import pytest
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import apply_decisions, read_decisions
-from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
+from flare.ranking.options import MissingRule, RankingOptions, Ties
+from flare.ranking.rules import RankingRules, rules_of
 from flare.ranking.standings import rank_teams
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
@@ -26,6 +27,7 @@ from tests.builders.results import (
     ROWS,
     TIME,
     make_table,
+    ranked,
     values_of,
     write_table,
     write_team,
@@ -35,8 +37,7 @@ from tests.oracles import naive_ranks
 
 def rank(tmp_path, rows, rules):
     """Rank, score and mean ranks by team, in the order of the ranking."""
-    metrics = [rule.metric for rule in rules.metrics]
-    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
+    table = read_results(write_table(tmp_path / "results.csv", rows), rules.metrics)
     return {
         s.team: (s.rank, s.score, dict(s.mean_ranks))
         for s in rank_teams(table, rules).standings
@@ -178,7 +179,7 @@ def test_a_gate_takes_the_efficiency_of_bad_cases(tmp_path):
         "b": {"dsc": 3, "runtime_s": 3},
     }
     with pytest.raises(RankingError, match="efficiency depends on the DSC"):
-        rules_of(FLARE21, metrics=["nsd", "runtime_s"], gate_dsc=0.5)
+        rules_of(FLARE21, RankingOptions(metrics=["nsd", "runtime_s"], gate=0.5))
 
 
 # --- FLARE22 ----------------------------------------------------------------------
@@ -229,7 +230,9 @@ def test_a_stuck_container_counts_as_flare22_has_published():
     for metric in METRICS22:
         values = values_of(table) | {("b", "1", metric): worse[metric]}
         changed = make_table(values | {("absent", "1", metric): None})
-        ranks = rank_teams(changed, rules_of(FLARE22, metrics=[metric])).case_ranks
+        ranks = rank_teams(
+            changed, rules_of(FLARE22, RankingOptions(metrics=[metric]))
+        ).case_ranks
         assert ranks["b", "1", metric] == ranks["absent", "1", metric] == 2
 
 
@@ -253,7 +256,7 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
         lines = ["seconds,gpu_memory_mb", *(f"{s},{mb}" for s, mb in samples)]
         (tmp_path / team / "traces" / "c1.csv").write_text("\n".join(lines) + "\n")
 
-    table = read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+    table = read_results(tmp_path, FLARE22.ranking)
 
     # a: (0 + 2048) / 2 + (2048 + 0) / 2 = 2048; c: 10 * 100.
     values = values_of(table)
@@ -270,15 +273,15 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
     ):
         trace.write_text(f"seconds,gpu_memory_mb\n{content}")
         with pytest.raises(RankingError, match=problem):
-            read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+            read_results(tmp_path, FLARE22.ranking)
     trace.unlink()
     with pytest.raises(RankingError, match=r"b/traces/c1\.csv: it cannot be read"):
-        read_results(tmp_path, METRICS22, {"gpu_memory_area_mb_s": 2048.0})
+        read_results(tmp_path, FLARE22.ranking)
 
 
 def test_a_challenge_without_values_of_failed_runs_has_no_rule_for_them():
     with pytest.raises(RankingError, match="no value of a failed run for dsc"):
-        rules_of(FLARE21, missing=MissingRule.VALUE)
+        rules_of(FLARE21, RankingOptions(missing=MissingRule.VALUE))
     assert rules_of(FLARE21).missing is MissingRule.LAST
     assert rules_of(FLARE22).missing is MissingRule.VALUE
 
@@ -311,7 +314,7 @@ def test_missing_results(tmp_path, missing, expected):
         *(("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.9), ("c", "1", "dsc", "")),
         *((team, "2", "dsc", 0.5) for team in "abcd"),
     ]
-    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    table = read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
 
     found = rank_teams(table, RankingRules(metrics=(DSC,), missing=missing))
 
@@ -403,7 +406,7 @@ def test_a_team_that_crashes_in_a_second_is_last(tmp_path):
         [(case, "failed", 1, 0) for case in cases],
     )
 
-    table = read_results(tmp_path, METRICS21)
+    table = read_results(tmp_path, FLARE21.ranking)
     found = rank_teams(table, rules_of(FLARE21))
 
     last = found.standings[-1]
@@ -419,7 +422,7 @@ def test_a_team_without_any_case_is_a_mistake(tmp_path):
     write_team(tmp_path / "b", {})
 
     with pytest.raises(RankingError, match=r"b/metrics\.json: this team has no case"):
-        read_results(tmp_path, ["dsc"])
+        read_results(tmp_path, ranked("dsc"))
 
 
 def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
@@ -432,7 +435,7 @@ def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
         failed={"c1": "no file was submitted"},
     )
 
-    table = read_results(tmp_path, METRICS21)
+    table = read_results(tmp_path, FLARE21.ranking)
     ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
 
     assert {metric: ranks["b", "c1", metric] for metric in METRICS21} == dict.fromkeys(
@@ -445,7 +448,7 @@ def test_a_team_without_a_gpu_is_tied_for_the_best_memory(tmp_path):
     for team, memory in (("cpu", 0), ("cpu2", 0), ("gpu", 900)):
         write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, memory)])
 
-    table = read_results(tmp_path, METRICS21)
+    table = read_results(tmp_path, FLARE21.ranking)
     ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
 
     assert {team: ranks[team, "c1", "max_gpu_memory_mb"] for team in table.teams} == {
@@ -463,15 +466,15 @@ def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
     write_team(tmp_path / "b", {"c1": 0.9}, **{key: "other"})
 
     with pytest.raises(RankingError, match=f"its {key} is other, that of others"):
-        read_results(tmp_path, ["dsc"])
+        read_results(tmp_path, ranked("dsc"))
 
 
 def test_results_that_were_scored_by_another_challenge(tmp_path):
     write_team(tmp_path / "a", {"c1": 0.9}, challenge="flare21")
 
     with pytest.raises(RankingError, match="it was scored by flare21, not by flare22"):
-        read_results(tmp_path, ["dsc"], challenge="flare22")
-    assert read_results(tmp_path, ["dsc"], challenge="flare21").teams == ("a",)
+        read_results(tmp_path, ranked("dsc"), challenge="flare22")
+    assert read_results(tmp_path, ranked("dsc"), challenge="flare21").teams == ("a",)
 
 
 def test_cases_are_those_of_metrics_json_alone(tmp_path):
@@ -490,7 +493,7 @@ def test_cases_are_those_of_metrics_json_alone(tmp_path):
         [("c1", "ok", 9, 9), ("c2", "ok", 9, 9)],
     )
 
-    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    table = read_results(tmp_path, ranked("dsc", "runtime_s"))
     assert table.cases == ("c1", "c2")
     assert {(m.team, m.reason) for m in table.missing} == {("crash", "no file")}
     assert len(table.missing) == 4
@@ -498,7 +501,7 @@ def test_cases_are_those_of_metrics_json_alone(tmp_path):
     lines = ["case,status,runtime_s", "c1,ok,5", "c2,ok,5", "warm_up,ok,1"]
     (tmp_path / "crash" / "efficiency.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(RankingError, match=r"warm_up: metrics\.json has no such case"):
-        read_results(tmp_path, ["runtime_s"])
+        read_results(tmp_path, ranked("runtime_s"))
 
 
 def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
@@ -517,7 +520,7 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
     file = tmp_path / "a" / "efficiency.csv"
     file.write_text(file.read_text().replace("c1,ok,5,9", "c1,engine error,,"))
 
-    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    table = read_results(tmp_path, ranked("dsc", "runtime_s"))
 
     end = ", and ranks last there, without its fault: measure it again before you"
     assert table.notes == (
@@ -528,7 +531,7 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
     # A team that was killed before its first case.
     file.write_text(file.read_text().splitlines()[0] + "\n")
     assert (
-        read_results(tmp_path, ["dsc"])
+        read_results(tmp_path, ranked("dsc"))
         .notes[0]
         .startswith("a was not measured to the end (c1, c2)")
     )
@@ -541,7 +544,7 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
 def test_efficiency_alone_can_be_ranked(tmp_path):
     write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
 
-    table = read_results(tmp_path, ["runtime_s"])
+    table = read_results(tmp_path, ranked("runtime_s"))
 
     assert values_of(table) == {("a", "c1", "runtime_s"): 5}
 
@@ -550,12 +553,12 @@ def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
     """efficiency.csv marks them; a table that somebody else made does not."""
     write_team(tmp_path / "a", {"=c": 0.9}, [("'=c", "ok", 5, 9)])
 
-    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    table = read_results(tmp_path, ranked("dsc", "runtime_s"))
     assert values_of(table) == {("a", "=c", "dsc"): 0.9, ("a", "=c", "runtime_s"): 5}
 
     rows = [("'=a", "1", "dsc", 1), ("=a", "1", "dsc", 1)]
     file = write_table(tmp_path / "results.csv", rows)
-    assert read_results(file, ["dsc"]).teams == ("'=a", "=a")
+    assert read_results(file, ranked("dsc")).teams == ("'=a", "=a")
 
 
 def test_a_status_counts_before_what_stands_beside_it(tmp_path):
@@ -566,7 +569,7 @@ def test_a_status_counts_before_what_stands_beside_it(tmp_path):
         [("c1", "OK", 5, 9), ("c2", "failed", -1, "nan"), ("c3", "ok", 5, 9)],
     )
 
-    table = read_results(tmp_path, ["dsc", "runtime_s"])
+    table = read_results(tmp_path, ranked("dsc", "runtime_s"))
 
     assert {(m.case, m.metric, m.reason) for m in table.missing} == {
         (case, metric, f"status {status}")
@@ -600,7 +603,7 @@ def test_a_metrics_json_that_is_not_right(tmp_path, old, new, problem):
     file.write_text(file.read_text().replace(old, new))
 
     with pytest.raises(RankingError) as caught:
-        read_results(tmp_path, ["dsc"])
+        read_results(tmp_path, ranked("dsc"))
 
     assert caught.value.problem.startswith(problem)
 
@@ -609,9 +612,9 @@ def test_a_table_may_hold_metrics_that_are_not_ranked(tmp_path):
     rows = [("a", "1", "dsc", 1), ("a", "1", "nsd", 1)]
     file = write_table(tmp_path / "results.csv", rows)
 
-    assert read_results(file, ["dsc"], unranked=["dsc", "nsd"]).metrics == ("dsc",)
+    assert read_results(file, ranked("dsc"), FLARE21).metrics == ("dsc",)
     with pytest.raises(RankingError, match="unknown metric nsd, not dsc"):
-        read_results(file, ["dsc"])
+        read_results(file, ranked("dsc"))
 
 
 def test_a_percentage_that_was_measured_names_the_line(tmp_path):
@@ -620,7 +623,7 @@ def test_a_percentage_that_was_measured_names_the_line(tmp_path):
     (tmp_path / "a" / "efficiency.csv").write_text("case,status,nsd_x\nc1,ok,80\n")
 
     with pytest.raises(RankingError) as caught:
-        read_results(tmp_path, ["nsd_x"])
+        read_results(tmp_path, ranked("nsd_x"))
 
     assert caught.value.problem == (
         "line 2: nsd_x is 80.0, above 1; is it percent? Divide it by 100"
@@ -631,9 +634,9 @@ def test_a_running_time_of_zero_is_a_mistake(tmp_path):
     """It would be the best; a memory of 0 is that of a team without a GPU."""
     write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 0, 0)])
 
-    assert values_of(read_results(tmp_path, ["max_gpu_memory_mb"]))
+    assert values_of(read_results(tmp_path, ranked("max_gpu_memory_mb")))
     with pytest.raises(RankingError) as caught:
-        read_results(tmp_path, ["runtime_s"])
+        read_results(tmp_path, ranked("runtime_s"))
 
     assert caught.value.problem == (
         "line 2: runtime_s is 0, which no run takes; leave a missing value empty"
@@ -662,7 +665,7 @@ def test_a_value_that_cannot_be_names_the_line(tmp_path, metric, value, problem)
     file = write_table(tmp_path / "results.csv", rows)
 
     with pytest.raises(RankingError) as caught:
-        read_results(file, [metric])
+        read_results(file, ranked(metric))
 
     assert caught.value.problem == f"line 3: {problem}"
 
@@ -675,7 +678,7 @@ def test_ends_of_the_scale_can_be(tmp_path):
     ]
     file = write_table(tmp_path / "results.csv", rows)
 
-    found = values_of(read_results(file, ["dsc", "nsd_x", "dscent"]))
+    found = values_of(read_results(file, ranked("dsc", "nsd_x", "dscent")))
 
     assert sorted(found.values()) == [0, 0, 1, 93.1]
 
@@ -716,7 +719,7 @@ def test_a_mistake_names_the_rows(tmp_path, rows, problem):
     file = write_table(tmp_path / "results.csv", rows)
 
     with pytest.raises(RankingError) as caught:
-        read_results(file, ["dsc"])
+        read_results(file, ranked("dsc"))
 
     assert problem in str(caught.value)
     assert str(caught.value).endswith("[G06]")
@@ -726,7 +729,7 @@ def test_a_metric_that_no_team_has(tmp_path):
     file = write_table(tmp_path / "results.csv", [("a", "1", "dsc", 1)])
 
     with pytest.raises(RankingError, match="no team has a value of nsd"):
-        read_results(file, ["dsc", "nsd"])
+        read_results(file, ranked("dsc", "nsd"))
 
 
 @pytest.mark.parametrize("metrics", [["dsc", "speed"], ["dsc", "dsc"]])
@@ -734,7 +737,7 @@ def test_metrics_that_the_challenge_does_not_rank(metrics):
     with pytest.raises(
         RankingError, match="flare21: it ranks dsc, nsd, runtime_s, max"
     ):
-        rules_of(FLARE21, metrics=metrics)
+        rules_of(FLARE21, RankingOptions(metrics=metrics))
 
 
 def test_the_files_of_the_contract(tmp_path):
@@ -766,7 +769,7 @@ def decided(tmp_path, text, rows=ROWS):
     """Rank and score by team after decisions."""
     file = tmp_path / "decisions.toml"
     file.write_text(text)
-    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    table = read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
     decisions = read_decisions(file)
     table = apply_decisions(table, decisions, "decisions.toml")
     standings = rank_teams(
@@ -828,7 +831,7 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
     file = tmp_path / "decisions.toml"
     file.write_text(f'[[disqualified]]\nteam = "c"\n{WHY}')
     table = read_results(
-        write_table(tmp_path / "results.csv", rows), ["dsc", "runtime_s"]
+        write_table(tmp_path / "results.csv", rows), ranked("dsc", "runtime_s")
     )
 
     with pytest.raises(RankingError, match="no value of runtime_s is left"):

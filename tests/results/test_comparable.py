@@ -2,9 +2,9 @@
 
 import pytest
 
-from flare.results.comparable import Unlike, check_comparable
+from flare.ranking.provenance import Unlike, check_comparable
 from flare.results.errors import MetricsFileError
-from flare.results.evaluation_file import read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import metrics_content, write_json
 
 ALIKE = (

@@ -7,7 +7,8 @@ import pytest
 
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
-from flare.results.lookalikes import _LIKE_LATIN, check_names
+from flare.results.team_folder import _LIKE_LATIN, check_names
+from tests.builders.results import ranked
 
 
 def problem_of(*names, kind="team"):
@@ -143,4 +144,4 @@ def test_teams_and_cases_of_results_are_checked(tmp_path, column):
         table.writerows([*row, "dsc", 0.5] for row in rows)
 
     with pytest.raises(RankingError, match=r"s team_a, team_\\u0430 look alike"):
-        read_results(file, ["dsc"])
+        read_results(file, ranked("dsc"))

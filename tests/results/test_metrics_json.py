@@ -9,13 +9,15 @@ import pytest
 
 import flare
 from flare.common.errors import OutputError
-from flare.results.metrics_json import (
-    metrics_json,
-    prepare_output,
-    write_metrics,
+from flare.results.metrics_json import metrics_json, prepare_output, write_metrics
+from flare.results.scores import (
+    CaseScore,
+    OrganScore,
+    Provenance,
+    Results,
+    results_table,
+    statistics,
 )
-from flare.results.scores import CaseScore, OrganScore, Provenance, Results, statistics
-from flare.results.scores_table import results_table
 from tests.builders import ORGANS
 
 PROVENANCE = Provenance(

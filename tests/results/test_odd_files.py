@@ -8,7 +8,7 @@ import flare
 from flare.reports.pages.report import write_report
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
-from flare.results.metrics_json import read_options
+from flare.results.metrics_reading import read_options
 from tests.builders.results import write_team
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import runpy
 import shutil
 from dataclasses import MISSING, fields, replace
 
@@ -16,14 +17,15 @@ from flare.platforms.grandchallenge.leaderboard import (
     read_result,
     write_leaderboard,
 )
-from flare.platforms.grandchallenge.phase import Column, Phase, read_phase, settings_for
+from flare.platforms.grandchallenge.phase import Column, Phase, read_phase
+from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.serving.journal import Step
-from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.simulation import write_simulation
-from flare.ranking.table import COLUMNS as VALUE_COLUMNS
 from flare.results import efficiency_csv, ledger_csv, refused_csv, traces_csv
+from flare.results.csv_rows import COLUMNS as VALUE_COLUMNS
 from flare.results.ledger_csv import Entry, register
-from flare.results.metrics_json import Evaluation
+from flare.results.metrics_reading import Evaluation
 from flare.results.refused_csv import Refusal, write_refused
 from flare.results.scores import Provenance
 from tests.builders import ROOT, write_cases
@@ -45,6 +47,15 @@ def parts(schema, path="$"):
 
 
 # --- The schemas ------------------------------------------------------------------
+
+
+def test_schemas_are_current():
+    """They are made from the records: run ``python scripts/make_schemas.py``."""
+    made = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))["schemas"]()
+
+    for name, text in made.items():
+        file = ROOT / "flare" / "results" / "schemas" / name
+        assert text == file.read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

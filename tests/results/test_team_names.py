@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flare.results.lookalikes import confusable
-from flare.results.team_names import LONGEST_BYTES, folder_of, name_problem
+from flare.results.team_folder import LONGEST_BYTES, confusable, folder_of, name_problem
 
 USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
 

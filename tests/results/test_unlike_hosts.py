@@ -3,8 +3,7 @@
 import json
 
 import flare
-from flare.results.measurement_json import Measurement, read_measurement
-from flare.results.unlike_hosts import unlike_notes
+from flare.results.measurement_json import Measurement, read_measurement, unlike_notes
 from tests.builders.results import write_team
 
 TIMES = {"median": 0.02, "smallest": 0.02, "largest": 0.03}

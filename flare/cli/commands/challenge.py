@@ -1,4 +1,4 @@
-"""``flare challenge``: what can be done with a challenge file."""
+"""List, show and validate challenge files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import logging
 
 import click
 
-from flare.challenge.errors import ChallengeError
 from flare.challenge.metrics import metric_of
-from flare.challenge.reading import challenge_names, challenge_text, read_challenge
+from flare.challenge.reading import (
+    ChallengeError,
+    challenge_names,
+    challenge_text,
+    read_challenge,
+)
 from flare.challenge.summary import challenge_summary
 from flare.cli.command import Command, Group
 from flare.cli.console import VERBATIM
 from flare.cli.options import ChallengeName
 from flare.common.text import alike, listing, nearest, safe
-from flare.results.known_metrics import known_metrics
+from flare.results.efficiency_csv import known_metrics
+
+PLACE = ("For organisers", 1)
 
 _log = logging.getLogger(__name__)
 

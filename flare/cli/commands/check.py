@@ -1,4 +1,4 @@
-"""``flare check``: what would be refused, of predictions or of a team's image."""
+"""Say what the evaluation would refuse."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
+from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError
 from flare.cli.contract_options import contract_options
 from flare.cli.limits import LimitOptions, limit_options, open_limits
 from flare.cli.options import PATH, challenge_option, workers_option
-from flare.cli.progress import show_progress
+from flare.cli.progress import Progress
 from flare.common.errors import InputError
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.check import check_submission, organs_in
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission.unpacking import (
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import (
     find_label_maps_in_tar,
     is_zip,
     unpack_zip,
@@ -32,6 +33,8 @@ from flare.evaluation.submission.unpacking import (
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive
     from flare.measuring.contract import Contract
+
+PLACE = ("For participants", 1)
 
 _log = logging.getLogger(__name__)
 
@@ -156,20 +159,14 @@ def _check_folder(request: Request, folder: Path) -> None:
         ground_truth=request.ground_truth,
         images=request.images,
         workers=request.workers,
-        on_case=show_progress if sys.stdout.isatty() else None,
-        are_cts_read=True,
+        on_case=on_case(Progress()) if sys.stdout.isatty() else None,
     )
     if report.lines:
         _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission" if is_whole else "the files themselves"
-    _log.info("%s\n%s", report.summary, report.note)
-    if report.remarks:
-        _log.info("%s", "\n".join(f"Remark: {line}" for line in report.remarks))
-        _log.info("Nothing would be refused, but look at the remarks in a viewer.")
-    else:
-        _log.info("Nothing is wrong with %s.", what)
+    _log.info("%s\n%s\nNothing is wrong with %s.", report.summary, report.note, what)
 
 
 def _check_archive(request: Request) -> None:

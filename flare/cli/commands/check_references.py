@@ -1,4 +1,4 @@
-"""``flare check-references``: reading all reference labels."""
+"""Read a challenge file and all reference labels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.options import PATH, challenge_option
 from flare.common.places import BUNDLED_GROUND_TRUTH
-from flare.evaluation.references import check_references
-from flare.evaluation.references_table import references_table
+from flare.evaluation.references import check_references, references_table
+
+PLACE = ("For organisers", 2)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare demonstration``: the synthetic set that comes with the program."""
+"""Write the demonstration set, which is synthetic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import click
 from flare.cli.command import Command
 from flare.cli.options import PATH, Parsed
 from flare.evaluation.demonstration import SEED, write_demonstration
+
+PLACE = ("For developers", 1)
 
 _log = logging.getLogger(__name__)
 

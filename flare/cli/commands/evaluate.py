@@ -1,11 +1,12 @@
-"""``flare evaluate``: all that the container does."""
+"""Score a folder of predictions; writes metrics.json."""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -20,10 +21,16 @@ from flare.cli.options import (
     version_option,
     workers_option,
 )
-from flare.cli.progress import show_progress
+from flare.cli.progress import Progress
 from flare.common.importing import importing
 from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.text import safe
 from flare.common.version import __version__
+
+if TYPE_CHECKING:
+    from flare.evaluation.scoring.case import Attempt
+
+PLACE = ("For participants", 2)
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +125,7 @@ def command(
         from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
-        from flare.results.scores_table import results_table
+        from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(output)
@@ -140,7 +147,7 @@ def command(
             unknown_labels=unknown_labels,
             decimals=rules.board.decimals if decimals is None else decimals,
             workers=workers,
-            on_case=show_progress,
+            on_case=on_case(Progress(logs_time=False)),
             is_measured=on_bad_case == "worst",  # nobody else needs it
         )
     except SubmissionError as error:
@@ -148,16 +155,33 @@ def command(
         raise
     file = write_metrics(results, output)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output])
     tables = (results_table(results), results_table(results, has_std=False))
     _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
 
 
+def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
+    """Tell of each case that it is done, and how."""
+    from flare.challenge.metrics import METRICS  # not at the top: for --help
+
+    def tell(number: int, total: int, attempt: Attempt) -> None:
+        outcome = str(attempt.problem or "read")
+        if attempt.score:
+            outcome = " ".join(
+                f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
+                for name, value in attempt.score.by_metric.items()
+            )
+        case = safe(attempt.pair.case)
+        progress(number, total, f"{case} {outcome} {attempt.seconds:.2f} s")
+
+    return tell
+
+
 def _usual_references() -> Path:
     """Those that the platform has unpacked, if there are any, else the bundled ones."""
-    from flare.evaluation.submission.folder import has_label_maps
+    from flare.evaluation.submission.find import has_label_maps
 
     is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
     return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH

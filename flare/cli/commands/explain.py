@@ -1,18 +1,89 @@
-"""``flare explain``: what the code at the end of a message means."""
+"""Say what the code of a message means, and what helps."""
 
 from __future__ import annotations
 
+import inspect
 import logging
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
 import click
 
+import flare
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM, terminal_columns
-from flare.cli.explanations import Explanation, explanations
 from flare.cli.options import Parsed
+from flare.common.errors import FlareError
 from flare.common.text import nearest
 
+PLACE = ("For everybody", 2)
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a code means."""
+
+    code: str
+    """Such as F07."""
+    title: str
+    """What is wrong, as a sentence."""
+    body: str
+    """What it means, and what helps: paragraphs, lists and code in Markdown."""
+
+    @property
+    def markdown(self) -> str:
+        """The section of a page."""
+        return f"## {self.code}: {self.title}\n\n{self.body}\n"
+
+    def text(self, columns: int) -> str:
+        """The section for a terminal, in lines of so many columns."""
+        blocks = [f"{self.code}: {self.title}", *self.body.split("\n\n")]
+        return "\n\n".join(_filled(block, columns) for block in blocks)
+
+
+def explanations() -> dict[str, Explanation]:
+    """What every code means, in the order of the codes."""
+    # Errors lie in the rooms that raise them; to import them is to know them.
+    package = Path(flare.__file__).parent
+    for file in package.rglob("*.py"):
+        if re.search(r'^    code = "', file.read_text(encoding="utf-8"), re.MULTILINE):
+            parts = file.relative_to(package.parent).with_suffix("").parts
+            import_module(".".join(parts))
+    found = {}
+    for kind in _classes(FlareError):
+        text = inspect.cleandoc(kind.__doc__ or "")
+        title, _, body = text.partition("\n\n")
+        found[kind.code] = Explanation(kind.code, title, body)
+    return dict(sorted(found.items()))
+
+
+def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
+    """All classes that have a code of their own."""
+    for child in kind.__subclasses__():
+        if "code" in vars(child):
+            yield child
+        yield from _classes(child)
+
+
+def _filled(block: str, columns: int) -> str:
+    """A paragraph, or a list, in lines that fit."""
+    lines = re.sub(r"\n(?!- )\s*", " ", block).split("\n")
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent="  " if line.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines
+    )
 
 
 def code(text: str) -> Explanation:

@@ -1,4 +1,4 @@
-"""``flare measure``: running teams' images case by case."""
+"""Run teams' images, and measure time and GPU memory."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from flare.reports.plots import check_plots
 
 if TYPE_CHECKING:
     from flare.cli.live_page import LivePage
+
+PLACE = ("For organisers", 7)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare phase-settings``: the settings of three phases of the platform."""
+"""Print the settings of three phases of the platform."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from flare.cli.options import challenge_option
 from flare.common.errors import InputError
 from flare.common.text import listing
 from flare.measuring.contract import Contract
-from flare.platforms.grandchallenge.phase import (
+from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     not_ranked,
     settings_for,
 )
+
+PLACE = ("For organisers", 4)
 
 _log = logging.getLogger(__name__)
 

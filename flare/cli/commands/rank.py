@@ -1,42 +1,30 @@
-"""``flare rank``: the order of teams by FLARE's rule."""
+"""Rank teams by FLARE's rule, on each case and metric."""
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Any
 
 import click
 
 from flare.cli.command import Command
-from flare.cli.options import PATH
-from flare.cli.ranking_options import given, ranking_options
+from flare.cli.options import takes
+from flare.ranking.options import RankingRequest
+
+PLACE = ("For organisers", 11)
 
 _log = logging.getLogger(__name__)
 
 
 @click.command("rank", cls=Command)
-@click.argument(
-    "results",
-    type=PATH,
-    metavar="RESULTS",
-    help="A folder with a folder for each team, or a table with the columns"
-    " team,case,metric,value.",
-)
-@click.option(
-    "--output",
-    type=PATH,
-    required=True,
-    metavar="DIR",
-    help="Write ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,"
-    " ranking.tex, report.txt, methods.txt and sheets/TEAM.md into this folder.",
-)
-@ranking_options
-def command(*, results: Path, output: Path, **options: Any) -> None:
+@takes(RankingRequest)
+def command(asked: RankingRequest) -> None:
     """Rank teams by FLARE's rule."""
     # Here, as neither help nor a shell that completes a word has to wait for pandas.
-    from flare.reports.ranking.ranking import rank
+    from flare.challenge.reading import read_challenge
+    from flare.ranking.rank import rank_results
+    from flare.reports.ranking.ranking import Ranking
 
-    ranking = rank(results, **given(options))
-    ranking.write(output)
+    challenge = read_challenge(asked.options.challenge)
+    ranking = Ranking(rank_results(asked.results, challenge, asked.options))
+    ranking.write(asked.output)
     _log.info("%s", ranking)

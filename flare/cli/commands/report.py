@@ -1,4 +1,4 @@
-"""``flare report``: pages of results, for a browser."""
+"""Make a page of results, for a browser."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from flare.cli.options import PATH, OneOf, PageOrFolder
 from flare.cli.ranking_options import RANKING_OPTIONS, given, ranking_options
 from flare.common.text import safe
 from flare.reports.pages.sources import Kind, kind_of
+
+PLACE = ("For everybody", 1)
 
 _log = logging.getLogger(__name__)
 

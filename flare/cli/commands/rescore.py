@@ -1,4 +1,4 @@
-"""``flare rescore``: scoring kept predictions anew."""
+"""Score kept predictions anew, when rules or labels changed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from flare.cli.console import OutcomeError
 from flare.cli.options import PATH, challenge_option, workers_option
 from flare.common.text import listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
+
+PLACE = ("For organisers", 10)
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``flare score``: the predictions of all teams."""
+"""Score all teams' predictions, each case only once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from flare.cli.options import (
     csv_option,
     workers_option,
 )
-from flare.cli.progress import ScoringProgress
+from flare.cli.progress import Progress
 from flare.common.errors import StoppedError
 from flare.common.text import aligned, listing, safe
 from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.outcomes import ScoredTeam, ScoredTeams
+    from flare.evaluation.many.teams import Progress as Run
+    from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
+
+PLACE = ("For organisers", 9)
 
 _log = logging.getLogger(__name__)
 
@@ -92,30 +95,30 @@ def command(
     from flare.evaluation.many.evaluate_many import evaluate_many
 
     before = _ranks(output, options["challenge"])
-    progress = ScoringProgress()
+    progress = Progress(every_s=60.0)
 
-    def tell_team(found: ScoredTeam) -> None:
-        """Say what became of a team, where the line of the progress was."""
-        progress.clear()
-        _tell_team(found)
+    def tell(run: Run) -> None:
+        """Say how far the run is."""
+        done = run.kept + run.scored
+        text = f"cases, {run.teams}/{run.all_teams} teams"
+        progress(done, done + run.left, text, known=run.kept)
 
     with stopping_with(_stopped):
         scored = evaluate_many(
             teams,
             ground_truth,
             output,
-            on_progress=progress,
-            on_team=tell_team,
+            on_progress=tell,
+            on_team=_tell_team,
             on_start=_tell_dashboard,
             **options,
         )
-    progress.clear()
     _log.info("\n%s", _summary(scored))
     if before:
         for line in _moves(before, _ranks(output, options["challenge"])):
             _log.info("%s", line)
     if csv:
-        from flare.results.scores_csv import write_scores
+        from flare.results.metrics_reading import write_scores
 
         write_scores(csv, [output / t.team for t in scored.teams if not t.refusal])
     refused = [found.team for found in scored.teams if found.refusal]
@@ -168,17 +171,9 @@ def _ranks(results: Path, challenge: str) -> dict[str, int]:
 
     if not any(results.glob(f"*/{METRICS_JSON}")):
         return {}  # nor is loaded what a ranking needs
-    from flare.challenge.reading import read_challenge
-    from flare.common.errors import FlareError
-    from flare.ranking.rank import find_ranks
-    from flare.ranking.rules import rules_of
+    from flare.ranking.rank import ranks_by_scores
 
-    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
-    rules = rules_of(read_challenge("flare21"), metrics=["dsc", "nsd"])
-    try:
-        return find_ranks(results, read_challenge(challenge), rules)
-    except (FlareError, OSError):
-        return {}
+    return ranks_by_scores(results, challenge)
 
 
 def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``flare serve``: measuring submissions as they come, and answering them."""
+"""Measure submissions as they come, and answer them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, refuse
-from flare.cli.commands.download import key
 from flare.cli.console import stopping_with
 from flare.cli.contract_options import contract_options
 from flare.cli.json_log import json_lines
@@ -20,17 +19,18 @@ from flare.cli.limits import limit_options
 from flare.cli.measuring import Request
 from flare.cli.options import PATH, PageFile, Parsed, challenge_option, workers_option
 from flare.cli.run_options import run_options
-from flare.cli.service_status import status_text, waiting_text
 from flare.common.engine import Engine
 from flare.common.errors import StoppedError
 from flare.common.options import seconds
 from flare.measuring.inputs import check_cases, find_cases
-from flare.platforms.grandchallenge.access import read_tokens
-from flare.platforms.serving.overdue import HOURS
+from flare.platforms.grandchallenge.access import key, read_tokens
+from flare.platforms.serving.journal import HOURS, status_text, waiting_text
 from flare.results.lock import FolderLock
 
 if TYPE_CHECKING:
     from flare.platforms.serving.source import Source
+
+PLACE = ("For organisers", 8)
 
 _log = logging.getLogger(__name__)
 

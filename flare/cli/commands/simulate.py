@@ -1,4 +1,4 @@
-"""``flare simulate``: made-up results, to try out a ranking on."""
+"""Make up results, to try out a ranking on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from flare.cli.options import takes
 from flare.common.options import challenge_option, option, positive, whole
 from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation
+
+PLACE = ("For organisers", 12)
 
 _log = logging.getLogger(__name__)
 

@@ -1,36 +1,29 @@
-"""What the header of a label map says: its grid, and how voxels are stored."""
+"""Where the voxels of a label map are, how two grids differ, and what to do then."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.labelmaps.errors import NamelessFormatError
-
-ONE_VOLUME = (
-    "Take the argmax over the classes if these are probabilities, and save one 3-D"
-    " label map for each case."
+COPY_HEADER = (
+    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
+    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
 )
-
-ONE_LAYER = (
-    "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
-    " labels of the challenge."
+RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
+TURN_BACK = (
+    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
+    " not, only its header is wrong: copy the CT's."
 )
-
-FEW_LAYERS = 4
-"""Segments of 3D Slicer that overlap are spread over a few layers."""
-
-LARGEST_MM = 1e9
-"""No spacing and no position is farther than this; sums of what is could overflow."""
-
-LPS = np.array([-1.0, -1.0, 1.0])
-"""What turns a position in LPS (to the left, back and top) into one in RAS."""
+TRANSPOSE = (
+    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
+    " nibabel (x, y, z)."
+)
+PAD = "If it was cropped, pad it back to the size of the CT."
+TURN_SPACING = "Save the array spacing in the reverse order."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,115 +86,124 @@ class Grid:
         return "".join(code or "?" for code in nib.orientations.aff2axcodes(affine))
 
 
+# --- How a prediction's grid differs from its reference's -------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """What a file promises."""
+class Misplacement:
+    """How a grid differs from what was expected."""
 
-    grid: Grid
-    dtype: np.dtype[Any]
-    """Stored type, in the file's byte order."""
-    slope: float = 1.0
-    intercept: float = 0.0
-    """With the slope, what turns stored values into labels."""
-    voxel_offset: int = 0
-    """Bytes between the end of the header and the first voxel."""
-
-    @property
-    def voxels(self) -> int:
-        """Number of voxels."""
-        return math.prod(self.grid.shape)
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether stored values are not the labels themselves."""
-        return (self.slope, self.intercept) != (1, 0)
+    text: str
+    hidden_text: str
+    """The same without numbers, where the images are secret."""
+    remedy: str = ""
+    """What to do in this case; empty for the usual advice."""
 
 
-def check_sizes(
-    sizes: Sequence[int], *, may_have_layers: bool = False
-) -> tuple[int, int, int]:
-    """Numbers of voxels along z, y, x, from those in the order of the file.
-
-    Further axes must have a length of 1, and missing ones count as such. In formats
-    that 3D Slicer writes, the first of four axes may be that of its layers.
-
-    Raises
-    ------
-    NamelessFormatError
-        If there are none, one is not positive, or there are more than three axes.
-    """
-    if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
-        raise NamelessFormatError("its header has impossible numbers of voxels")
-    if math.prod(sizes[3:]) > 1:
-        shape = " x ".join(str(size) for size in sizes)
-        problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
-        if may_have_layers and sizes[0] <= FEW_LAYERS < min(sizes[1:]):
-            problem += ": the first are layers of 3D Slicer"
-            raise NamelessFormatError(problem, ONE_LAYER)
-        raise NamelessFormatError(problem, ONE_VOLUME)
-    width, height, depth = [*sizes, 1, 1][:3]
-    return depth, height, width
-
-
-def check_type(dtype: np.dtype[Any]) -> None:
-    """Refuse what is no whole or floating-point number of at most eight bytes.
-
-    Raises
-    ------
-    NamelessFormatError
-        If it is not.
-    """
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise NamelessFormatError(
-            f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
-        )
-
-
-def make_grid(
-    shape: tuple[int, int, int],
-    spacing_xyz: Iterable[float],
-    affine: Iterable[Iterable[float]],
-    *,
-    is_placed: bool = True,
-) -> Grid:
-    """A grid from the spacing and the affine of a file, of shape (3, 4), in RAS.
-
-    Raises
-    ------
-    NamelessFormatError
-        If a number is not finite, or is far beyond any patient.
-    """
-    # Numbers of Python: a call of NumPy takes longer than to look at all of them.
-    size_x, size_y, size_z = sizes = tuple(map(float, spacing_xyz))
-    rows = tuple(tuple(map(float, row)) for row in affine)
-    numbers = (*sizes, *itertools.chain.from_iterable(rows))
-    if not all(map(math.isfinite, numbers)):
-        raise NamelessFormatError("its header has positions that are not finite")
-    if max(map(abs, numbers)) > LARGEST_MM:
-        raise NamelessFormatError("its header has impossible positions")
-    return Grid(
-        shape=shape,
-        spacing=(size_z, size_y, size_x),
-        affine=rows,  # type: ignore[arg-type]
-        is_placed=is_placed,
+def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
+    """What is wrong if the numbers of voxels differ; None if they do not."""
+    if found.shape == expected.shape:
+        return None
+    text = f"size is {found.size_text} voxels, expected {expected.size_text}"
+    more, hidden_more, remedy = "", "", ""
+    if _same_place(found, expected):
+        remedy = RESAMPLE
+        if found.axes != expected.axes:
+            more = f"; axes point to {found.axes}, expected {expected.axes}"
+            hidden_more, remedy = "; its axes point elsewhere", TURN_BACK
+    elif found.shape == expected.shape[::-1]:
+        more = hidden_more = ": its axes are reversed"
+        remedy = TRANSPOSE
+    elif _equal_sizes(found, expected) and all(
+        a <= b for a, b in zip(found.shape, expected.shape, strict=True)
+    ):
+        remedy = PAD
+    return Misplacement(
+        text=text + more,
+        hidden_text=f"its size is not that of the CT{hidden_more}",
+        remedy=remedy,
     )
 
 
-def first_three(
-    values: npt.NDArray[np.float64], fill: float
-) -> npt.NDArray[np.float64]:
-    """The first three values; missing ones are `fill`."""
-    return np.append(values, [fill] * 3)[:3]
+def compare_positions(
+    found: Grid, expected: Grid, tolerance_mm: float
+) -> Misplacement | None:
+    """What is wrong if a grid of the right size lies elsewhere; None if it does not.
+
+    Of a file that does not say where it lies, only the spacing is compared.
+    """
+    if not (found.is_placed and expected.is_placed):
+        return _compare_spacings(found, expected, tolerance_mm)
+    shift = found.corner_shift(expected)
+    if shift <= tolerance_mm:
+        return None
+    difference, hidden, remedy = _difference(found, expected)
+    return Misplacement(
+        text=f"it lies up to {shift:.4g} mm off: {difference}",
+        hidden_text=f"it lies elsewhere than the CT: {hidden}",
+        remedy=remedy,
+    )
 
 
-def make_affine(
-    axes: npt.NDArray[np.float64],
-    origin: npt.NDArray[np.float64],
-    to_ras: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """An affine of shape (3, 4), in RAS, from steps along each axis, as rows."""
-    affine = np.eye(3, 4)
-    count = min(len(axes), 3)
-    affine[:count, :count] = axes[:count, :count].T
-    affine[:, 3] = first_three(origin, 0.0)
-    return affine * to_ras[:, np.newaxis]
+def _compare_spacings(
+    found: Grid, expected: Grid, tolerance_mm: float
+) -> Misplacement | None:
+    """What is wrong if voxel sizes differ by so much that a corner lies elsewhere."""
+    steps = np.array(found.shape) - 1
+    sizes = np.array(found.spacing), np.array(expected.spacing)
+    shift = math.hypot(*((sizes[0] - sizes[1]) * steps))
+    if shift <= tolerance_mm:
+        return None
+    has, wanted = (_numbers(size[::-1], " x ") for size in sizes)
+    text = f"voxel size is {has} mm, expected {wanted} mm"
+    hidden = "its voxel size is another one than that of the CT"
+    if math.hypot(*((sizes[0][::-1] - sizes[1]) * steps)) <= tolerance_mm:
+        more = ": its spacing is in the reverse order"
+        return Misplacement(
+            text=text + more, hidden_text=hidden + more, remedy=TURN_SPACING
+        )
+    return Misplacement(text=text, hidden_text=hidden)
+
+
+def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:
+    """What makes two grids of one size different, also without numbers; a remedy."""
+    if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
+        text = "its header was lost (voxel size 1, origin 0)"
+        return text, text, COPY_HEADER
+    if found.axes != expected.axes:
+        text = f"axes point to {found.axes}, expected {expected.axes}"
+        if _same_place(found, expected):
+            return f"it was reoriented, {text}", "it was reoriented", TURN_BACK
+        return text, "its axes point elsewhere", ""
+    # What moves the corners most is told.
+    shift = found.corner_shift(expected)
+    steps = np.array(found.shape[::-1]) - 1
+    by_size = math.hypot(*((found.voxel_size - expected.voxel_size) * steps))
+    by_origin = math.hypot(*(found.origin - expected.origin))
+    if by_size >= max(by_origin, shift / 3):
+        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
+        text = f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm"
+        return text, "its voxel size is another one", ""
+    if by_origin >= shift / 3:
+        origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
+        text = f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm"
+        return text, "its origin is another one", ""
+    return "it is rotated", "it is rotated", ""
+
+
+def _equal_sizes(found: Grid, expected: Grid) -> bool:
+    """Whether voxels are equally large."""
+    return np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+
+
+def _same_place(found: Grid, expected: Grid) -> bool:
+    """Whether two grids fill the same box, to a voxel, in whatever order."""
+    first, second = (grid.corners(reach=0.5).T for grid in (found, expected))
+    apart = np.linalg.norm(first[:, np.newaxis] - second, axis=2)
+    largest_voxel = max(found.voxel_size.max(), expected.voxel_size.max())
+    return bool(apart.min(axis=1).max() <= largest_voxel / 2)
+
+
+def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
+    """Numbers for a message, to six digits."""
+    return separator.join(f"{value:.6g}" for value in values)

@@ -18,21 +18,18 @@ import numpy.typing as npt
 from nibabel.spatialimages import SpatialImage
 
 from flare.common.streams import PlainStream
-from flare.evaluation.labelmaps.errors import (
-    NamelessDamageError,
-    NamelessError,
-    NamelessFormatError,
-)
-from flare.evaluation.labelmaps.grid import (
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.headers import (
     LPS,
     ONE_VOLUME,
-    Grid,
     Header,
+    NamelessDamageError,
+    NamelessFormatError,
     check_sizes,
     check_type,
-    first_three,
-    make_affine,
     make_grid,
+    make_placed_grid,
+    named,
 )
 from flare.evaluation.labelmaps.nifti import nifti_spacing
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
@@ -52,10 +49,8 @@ def read_image_grid(image: Any, name: str) -> Grid:
     FileFormatError
         If it is of a kind that no label map has.
     """
-    try:
+    with named(name):
         return _simpleitk_grid(image) if _is_simpleitk(image) else _nibabel_grid(image)
-    except NamelessError as error:
-        raise error.named(name) from error
 
 
 def read_image_labels(
@@ -76,7 +71,7 @@ def read_image_labels(
         If a voxel is not a whole number.
     """
     grid = read_image_grid(image, name)
-    try:
+    with named(name):
         values, slope, intercept = (
             _simpleitk_values(image) if _is_simpleitk(image) else _nibabel_values(image)
         )
@@ -84,8 +79,6 @@ def read_image_labels(
         header = Header(grid=grid, dtype=values.dtype, slope=slope, intercept=intercept)
         stream = PlainStream(io.BytesIO(values.tobytes()))
         return read_labels(stream, header, known, allocate)
-    except NamelessError as error:
-        raise error.named(name) from error
 
 
 # --- nibabel, whose arrays are (x, y, z) ------------------------------------------
@@ -98,7 +91,7 @@ def _nibabel_grid(image: Any) -> Grid:
     if isinstance(header, nib.Nifti1Header):
         spacing = nifti_spacing(header)
     else:
-        spacing = first_three(np.array(header.get_zooms(), dtype=np.float64), 1.0)
+        spacing = np.array([*header.get_zooms(), 1, 1][:3], dtype=np.float64)
     affine = header.get_best_affine() if image.affine is None else image.affine
     return make_grid(shape, spacing, np.array(affine[:3], dtype=np.float64))
 
@@ -133,8 +126,7 @@ def _simpleitk_grid(image: Any) -> Grid:
     turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
     # Each column of the direction is where an axis of the voxels points.
     axes = turn.T * spacing[:, np.newaxis]
-    affine = make_affine(axes, np.array(image.GetOrigin()), LPS)
-    return make_grid(shape, first_three(spacing, 1.0), affine)
+    return make_placed_grid(shape, axes, spacing, np.array(image.GetOrigin()), LPS)
 
 
 def _simpleitk_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:

@@ -8,17 +8,13 @@ from typing import BinaryIO
 import numpy as np
 
 from flare.common.streams import PlainStream, Stream, ZlibStream
-from flare.evaluation.labelmaps.errors import NamelessFormatError
-from flare.evaluation.labelmaps.grid import (
+from flare.evaluation.labelmaps.headers import (
     LPS,
     ONE_VOLUME,
     Header,
+    NamelessFormatError,
     check_sizes,
-    first_three,
-    make_affine,
-    make_grid,
-)
-from flare.evaluation.labelmaps.header_text import (
+    make_placed_grid,
     read_line,
     read_sizes,
     read_vector,
@@ -41,20 +37,15 @@ _TYPES = {
 }
 
 
-def is_metaimage(start: bytes) -> bool:
+_FIRST_KEYS = (b"ObjectType", b"NDims", b"Comment", b"ObjectSubType", b"Name", b"ID")
+
+
+def is_start(start: bytes) -> bool:
     """Whether a file that begins like this is a MetaImage file."""
-    key = start.partition(b"=")[0].strip()
-    return key in (
-        b"ObjectType",
-        b"NDims",
-        b"Comment",
-        b"ObjectSubType",
-        b"Name",
-        b"ID",
-    )
+    return start.partition(b"=")[0].strip() in _FIRST_KEYS
 
 
-def read_metaimage_header(file: BinaryIO) -> tuple[Header, Stream]:
+def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header of a .mha file; the stream begins with the voxels.
 
     Raises
@@ -72,7 +63,7 @@ def read_metaimage_header(file: BinaryIO) -> tuple[Header, Stream]:
         lines += 1
     if fields["ElementDataFile"].upper() != "LOCAL":
         raise NamelessFormatError("its voxels are in another file")
-    if _flag(fields, "BinaryData", default=True) is False:
+    if not _flag(fields, "BinaryData", default=True):
         raise NamelessFormatError("its voxels are written as text")
     if fields.get("ElementNumberOfChannels", "1") != "1":
         raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
@@ -87,14 +78,13 @@ def read_metaimage_header(file: BinaryIO) -> tuple[Header, Stream]:
     turn = read_vector(fields, keys, np.eye(count).ravel())
     # Each row of the matrix is where an axis of the voxels points.
     axes = turn.reshape(count, count) * spacing[:, np.newaxis]
-    affine = make_affine(axes, origin, LPS)
-    order = _flag(
+    is_big = _flag(
         fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB", default=False
     )
-    kind = _TYPES.get(fields.get("ElementType", ""))
+    kind = fields.get("ElementType", "")
     header = Header(
-        grid=make_grid(shape, first_three(spacing, 1.0), affine),
-        dtype=stored_type(kind, fields.get("ElementType", ""), ">" if order else "<"),
+        grid=make_placed_grid(shape, axes, spacing, origin, LPS),
+        dtype=stored_type(_TYPES.get(kind), kind, ">" if is_big else "<"),
     )
     is_compressed = _flag(fields, "CompressedData", default=False)
     return header, ZlibStream(file) if is_compressed else PlainStream(file)

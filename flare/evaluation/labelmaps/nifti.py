@@ -1,85 +1,191 @@
-"""Reads the header of a NIfTI file, of version 1 or 2.
+"""Reads the header of a NIfTI file, of version 1 or 2, and writes such files.
 
-nibabel does the work for all but ordinary files, because SimpleITK refuses some good
-ones (a sheared orientation) and rescales others (units of metres or microns). It is
-imported when it is needed.
+An ordinary header is read here, as to import nibabel takes as long as everything else
+before the first case. Ordinary is what nearly all programs write: version 1,
+little-endian, with an sform, without a fault. All others are left to nibabel, and not
+to SimpleITK, which refuses some good ones (a sheared orientation) and rescales others
+(units of metres or microns).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import struct
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.common.streams import Stream
-from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
-from flare.evaluation.labelmaps.grid import (
-    Grid,
+from flare.common.quick_gzip import SizedGzipStream
+from flare.common.streams import GZIP_MAGIC, PlainStream, Stream
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.headers import (
     Header,
+    NamelessDamageError,
+    NamelessFormatError,
     check_sizes,
     check_type,
     make_grid,
 )
-from flare.evaluation.labelmaps.plain_nifti import plain_header
-
-LARGEST_EXTENSION_BYTES = 2**26
-"""More than this between the header and the voxels is no header extension."""
+from flare.evaluation.metrics.arrays import Labels
 
 _MAGIC = {348: b"n+1\0", 540: b"n+2\0"}
 """Magic number of a single-file NIfTI, by the header's size."""
 
-_UNUSUAL = {
+HEADER_BYTES = min(_MAGIC)
+"""Size of the header of version 1."""
+
+LARGEST_EXTENSION_BYTES = 2**26
+"""More than this between the header and the voxels is not a header extension."""
+
+_PLAIN_TYPES = {
+    2: "<u1",
+    4: "<i2",
+    8: "<i4",
+    16: "<f4",
+    64: "<f8",
+    256: "<i1",
+    512: "<u2",
+    768: "<u4",
+    1024: "<i8",
+    1280: "<u8",
+}
+"""Stored types by their code."""
+
+_UNUSUAL_TYPES = {
     0: "of no type (datatype 0)",
     1: "single bits (datatype 1)",
     1536: "numbers of 128 bits (datatype 1536)",
 }
 """Types that are numbers, and that hardly any program reads."""
 
-
-def is_nifti(start: bytes) -> bool:
-    """Whether a file that begins like this can be a NIfTI file."""
-    return _header_size(start) is not None
+_FIELDS = struct.Struct("<i36x8h14xh4x8f3f132x2h24x12f16x4s")
+"""Size, numbers of voxels, type, pixdim, offset and scaling, codes, sform, magic."""
 
 
-def read_nifti_header(stream: Stream) -> Header:
+def is_start(start: bytes) -> bool:
+    """Whether a file that begins like this can be a NIfTI file, perhaps in gzip."""
+    return start.startswith(GZIP_MAGIC) or _header_size(start) is not None
+
+
+def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header; the stream is left at its end.
 
     Raises
     ------
     NamelessFormatError
-        If it is no NIfTI header, or of a kind that no label map has.
+        If it is not a NIfTI header, or of a kind that no label map has.
     NamelessDamageError
         If the file ends within its header.
     """
-    smallest = min(_MAGIC)
-    content = stream.read(smallest)
+    is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    stream = SizedGzipStream(file) if is_packed else PlainStream(file)
+    content = stream.read(HEADER_BYTES)
     size = _header_size(content)
     if size is None:
         raise NamelessFormatError("it is not a NIfTI file")
-    content += stream.read(size - smallest)
+    content += stream.read(size - HEADER_BYTES)
     if len(content) < size:
         raise NamelessDamageError("it ends within its header")
-    return plain_header(content) or _any_header(content)
+    return plain_header(content) or any_header(content), stream
 
 
-def _any_header(content: bytes) -> Header:
+def plain_header(content: bytes) -> Header | None:
+    """The header, if it is an ordinary one without a fault.
+
+    Parameters
+    ----------
+    content : bytes
+        All that stands before the extensions.
+
+    Raises
+    ------
+    NamelessFormatError
+        If its positions are not finite, or far beyond any patient.
+    """
+    if len(content) != HEADER_BYTES:
+        return None
+    values = _FIELDS.unpack(content)
+    size, count, sizes, kind = values[0], values[1], values[2:9], values[9]
+    pixdim, (offset, slope, intercept) = values[10:18], values[18:21]
+    sform_code, rows, magic = values[22], values[23:35], values[35]
+    if not (
+        size == HEADER_BYTES
+        and magic == _MAGIC[size]
+        and 1 <= count <= 7
+        and min(sizes[:count]) >= 1
+        and math.prod(sizes[3:count]) == 1
+        and kind in _PLAIN_TYPES
+        and sform_code
+        and size + 4 <= offset <= LARGEST_EXTENSION_BYTES
+    ):
+        return None
+    if slope == 0 or not math.isfinite(slope):
+        slope, intercept = 1.0, 0.0
+    if not math.isfinite(intercept):
+        return None
+    width, height, depth = (*sizes[: min(count, 3)], 1, 1)[:3]
+    spacing = map(abs, pixdim[1:4])
+    affine = (rows[:4], rows[4:8], rows[8:])
+    return Header(
+        grid=make_grid((depth, height, width), spacing, affine),
+        dtype=np.dtype(_PLAIN_TYPES[kind]),
+        slope=slope,
+        intercept=intercept,
+        voxel_offset=int(offset) - size,
+    )
+
+
+def any_header(content: bytes) -> Header:
     """The header of any file, or what is wrong with it, as nibabel reads it."""
     import nibabel as nib
+    from nibabel.spatialimages import HeaderDataError
 
     size = len(content)
-    kind: Any = nib.Nifti1Header if size == min(_MAGIC) else nib.Nifti2Header
+    kind: Any = nib.Nifti1Header if size == HEADER_BYTES else nib.Nifti2Header
     header = kind(content, check=False)
     if not bytes(header["magic"]).ljust(4, b"\0").startswith(_MAGIC[size]):
         raise NamelessFormatError("it is not a NIfTI file with its voxels inside")
-    slope, intercept = _scaling(header)
+    try:
+        slope, intercept = header.get_slope_inter()
+    except HeaderDataError as error:
+        raise NamelessFormatError("its header has an impossible scl_inter") from error
+    if slope is None:
+        slope, intercept = 1, 0
+    count, *sizes = (int(size) for size in header["dim"])
+    shape = check_sizes(sizes[:count] if 0 < count <= 7 else [])
+    try:
+        affine = header.get_best_affine()[:3].astype(np.float64)
+    except (HeaderDataError, ValueError) as error:
+        raise NamelessFormatError("its header has an impossible orientation") from error
     return Header(
-        grid=_grid(header),
+        grid=make_grid(shape, nifti_spacing(header), affine),
         dtype=_dtype(header),
-        slope=slope,
-        intercept=intercept,
+        slope=float(slope),
+        intercept=float(intercept),
         voxel_offset=_voxel_offset(header, size),
     )
+
+
+def nifti_spacing(header: Any) -> npt.NDArray[np.float64]:
+    """Voxel size in mm along x, y, z, of shape (3,), from a header of nibabel."""
+    # As the official scripts take it: pixdim alone, and nibabel makes it positive.
+    spacing: npt.NDArray[np.float64] = np.abs(header["pixdim"][1:4].astype(np.float64))
+    return spacing
+
+
+def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:
+    """Write labels of shape (Z, Y, X) as .nii.gz; equal input gives equal bytes."""
+    import nibabel as nib
+
+    affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
+    image = nib.Nifti1Image(labels.transpose(2, 1, 0), affine)
+    image.header.set_xyzt_units("mm")
+    image.set_qform(affine, code="scanner")
+    image.set_sform(affine, code="scanner")
+    nib.save(image, path)
 
 
 def _header_size(start: bytes) -> int | None:
@@ -88,52 +194,21 @@ def _header_size(start: bytes) -> int | None:
     return next(iter(sizes & _MAGIC.keys()), None)
 
 
-def _grid(header: Any) -> Grid:
-    """Shape, spacing and position."""
-    from nibabel.spatialimages import HeaderDataError
-
-    count, *sizes = (int(size) for size in header["dim"])
-    shape = check_sizes(sizes[:count] if 0 < count <= 7 else [])
-    try:
-        affine = header.get_best_affine()[:3].astype(np.float64)
-    except (HeaderDataError, ValueError) as error:
-        raise NamelessFormatError("its header has an impossible orientation") from error
-    return make_grid(shape, nifti_spacing(header), affine)
-
-
-def nifti_spacing(header: Any) -> npt.NDArray[np.float64]:
-    """Voxel size in mm along x, y, z."""
-    # As the official scripts take it: pixdim alone, and nibabel makes it positive.
-    spacing: npt.NDArray[np.float64] = np.abs(header["pixdim"][1:4].astype(np.float64))
-    return spacing
-
-
 def _dtype(header: Any) -> np.dtype[Any]:
     """The stored type: whole or floating-point numbers of at most eight bytes."""
     from nibabel.spatialimages import HeaderDataError
 
+    code = int(header["datatype"])
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
+        raise NamelessFormatError(f"its voxels have the unknown type {code}") from error
+    if code in _UNUSUAL_TYPES:
         raise NamelessFormatError(
-            f"its voxels have the unknown type {int(header['datatype'])}"
-        ) from error
-    kind = _UNUSUAL.get(int(header["datatype"]))
-    if kind:
-        raise NamelessFormatError(f"its voxels are {kind}, expected uint8")
+            f"its voxels are {_UNUSUAL_TYPES[code]}, expected uint8"
+        )
     check_type(dtype)
     return dtype
-
-
-def _scaling(header: Any) -> tuple[float, float]:
-    """Slope and intercept that turn stored values into labels; mostly 1 and 0."""
-    from nibabel.spatialimages import HeaderDataError
-
-    try:
-        slope, intercept = header.get_slope_inter()
-    except HeaderDataError as error:
-        raise NamelessFormatError("its header has an impossible scl_inter") from error
-    return (1.0, 0.0) if slope is None else (float(slope), float(intercept))
 
 
 def _voxel_offset(header: Any, size: int) -> int:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.npz_rules import NpzLayout, SpacingOrder
+from flare.challenge.formats import NpzLayout, SpacingOrder
 from flare.common.streams import DamagedStreamError, Stream
 from flare.common.text import listing, safe
 from flare.common.zip_members import (
@@ -23,8 +23,13 @@ from flare.common.zip_members import (
     ZipMemberStream,
     read_members,
 )
-from flare.evaluation.labelmaps.errors import NamelessDamageError, NamelessFormatError
-from flare.evaluation.labelmaps.grid import Header, check_sizes, make_grid
+from flare.evaluation.labelmaps.headers import (
+    Header,
+    NamelessDamageError,
+    NamelessFormatError,
+    check_sizes,
+    make_grid,
+)
 
 SPACING = "spacing"
 """The array of the three voxel sizes, in mm."""
@@ -56,12 +61,12 @@ _PLAIN = "Save arrays of numbers: labels as uint8, spacing as float64."
 _IN_C_ORDER = "Save numpy.ascontiguousarray(labels)."
 
 
-def is_npz(start: bytes) -> bool:
+def is_start(start: bytes) -> bool:
     """Whether a file that begins like this can be a .npz file."""
     return start.startswith(ZIP_MAGIC)
 
 
-def read_npz_header(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
+def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     """Read and check all but the labels; the stream begins with them.
 
     Such a file has a size and a voxel size, but no place: its grid says so.

@@ -10,16 +10,12 @@ import numpy as np
 from flare.common.quick_gzip import SizedGzipStream
 from flare.common.streams import PlainStream, Stream
 from flare.common.text import safe
-from flare.evaluation.labelmaps.errors import NamelessFormatError
-from flare.evaluation.labelmaps.grid import (
+from flare.evaluation.labelmaps.headers import (
     LPS,
     Header,
+    NamelessFormatError,
     check_sizes,
-    first_three,
-    make_affine,
-    make_grid,
-)
-from flare.evaluation.labelmaps.header_text import (
+    make_placed_grid,
     read_line,
     read_numbers,
     read_sizes,
@@ -56,18 +52,18 @@ _SPACES = {
 """What turns a position in a named space into one in RAS."""
 
 
-def is_nrrd(start: bytes) -> bool:
+def is_start(start: bytes) -> bool:
     """Whether a file that begins like this is a NRRD file."""
     return start.startswith(b"NRRD")
 
 
-def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
+def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header of a .nrrd file; the stream begins with the voxels.
 
     Raises
     ------
     NamelessFormatError, NamelessDamageError
-        As `read_metaimage_header`.
+        As for a .mha file: see `metaimage.open_voxels`.
     """
     fields: dict[str, str] = {}
     lines = 0
@@ -98,11 +94,11 @@ def read_nrrd_header(file: BinaryIO) -> tuple[Header, Stream]:
         axes = np.diag(read_vector(fields, ("spacings",), np.ones(count)))
     fields["spaceorigin"] = re.sub(r"[(),]", " ", fields.get("spaceorigin", ""))
     origin = read_vector(fields, ("spaceorigin",), np.zeros(count))
-    affine = make_affine(axes, origin, _SPACES[space])
+    spacing = np.linalg.norm(axes, axis=1)
     order = ">" if fields.get("endian", "little").lower() == "big" else "<"
     kind = fields.get("type", "")
     header = Header(
-        grid=make_grid(shape, first_three(np.linalg.norm(axes, axis=1), 1.0), affine),
+        grid=make_placed_grid(shape, axes, spacing, origin, _SPACES[space]),
         dtype=stored_type(_TYPES.get(kind.lower()), kind, order),
     )
     encoding = fields.get("encoding", "").lower()

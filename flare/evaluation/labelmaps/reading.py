@@ -11,39 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
-from flare.challenge.npz_rules import NpzLayout
+from flare.challenge.formats import FORMATS, NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
-from flare.common.quick_gzip import SizedGzipStream
-from flare.common.streams import (
-    GZIP_MAGIC,
-    PIECE_BYTES,
-    DamagedStreamError,
-    PlainStream,
-    Stream,
-)
-from flare.common.text import safe, why
-from flare.evaluation.file_errors import DamagedFileError, FileFormatError
-from flare.evaluation.labelmaps.errors import (
+from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
+from flare.common.text import listing, safe, why
+from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.headers import (
+    Header,
     NamelessDamageError,
-    NamelessError,
     NamelessFormatError,
     NamelessFractionError,
+    named,
 )
-from flare.evaluation.labelmaps.grid import Grid, Header
-from flare.evaluation.labelmaps.narrowing import UNKNOWN_LABELS_LIMIT, Narrower
-from flare.evaluation.labelmaps.nifti import is_nifti, read_nifti_header
-from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.arrays import Labels, Occupancy
 from flare.evaluation.metrics.label_finder import LabelFinder
-from flare.evaluation.metrics.occupancy import Occupancy
 
 SNIFFED_BYTES = 512
-"""How much of a file tells of what kind it is."""
+"""How much of a file tells of what format it is."""
+
+UNKNOWN_LABELS_LIMIT = 20
+"""So many different unknown labels of a file are kept, for its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +145,7 @@ def read_labels(
     labels = (allocate or _fresh)(header.voxels)
     narrower = Narrower(header.slope, header.intercept)
     finder = LabelFinder(labels, header.grid.shape, known)
-    promised = header.voxel_offset + header.voxels * header.dtype.itemsize
+    promised = header.promised_bytes
     stream.expect(promised)
     found = stream.skip(header.voxel_offset)
     if found == header.voxel_offset:
@@ -186,8 +182,7 @@ def verify_voxels(path: Path, name: str) -> None:
         If the file is damaged, or ends early.
     """
     with _opened(path, name) as (header, stream):
-        promised = header.voxel_offset + header.voxels * header.dtype.itemsize
-        if stream.skip(promised) < promised:
+        if stream.skip(header.promised_bytes) < header.promised_bytes:
             raise NamelessDamageError("it holds fewer voxels than its header says")
         stream.read(1)  # what is at its end is verified then
 
@@ -208,40 +203,33 @@ def _opened(
             raise FileFormatError(name, "it is no regular file")
         # What another user may do to a file on its way is not waited for, either.
         is_path = isinstance(path, Path)
-        with open_regular(path) if is_path else path.open("rb") as file:
+        with named(name), open_regular(path) if is_path else path.open("rb") as file:
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
             yield _read_header(file, start, npz)
-    except NamelessError as error:
-        raise error.named(name) from error
     except DamagedStreamError as error:
         raise DamagedFileError(name, str(error)) from error
     except OSError as error:
-        reason = why(error)
-        raise InputError(f"{safe(name)}: it cannot be read ({reason})") from error
+        raise InputError(f"{safe(name)}: it cannot be read ({why(error)})") from error
 
 
 def _read_header(
     file: BinaryIO, start: bytes, npz: NpzLayout | None
 ) -> tuple[Header, Stream]:
-    """Find out what kind of file begins with `start`, and read its header."""
+    """Find out in what format a file is that begins with `start`; read its header."""
     if not start:
         raise NamelessDamageError("the file is empty")
-    is_packed = start.startswith(GZIP_MAGIC)
-    if is_packed or is_nifti(start):
-        stream = SizedGzipStream(file) if is_packed else PlainStream(file)
-        return read_nifti_header(stream), stream
-    # Not at the top: an evaluation of NIfTI files starts sooner without them.
-    from flare.evaluation.labelmaps import metaimage, nrrd
-    from flare.evaluation.labelmaps import npz as npz_files
-
-    if npz and npz_files.is_npz(start):
-        return npz_files.read_npz_header(file, npz)
-    if metaimage.is_metaimage(start):
-        return metaimage.read_metaimage_header(file)
-    if nrrd.is_nrrd(start):
-        return nrrd.read_nrrd_header(file)
-    raise NamelessFormatError("it is not a NIfTI, MetaImage or NRRD file")
+    known = [each for each in FORMATS if npz or not each.needs_layout]
+    for each in known:
+        # Not at the top: an evaluation of NIfTI files starts sooner without others.
+        reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
+        if reader.is_start(start):
+            opened: tuple[Header, Stream] = reader.open_voxels(
+                file, *([npz] if each.needs_layout else [])
+            )
+            return opened
+    names = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
+    raise NamelessFormatError(f"it is not a {names} file")
 
 
 def _read_voxels(
@@ -281,3 +269,37 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
 def _fresh(size: int) -> Labels:
     """Memory for labels that nobody has used before."""
     return np.empty(size, dtype=np.uint8)
+
+
+class Narrower:
+    """Turns stored values into labels of one byte, and remembers what was not one."""
+
+    def __init__(self, slope: float, intercept: float) -> None:
+        self.misfits: set[int] = set()
+        """Whole numbers that fit into no byte; the first few of many."""
+        self.fraction: float | None = None
+        """The first value that is no whole number."""
+        self._slope, self._intercept = slope, intercept
+
+    def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values as labels of one byte; what fits into none becomes 0."""
+        if (self._slope, self._intercept) != (1, 0):
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = values.astype(np.float64) * self._slope + self._intercept
+        if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
+            labels = values.astype(np.uint8)
+            if values.dtype.kind != "f" or np.array_equal(labels, values):
+                return labels
+        if values.dtype.kind == "f":
+            with np.errstate(invalid="ignore"):
+                is_whole = np.isfinite(values) & (np.rint(values) == values)
+            is_fraction = ~is_whole
+            if is_fraction.any():
+                if self.fraction is None:
+                    self.fraction = float(values[is_fraction][0])
+                values = np.where(is_fraction, 0, values)
+        fits = (values >= 0) & (values <= 255)
+        room = UNKNOWN_LABELS_LIMIT - len(self.misfits)
+        misfits = np.unique(values[~fits])[: max(0, room)]
+        self.misfits.update(int(value) for value in misfits)
+        return np.where(fits, values, 0)

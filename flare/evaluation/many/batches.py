@@ -16,10 +16,10 @@ from flare.common.bulkhead import as_flare_error
 from flare.common.errors import InputError, OrganiserError
 from flare.common.files import open_regular
 from flare.common.text import safe, why
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.scoring.pool import Attempt, attempt_case
-from flare.evaluation.submission.folder import LabelMapFile
-from flare.evaluation.submission.matching import CasePair
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.scoring.case import Attempt, attempt_case
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
 
 BATCH_VOXELS = 400_000_000
 """A batch is full with so many voxels: of cases of 512 x 512 x 100, that are fifteen,
@@ -68,7 +68,6 @@ def _scored(pair: CasePair, batch: Batch) -> Attempt:
             ),
             challenge=batch.challenge,
             check_only=batch.check_only,
-            are_cts_read=False,
         )
     except (OrganiserError, MemoryError):
         raise

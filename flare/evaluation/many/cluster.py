@@ -13,7 +13,7 @@ from typing import Any
 from flare.common.extras import install_remedy
 from flare.common.text import listing, safe
 from flare.common.version import __version__, source_commit
-from flare.evaluation.many.errors import ClusterError
+from flare.evaluation.errors import ClusterError
 
 _log = logging.getLogger(__name__)
 

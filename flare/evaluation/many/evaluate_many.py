@@ -14,11 +14,14 @@ from flare.common.executor import LocalPool, Pool
 from flare.common.machine import available_cpus
 from flare.common.text import safe
 from flare.evaluation.many.kept_scores import SCORES_SQLITE, KeptScores
-from flare.evaluation.many.outcomes import Progress, ScoredTeam, ScoredTeams
 from flare.evaluation.many.run import USE, Listeners, Run
-from flare.evaluation.many.submissions import find_submissions
-from flare.evaluation.rule_overrides import check_count
-from flare.evaluation.stages import Options
+from flare.evaluation.many.teams import (
+    Progress,
+    ScoredTeam,
+    ScoredTeams,
+    find_submissions,
+)
+from flare.evaluation.options import Options, check_count
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON
 

@@ -16,9 +16,9 @@ from flare.common.errors import OutputError, SubmissionError
 from flare.common.library_versions import library_version
 from flare.common.text import safe
 from flare.common.version import __version__, source_commit
-from flare.evaluation.provenance import LIBRARIES
-from flare.evaluation.scoring.pool import Attempt
-from flare.evaluation.submission.matching import CasePair
+from flare.evaluation.evaluate import LIBRARIES
+from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, OrganScore
 
 SCORES_SQLITE = "scores.sqlite"

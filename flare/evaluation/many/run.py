@@ -20,24 +20,20 @@ from flare.common.errors import (
 from flare.common.executor import Done, Pool, completed
 from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe, why
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.evaluate import file_checksum, results_of, worker_error
 from flare.evaluation.many.batches import Batch, digest_of, score_batch, split
 from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
-from flare.evaluation.many.outcomes import Progress, ScoredTeam
-from flare.evaluation.many.submissions import Submission
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.provenance import file_checksum
-from flare.evaluation.scoring.pool import Attempt, worker_error
-from flare.evaluation.stages import Options, Plan, plan_evaluation, results_of
-from flare.evaluation.submission.matching import CasePair
-from flare.evaluation.submission.unpacking import unpack_zip
+from flare.evaluation.many.teams import Progress, ScoredTeam, Submission
+from flare.evaluation.options import Options
+from flare.evaluation.plan import Plan, plan_evaluation
+from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.submission.match import CasePair
+from flare.evaluation.submission.unpack import unpack_zip
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
-from flare.results.metrics_json import (
-    MEANS,
-    METRICS_JSON,
-    prepare_output,
-    write_metrics,
-)
+from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
+from flare.results.metrics_reading import MEANS
 from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Labels, Mask, ReusedMemory, Spacing
+from flare.evaluation.metrics.arrays import (
+    Labels,
+    Mask,
+    Occupancy,
+    ReusedMemory,
+    Spacing,
+)
 from flare.evaluation.metrics.label_finder import find_labels
-from flare.evaluation.metrics.occupancy import Occupancy
-from flare.evaluation.metrics.surfel_areas import surfel_areas
-from flare.evaluation.metrics.surfels import Tally, dice_of_counts, tally
-from flare.evaluation.metrics.tolerance_ball import ball_rows
+from flare.evaluation.metrics.surfels import Tally, dice_of_counts, surfel_areas, tally
+from flare.evaluation.metrics.windows import ball_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +132,7 @@ def normalized_surface_dice(
     """
     _check_masks(reference, prediction)
     if not _is_number(tolerance):
-        text = f"tolerance must be a number, in mm: {tolerance!r}"
-        raise TypeError(text)
+        raise TypeError(f"tolerance must be a number, in mm: {tolerance!r}")
     pair = np.ascontiguousarray(reference), np.ascontiguousarray(prediction)
     labels = pair[0].view(np.uint8), pair[1].view(np.uint8)
     return compare_labels(*labels, spacing, {1: tolerance})[1].nsd
@@ -183,8 +186,9 @@ def compare_labels(
     spacing = _three_numbers(spacing)
     for length in (*spacing, *tolerances.values()):
         if not (0 < length < math.inf):
-            text = f"spacing and tolerance must be positive and finite: {length}"
-            raise ValueError(text)
+            raise ValueError(
+                f"spacing and tolerance must be positive and finite: {length}"
+            )
     in_reference, in_prediction = occupied or (
         find_labels(labels, tuple(tolerances)) for labels in (reference, prediction)
     )
@@ -208,14 +212,14 @@ def _check_masks(reference: Mask, prediction: Mask) -> None:
     for mask in (reference, prediction):
         if not isinstance(mask, np.ndarray):
             # They may be anything: callers need not check types.
-            text = (
+            raise TypeError(
                 "a mask must be a numpy array of bool, along z, y, x,"
                 f" not {type(mask).__name__}{_way_to_an_array(mask)}"
             )
-            raise TypeError(text)
         if mask.dtype != np.bool_:
-            text = f"a mask must be boolean, not {mask.dtype}: use labels == organ"
-            raise TypeError(text)
+            raise TypeError(
+                f"a mask must be boolean, not {mask.dtype}: use labels == organ"
+            )
     _check_shapes(reference, prediction)
 
 
@@ -253,8 +257,9 @@ def _check_shapes(
 ) -> None:
     """Refuse arrays that are not volumes of one shape."""
     if reference.ndim != 3 or reference.shape != prediction.shape:
-        text = f"expected one 3-D shape, found {reference.shape} and {prediction.shape}"
-        raise ValueError(text)
+        raise ValueError(
+            f"expected one 3-D shape, found {reference.shape} and {prediction.shape}"
+        )
 
 
 def _agreement(tally: Tally, spacing: Spacing) -> Agreement:

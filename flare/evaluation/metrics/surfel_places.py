@@ -9,18 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
-from flare.evaluation.metrics.nearness import Nearness
-from flare.evaluation.metrics.occupancy import Occupancy
-from flare.evaluation.metrics.surface_pair import (
+from flare.evaluation.metrics.arrays import Labels, Occupancy, ReusedMemory, Spacing
+from flare.evaluation.metrics.surfaces import (
+    Nearness,
     find_marked,
     is_surfel,
     masks_of,
     surfaces_of,
 )
-from flare.evaluation.metrics.surfel_areas import surfel_areas
-from flare.evaluation.metrics.tolerance_ball import ball_rows
-from flare.evaluation.metrics.windows import Buffers, Window, windows
+from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics.windows import Buffers, Window, ball_rows, windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +79,7 @@ def locate_surfels(
         masks = masks_of(reference, prediction, occupancy.label, window, buffers)
         pair = surfaces_of(masks, window, buffers)
         near = Nearness(pair, ball)
-        parts = tuple(find_marked(pair.border, window))
-        either = np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
+        either = find_marked(pair.border, window)
         codes = pair.codes_at(either)
         for number, other in ((0, 1), (1, 0)):
             is_own = is_surfel(codes[number])

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 
 import numpy as np
 
-from flare.challenge.metrics import ALWAYS, METRICS
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import (
     Challenge,
     Organ,
     TopSlice,
     UnknownLabels,
 )
-from flare.evaluation.file_errors import DamagedFileError
+from flare.common.errors import FlareError, SubmissionError
+from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.scoring.free_cases import free_of_case, free_organs, left_empty
-from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
-from flare.evaluation.submission.folder import LabelMapFile
-from flare.results.scores import CaseScore, OrganScore
+from flare.evaluation.scoring.reading import (
+    LabelMapSource,
+    Pair,
+    read_prediction,
+    read_reference,
+)
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
+from flare.results.scores import CaseScore, FreeCases, OrganScore
 
 _of_thread = threading.local()
 
@@ -83,7 +91,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in challenge.metrics[len(ALWAYS) :]:
+        for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
                 if organ.name in challenge.z_range.organs:
@@ -241,3 +249,101 @@ def _thread_memory() -> ReusedMemory:
         _of_thread.memory = ReusedMemory()
     memory: ReusedMemory = _of_thread.memory
     return memory
+
+
+def free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
+    """Organs that a reference does not have, of those whose absence is reported."""
+    present = reference.present
+    return tuple(
+        organ.name
+        for organ in challenge.organs
+        if organ.free_cases and organ.label not in present
+    )
+
+
+def left_empty(
+    free_of: tuple[str, ...], prediction: LabelMap, challenge: Challenge
+) -> tuple[str, ...]:
+    """Those of some organs that a prediction does not have either.
+
+    One that scores 0 because of another label has left nothing empty.
+    """
+    rules = challenge.unknown_labels
+    if prediction.unknown and rules.prediction is UnknownLabels.ZERO:
+        return ()
+    present, labels = prediction.present, challenge.labels_by_name
+    return tuple(name for name in free_of if labels[name] not in present)
+
+
+def free_of_case(reference: LabelMapSource, challenge: Challenge) -> tuple[str, ...]:
+    """The same of a case that was not scored, whose reference is read for that alone.
+
+    Else whoever fails on such a case would be told of fewer of them.
+
+    Raises
+    ------
+    GroundTruthError
+        If the reference is at fault.
+    """
+    if not any(organ.free_cases for organ in challenge.organs):
+        return ()
+    return free_organs(read_reference(reference, challenge), challenge)
+
+
+def count_free_cases(
+    cases: Iterable[CaseScore], challenge: Challenge
+) -> tuple[FreeCases, ...]:
+    """Of each organ whose absence is reported, over all cases."""
+    scores = tuple(cases)
+    return tuple(
+        FreeCases(
+            organ=organ.name,
+            cases=sum(organ.name in score.free_of for score in scores),
+            left_empty=sum(organ.name in score.left_empty for score in scores),
+        )
+        for organ in challenge.organs
+        if organ.free_cases
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What came of one case."""
+
+    pair: CasePair
+    score: CaseScore | None
+    problem: SubmissionError | None
+    seconds: float
+    organs: tuple[str, ...] = ()
+    """Of a prediction that was only checked: the organs that it has."""
+    unknown_labels: tuple[int, ...] = ()
+    """Of one that was only checked: its labels that are no organs."""
+    digests: tuple[str, str] = ("", "")
+    """SHA-256 of the reference and of the prediction that were read, if asked for."""
+    fault: FlareError | None = None
+    """What has kept it from being scored, and is no problem of its content."""
+
+
+def attempt_case(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
+    """Score one case; a problem of the submission is a result like another."""
+    start = time.perf_counter()
+    score, problem = None, None
+    organs: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
+    try:
+        if check_only:
+            prediction = read_prediction(pair.prediction, challenge)
+            present, unknown = prediction.present, prediction.unknown
+            organs = tuple(o.name for o in challenge.organs if o.label in present)
+        else:
+            score = score_case(pair, challenge)
+    except SubmissionError as error:
+        problem = error
+    return Attempt(
+        pair=pair,
+        score=score,
+        problem=problem,
+        organs=organs,
+        unknown_labels=unknown,
+        seconds=time.perf_counter() - start,
+    )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from flare.challenge.case_names import CHANNEL
+from flare.challenge.formats import CHANNEL, SUFFIXES
 
 SYNONYMS = {
     "liver": ("hepar",),
@@ -35,7 +35,9 @@ LEAST_ORGANS = 2
 """Files are taken for organs if they name at least this many different ones: a single
 word may be part of a name."""
 
-_ENDINGS = re.compile(r"(\.nii\.gz|\.seg\.nrrd|\.nii|\.mha|\.nrrd)$", re.IGNORECASE)
+_ENDINGS = re.compile(
+    rf"({'|'.join(map(re.escape, ('.seg.nrrd', *SUFFIXES)))})$", re.IGNORECASE
+)
 
 
 def find_organ_files(

@@ -29,7 +29,7 @@ from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
 from flare.measuring.archive.strict import NO_FILE, BrokenError
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 from flare.measuring.errors import ArchiveError, ModelError
-from flare.results.team_names import REMEDY, name_problem
+from flare.results.team_folder import REMEDY, name_problem
 
 SUFFIX = ".tar.gz"
 

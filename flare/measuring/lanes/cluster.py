@@ -17,13 +17,13 @@ from typing import Any
 from flare.common.engine import Engine
 from flare.common.errors import FlareError
 from flare.common.text import safe
+from flare.evaluation.errors import ClusterError
 from flare.evaluation.many.cluster import (
     WAIT_S,
     check_workers,
     connected,
     scheduler_lost,
 )
-from flare.evaluation.many.errors import ClusterError
 from flare.measuring.lanes.lane import Lane, Place, Wanted, divide, look_at_place
 from flare.measuring.lanes.process import LaneProcess, Message, TeamJob
 

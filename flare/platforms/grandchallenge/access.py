@@ -6,13 +6,17 @@ import logging
 import os
 import re
 import stat
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
 
 from flare.common.extras import install_remedy
+from flare.common.options import option
 from flare.common.text import safe, shell_word, why
 from flare.platforms.errors import PlatformError
+
+API = "https://grand-challenge.org/api/v1/"
 
 TOKEN_REMEDY = (
     "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
@@ -24,6 +28,29 @@ TIMEOUT_S = 60.0
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 """What ssh, too, allows nobody but the owner of a key."""
+
+
+def api_option() -> Any:
+    """The address of the API, as commands are told it."""
+    return option(
+        f"Address of the platform's API (default: {API}).", default=API, metavar="URL"
+    )
+
+
+def key(text: str) -> str:
+    """A key of the platform.
+
+    Examples
+    --------
+    >>> key("4A46B539119B488990BF18818FFA3DD8")
+    '4a46b539-119b-4889-90bf-18818ffa3dd8'
+    """
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
+        ) from None
 
 
 def read_token(token: str, file: str) -> str:

@@ -17,20 +17,24 @@ from typing import Any
 
 from flare.common.errors import FlareError
 from flare.common.files import read_regular, remove_tree, unwritable, write_whole
+from flare.common.options import option
 from flare.common.text import listing, safe
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge.access import API, api_option, key
 from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
 from flare.platforms.grandchallenge.upload import prepare_input
-from flare.results.lookalikes import confusable, plain_name
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.team_folder import PREDICTIONS
-from flare.results.team_names import derived_folder, folder_of
+from flare.results.team_folder import (
+    PREDICTIONS,
+    confusable,
+    derived_folder,
+    folder_of,
+    plain_name,
+)
 
 _log = logging.getLogger(__name__)
-
-API = "https://grand-challenge.org/api/v1/"
 
 RECORD = "platform.json"
 """Says beside a team's metrics.json which evaluation it is of."""
@@ -59,6 +63,24 @@ _STATUS = {
     404: "there is no such page: is --api right?",
 }
 """What the platform means by its answers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What is downloaded, and from where."""
+
+    phase: str = option(
+        "The phase's key, which stands in the address below Export on its board.",
+        parse=key,
+        metavar="UUID",
+    )
+    output: Path = option("Folder that gets a folder for each team.", metavar="RESULTS")
+    predictions: bool = option(
+        "Get what was submitted, too, as RESULTS/TEAM/predictions.zip, and unpack it"
+        " into RESULTS/TEAM/predictions.",
+        default=False,
+    )
+    api: str = api_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from flare.platforms.serving.source import (
     NotOursError,
     Submission,
 )
-from flare.results.team_names import folder_of
+from flare.results.team_folder import folder_of
 
 _log = logging.getLogger(__name__)
 

@@ -16,19 +16,36 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flare.common.files import csv_text, write_whole
+from flare.common.options import argument, option
 from flare.common.text import aligned, listing, printable, safe
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
+    PhaseOptions,
     ResultDisplay,
     ScoringMethod,
     is_rankable,
-    rounded,
+    shown,
     value_at,
 )
-from flare.results.metrics_json import METRICS_JSON, evaluation_text, read_object
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text, read_object
 
 _Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What is ranked, and by which settings."""
+
+    files: tuple[Path, ...] = argument(
+        "RESULTS/TEAM/metrics.json; of one team, the last is the most recent.",
+        metavar="METRICS_JSON...",
+    )
+    output: Path | None = option(
+        "Write the leaderboard as a table, too.", default=None, metavar="FILE.csv"
+    )
+    settings: PhaseOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +134,7 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
             rank_score=score,
             values=tuple(value_at(valid[index].metrics, p) for p in phase.ranked),
             shown=tuple(
-                _shown(valid[index].metrics, paths, phase.score_decimal_places)
+                shown(valid[index].metrics, paths, phase.score_decimal_places)
                 for _, *paths in phase.columns
             ),
         )
@@ -129,13 +146,6 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
         rows=tuple(rows),
         left_out=tuple(left_out),
     )
-
-
-def _shown(metrics: object, paths: Sequence[str], places: int) -> str:
-    """A value as the board shows it, and its error if it has one."""
-    values = [value_at(metrics, path) for path in paths if path]
-    shown = [rounded(v, places) if is_rankable(v) else str(v or "-") for v in values]
-    return " ± ".join(shown)
 
 
 def _problem(result: Result, phase: Phase) -> str:

@@ -16,14 +16,14 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from flare.common.text import safe, why
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission.folder import JOBS_FILE_NAME
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.find import JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import (
     INPUTS_FILE_NAME,
     JOBS_SOCKET,
     ZIP_SOCKET,
 )
-from flare.evaluation.submission.unpacking import check_room
+from flare.evaluation.submission.unpack import check_room
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
 """The platform drops what has this anywhere in its path."""

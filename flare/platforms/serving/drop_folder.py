@@ -19,7 +19,7 @@ from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.serving.source import Answer, Claim, Submission
-from flare.results.team_names import REMEDY, derived_folder, name_problem
+from flare.results.team_folder import REMEDY, derived_folder, name_problem
 
 _log = logging.getLogger(__name__)
 

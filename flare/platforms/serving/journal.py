@@ -1,22 +1,33 @@
-"""Keeps how far each submission is, so that a service that was killed goes on."""
+"""Keeps and tells how far each submission is; a service that was killed goes on."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from flare.common.files import write_whole
-from flare.platforms.serving.source import Answer, Submission
+from flare.common.text import aligned, safe
+from flare.platforms.serving.source import Answer, Source, Submission
 from flare.results.errors import MeasurementError
 
 JOURNAL_JSON = "journal.json"
 ANSWERS = "answers"
 """Folder of what is sent, a file for each submission."""
+
+HOURS = 24.0
+"""That the platform gives a submission from its claim on
+(EXTERNAL_EVALUATION_TIMEOUT_IN_SECONDS)."""
+
+SPARE_SHARE = 1 / 48
+"""Of the hours, kept to clean up and to answer: half an hour of a day."""
+
+TITLES = ("submission", "team", "step", "at (UTC)", "answer by", "answer")
+"""Of the table of all submissions."""
 
 
 class Step(Enum):
@@ -71,6 +82,10 @@ class Entry:
     def claimed(self) -> datetime:
         """When it was claimed, or a little before."""
         return datetime.fromisoformat(self.times[Step.CLAIMING.value])
+
+    def ends_at(self, hours: float) -> datetime:
+        """When its answer has to be on its way, if it has so many hours."""
+        return self.claimed + timedelta(hours=hours * (1 - SPARE_SHARE))
 
 
 class Journal:
@@ -168,7 +183,8 @@ class Journal:
             "source": self._source,
             "submissions": list(map(_json, entries.values())),
         }
-        write_whole(self._file, f"{json.dumps(content, indent=2)}\n")
+        text = f"{json.dumps(content, indent=2)}\n"
+        write_whole(self._file, text, is_lasting=True)
         self._entries = entries
 
     def write_answer(self, entry: Entry, answer: Answer) -> None:
@@ -183,7 +199,7 @@ class Journal:
         """
         content = {"metrics": answer.metrics, "message": answer.message}
         text = json.dumps(content, indent=2, allow_nan=False)
-        write_whole(self._answer_file(entry), f"{text}\n")
+        write_whole(self._answer_file(entry), f"{text}\n", is_lasting=True)
 
     def read_answer(self, entry: Entry) -> Answer:
         """What is to be sent.
@@ -227,14 +243,9 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
 
 
 def _json(entry: Entry) -> dict[str, Any]:
-    """An entry as it is written."""
-    own = entry.submission
+    """An entry as it is written, one with its submission."""
     return {
-        "key": own.key,
-        "team": own.team,
-        "user": own.user,
-        "title": own.title,
-        "place": own.place,
+        **asdict(entry.submission),
         "step": entry.step.value,
         "times": entry.times,
         "status": entry.status,
@@ -248,3 +259,61 @@ def _entry(content: dict[str, Any]) -> Entry:
     rest = {"user": content["title"].rpartition(" (")[0], **content}
     own = {name: rest.pop(name) for name in ("key", "team", "user", "title", "place")}
     return Entry(submission=Submission(**own), step=Step(rest.pop("step")), **rest)
+
+
+# --- How far all are ---
+
+
+def status_text(folder: Path, hours: float) -> str:
+    """How far each submission is, in a table.
+
+    Raises
+    ------
+    MeasurementError
+        If the journal cannot be read.
+    """
+    source, entries = read_journal(folder)
+    if not entries:
+        return f"{safe(folder.parent)}: no submission was claimed yet"
+    rows = [TITLES, *(_row(entry, hours) for entry in entries)]
+    return "\n".join([f"Submissions of {source}:", *aligned(rows)])
+
+
+def _row(entry: Entry, hours: float) -> tuple[str, ...]:
+    """A submission, in a row."""
+    end = entry.ends_at(hours)
+    return (
+        safe(entry.submission.title),
+        safe(entry.submission.team),
+        entry.step.value,
+        entry.times[entry.step.value][:16].replace("T", " "),
+        "" if entry.step.is_end else f"{end:%Y-%m-%d %H:%M}",
+        f"{entry.status} {entry.message}".strip() or (entry.fault and "postponed"),
+    )
+
+
+def waiting_text(source: Source, folder: Path) -> str:
+    """What a service would do next; nothing is claimed.
+
+    Raises
+    ------
+    HostError
+        If the source does not answer, or the journal cannot be read.
+    """
+    _, entries = read_journal(folder)
+    known = {entry.submission.key: entry for entry in entries}
+    lines = [
+        f"{safe(entry.submission.title)}: would go on behind {entry.step.value!r}"
+        for entry in entries
+        if not entry.step.is_end
+    ]
+    lines += [
+        f"{safe(submission.title)}: would be claimed"
+        for submission in source.claimable()
+        if submission.key not in known
+    ]
+    said = source.resume([entry.submission for entry in entries])
+    lines += [said] if said else []
+    counted = sum(entry.step is Step.RETURNED for entry in entries)
+    lines.append(f"Everything is ready; {counted} submissions are answered already")
+    return "\n".join(lines)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from flare.common.bulkhead import as_flare_error, bulkhead, keep_trace, obey_stop
 from flare.common.errors import (
@@ -28,13 +28,7 @@ from flare.common.errors import (
 from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.platforms.errors import OverdueError
-from flare.platforms.serving.journal import Entry, Journal, Step
-from flare.platforms.serving.overdue import (
-    HOURS,
-    OverdueSignal,
-    ended_after,
-    ends_at,
-)
+from flare.platforms.serving.journal import HOURS, Entry, Journal, Step
 from flare.platforms.serving.source import (
     Answer,
     NextTokenError,
@@ -44,7 +38,9 @@ from flare.platforms.serving.source import (
     NotOursError,
     Source,
     Submission,
+    Work,
 )
+from flare.platforms.serving.work import OverdueSignal, ended_after
 from flare.results.errors import MeasurementError
 
 _log = logging.getLogger(__name__)
@@ -57,29 +53,6 @@ LONGEST_PAUSE = timedelta(hours=1)
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-class Work(Protocol):
-    """What is done with an archive. Each can be done again after it was ended."""
-
-    def check(self, file: Path) -> None:
-        """See that an archive can be run; a SubmissionError if not."""
-
-    def measure(self, file: Path, end: datetime) -> None:
-        """Run it on all cases; a SubmissionError if it cannot be loaded."""
-
-    def score(self, team: str) -> dict[str, Any]:
-        """Score what it has predicted; the metrics."""
-
-    def done(self, team: str) -> int:
-        """How many cases are measured."""
-
-    def check_host(self) -> None:
-        """See that this computer can measure; a HostError if not."""
-
-    @property
-    def cases(self) -> int:
-        """How many there are."""
 
 
 def utc_now() -> datetime:
@@ -121,8 +94,8 @@ class Service:
         self._hours, self._now = hours, now
         self._on_moment = on_moment
         self.journal = Journal(folder, source.name)
-        self._paused: dict[str, _Paused] = {}
-        self._failed, self._claims_at = 0, _EVER
+        self._paused: dict[str, _Backoff] = {}
+        self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
         self._told_of: set[str] = set()
         said = source.resume([entry.submission for entry in self.journal])
         if said:
@@ -147,31 +120,29 @@ class Service:
         Exception
             If there is no time to look again, and something stands in the way.
         """
-        failed = 0
         while True:
             try:
                 if self.serve_one():
-                    failed = 0
+                    self._claims.errors = 0
                     continue
-                if self._now() >= self._claims_at:
-                    failed = 0
+                if self._may_claim(self._now()):
+                    self._claims.errors = 0
             except Exception as raised:
                 obey_stop(raised)
                 error = as_flare_error(raised)
                 if poll_s is None or isinstance(error, OrganiserError):
                     raise
-                failed += 1
-                pause = _pause(failed)
-                _log.error("%s Tried again in %s", error, _minutes(pause))
                 # Meanwhile others may have to be answered.
-                self._claims_at = self._now() + pause
+                pause = self._claims.failed(self._now())
+                _log.error("%s Tried again in %s", error, _minutes(pause))
                 with suppress(OutputError):  # the disk may be what is at fault
                     keep_trace(self._folder.parent, self._folder.name, error)
             if poll_s is None:
                 break
             sleep(poll_s)
         for paused in self._paused.values():
-            raise paused.error
+            if paused.error:
+                raise paused.error
 
     def serve_one(self) -> bool:
         """Go on with a submission, or claim one; whether there was any.
@@ -206,7 +177,8 @@ class Service:
             _log.warning("%s: it has to wait: %s", title, error)
             self.journal.forget(entry)
             if not isinstance(error, NextTokenError):
-                self._claims_at = self._now() + _pause(1)
+                self._claims = _Backoff()
+                self._claims.failed(self._now())
         except NotGivenError as error:
             self._postpone(entry, error.error, told=str(error.told))
         except NotKnownError as error:
@@ -226,19 +198,18 @@ class Service:
         """Let others go before a submission, for a pause that grows."""
         if isinstance(error, OrganiserError):
             raise error
-        now, key = self._now(), entry.submission.key
-        tried = self._paused[key].tried if key in self._paused else 0
-        pause = _pause(tried + 1)
-        end = ends_at(entry.claimed, self._hours)
-        until = now + pause if end <= now else min(now + pause, end)
-        self._paused[key] = _Paused(tried + 1, until, error)
-        if not (tried or told) and isinstance(error, HostError):
+        now = self._now()
+        paused = self._paused.setdefault(entry.submission.key, _Backoff())
+        if not (paused.errors or told) and isinstance(error, HostError):
             # The first one may be of that submission alone; two in a row hardly are.
-            self._failed += 1
-            if self._failed > 1:
-                self._claims_at = now + _pause(self._failed - 1)
+            self._in_a_row.failed(now)
+        until = now + paused.failed(now, error)
+        end = entry.ends_at(self._hours)
+        paused.until = min(until, end) if end > now else until
         title = safe(entry.submission.title)
-        _log.warning("%s: postponed by %s: %s", title, _minutes(until - now), error)
+        _log.warning(
+            "%s: postponed by %s: %s", title, _minutes(paused.until - now), error
+        )
         if not self.journal.latest(entry).has(Step.SCORED):
             self.journal.note(entry, fault=told or self._told(entry, error))
 
@@ -259,7 +230,7 @@ class Service:
         ready = [e for e in self.journal.open_entries() if self._ready_at(e) <= now]
         # What was postponed before the service was started goes behind the others.
         first = [e for e in ready if self._is_due(e)]
-        if not first and now >= self._claims_at and (new := self._begun(now)):
+        if not first and self._may_claim(now) and (new := self._begun(now)):
             return new
         if not ready:
             return None
@@ -268,6 +239,10 @@ class Service:
         title, step = safe(entry.submission.title), entry.step.value
         _log.info("%s: it was %s; going on", title, step)
         return replace(entry, is_old=True)
+
+    def _may_claim(self, now: datetime) -> bool:
+        """Whether no pause keeps the service from claiming what waits."""
+        return now >= max(self._claims.until, self._in_a_row.until)
 
     def _begun(self, now: datetime) -> Entry | None:
         """The first submission that can be claimed, written down."""
@@ -300,8 +275,8 @@ class Service:
 
     def _is_over(self, entry: Entry) -> bool:
         """Whether a submission has to be answered now, whatever is known of it."""
-        end = ends_at(entry.claimed, self._hours)
-        return not entry.has(Step.SCORED) and self._now() >= end
+        is_late = self._now() >= entry.ends_at(self._hours)
+        return is_late and not entry.has(Step.SCORED)
 
     def _is_open(self, entry: Entry) -> bool:
         """Whether something is left to do of a submission."""
@@ -321,7 +296,7 @@ class Service:
         self._source.answer(entry.submission, answer, is_again=is_again)
         self._done(entry, Step.RETURNED)
         if not entry.fault:  # so this computer works
-            self._failed, self._claims_at = 0, _EVER
+            self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
 
     def _claimed(self, entry: Entry) -> Entry:
         """Claim a submission; its hours begin before that, so that they end in time."""
@@ -333,12 +308,11 @@ class Service:
 
     def _answered(self, entry: Entry) -> Entry:
         """Find out what came of a submission, and write it down."""
-        end = ends_at(entry.claimed, self._hours)
-        others = self._end_of_others(entry)
-        state, is_over = _Progress(entry), False
+        end, others = entry.ends_at(self._hours), self._end_of_others(entry)
+        is_over = False
         try:
             with ended_after((min(end, others) - self._now()).total_seconds()):
-                answer = Answer(metrics=self._measured(state, end))
+                answer = Answer(metrics=self._measured(entry, end))
         except OverdueSignal:
             is_over = True
         except Exception as error:
@@ -350,10 +324,10 @@ class Service:
         if is_over and others < end:
             raise _OthersTurnError
         if is_over:
-            answer = self._overdue(state.entry)
-        self.journal.write_answer(state.entry, answer)
+            answer = self._overdue(entry)
+        self.journal.write_answer(entry, answer)
         return self._done(
-            state.entry,
+            self.journal.latest(entry),
             Step.SCORED,
             status=answer.status,
             message=answer.message,
@@ -371,7 +345,7 @@ class Service:
         """When the next one of the others has to be answered."""
         now = self._now()
         ends = [
-            ends_at(other.claimed, self._hours)
+            other.ends_at(self._hours)
             for other in self.journal.open_entries()
             if other.submission.key != entry.submission.key
             and other.has(Step.CLAIMED)
@@ -379,18 +353,18 @@ class Service:
         ]
         return min((end for end in ends if end > now), default=_NEVER)
 
-    def _measured(self, state: _Progress, end: datetime) -> dict[str, Any]:
+    def _measured(self, entry: Entry, end: datetime) -> dict[str, Any]:
         """The metrics of a submission, from whichever step it has come to."""
-        submission = state.entry.submission
-        file = self._source.download(submission, self._downloads(state.entry))
-        if not state.entry.has(Step.DOWNLOADED):
-            state.entry = self._done(state.entry, Step.DOWNLOADED)
-        if not state.entry.has(Step.CHECKED):
+        submission = entry.submission
+        file = self._source.download(submission, self._downloads(entry))
+        if not entry.has(Step.DOWNLOADED):
+            entry = self._done(entry, Step.DOWNLOADED)
+        if not entry.has(Step.CHECKED):
             self._work.check(file)
-            state.entry = self._done(state.entry, Step.CHECKED)
-        if not state.entry.has(Step.MEASURED):
+            entry = self._done(entry, Step.CHECKED)
+        if not entry.has(Step.MEASURED):
             self._work.measure(file, end)
-            state.entry = self._done(state.entry, Step.MEASURED)
+            self._done(entry, Step.MEASURED)
         return self._work.score(submission.team)
 
     def _done(self, entry: Entry, step: Step, **changes: Any) -> Entry:
@@ -410,23 +384,32 @@ class Service:
         return self._folder / DOWNLOADS / entry.submission.key
 
 
-@dataclass(frozen=True, slots=True)
-class _Paused:
-    """A submission that is postponed."""
+@dataclass(slots=True)
+class _Backoff:
+    """What is tried again after a pause that grows with its errors."""
 
-    tried: int
-    """How often, since the service was started."""
-    until: datetime
-    error: FlareError
+    grace: int = 0
+    """So many errors in a row are followed by no pause."""
+    errors: int = 0
+    """In a row."""
+    until: datetime = _EVER
+    error: FlareError | None = None
+    """The last one."""
+
+    def failed(self, now: datetime, error: FlareError | None = None) -> timedelta:
+        """Count an error; the pause behind it."""
+        self.errors, self.error = self.errors + 1, error
+        doubled = self.errors - self.grace - 1
+        pause = (
+            timedelta(minutes=2 ** min(doubled, 10)) if doubled >= 0 else timedelta()
+        )
+        pause = min(pause, LONGEST_PAUSE)
+        self.until = now + pause
+        return pause
 
 
 class _OthersTurnError(Exception):
     """What runs was ended, as another submission has to be answered now."""
-
-
-def _pause(number: int) -> timedelta:
-    """The pause after so many errors."""
-    return min(timedelta(minutes=2 ** min(number - 1, 10)), LONGEST_PAUSE)
 
 
 def _minutes(pause: timedelta) -> str:
@@ -441,10 +424,3 @@ def _has_come_of_the_end(error: Exception) -> bool:
     except OverdueSignal:
         return True
     return False
-
-
-class _Progress:
-    """How far a submission is, also when an error ends what is done with it."""
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry

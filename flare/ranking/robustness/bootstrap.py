@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from flare.ranking.ranks import case_sums, doubled_ranks, ranks_by_sums
-from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board
+from flare.ranking.options import SAMPLES, SEED
+from flare.ranking.ranks import Board, ranks_by_sums
 
 GENERATOR = "PCG64"
 """NumPy's name of the generator that draws the samples."""
 
-SEED = 2021
-SAMPLES = 1000
 CONFIDENCE = 0.95
 """Share of the samples in which a team's rank lies within its interval."""
 
@@ -53,29 +50,25 @@ class Bootstrap:
         return round(firsts * self.samples) > self.samples
 
 
-def bootstrap(
-    board: Board, rules: RankingRules, *, samples: int = SAMPLES, seed: int = SEED
-) -> Bootstrap:
+def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Bootstrap:
     """Rank teams on cases drawn with replacement, again and again.
 
     Parameters
     ----------
     board : Board
-        Their values. Ranks on single cases do not depend on the other cases.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
+        Their ranks, which on single cases do not depend on the other cases, and are
+        averaged by their mean.
     samples : int
         How often as many cases are drawn as there are.
     seed : int
         Of the generator; equal seeds give equal results.
     """
-    sums = case_sums(doubled_ranks(board, rules), rules)
     generator = np.random.Generator(np.random.PCG64(seed))
     count = len(board.cases)
     drawn = generator.integers(0, count, size=(samples, count))
     counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    ranks = np.array([ranks_by_sums(row) for row in counts @ sums.T])
-    actual = ranks_by_sums(sums.sum(axis=1))
+    ranks = np.array([ranks_by_sums(row) for row in counts @ board.case_sums.T])
+    actual = ranks_by_sums(board.case_sums.sum(axis=1))
     taus = [kendall_tau(actual, row) for row in ranks]
     defined = np.sort([tau for tau in taus if tau is not None])
     return Bootstrap(

@@ -8,51 +8,45 @@ from itertools import pairwise
 import numpy as np
 
 from flare.common.text import count, listing, safe
-from flare.ranking.ranks import case_sums, comparable, doubled_ranks
-from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board, ResultTable, Values
+from flare.ranking.ranks import Board
+from flare.ranking.table import ResultTable
 
 SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this share of the cases is pointed out."""
 
 
-def find_flags(
-    board: Board, table: ResultTable, rules: RankingRules
-) -> tuple[str, ...]:
+def find_flags(board: Board, table: ResultTable) -> tuple[str, ...]:
     """Find what is odd about results, each in a line.
 
     Parameters
     ----------
     board : Board
-        The values of the competing teams, best team first.
+        The competing teams, best team first.
     table : ResultTable
         What they were taken from.
-    rules : RankingRules
-        How the teams are ranked.
     """
     return (
         *table.notes,
         *_teams_without_results(board),
-        *_gate_without_values(board, rules),
-        *_zeros_that_rank_well(board, rules),
-        *_cases_alike(board, rules),
-        *_cases_of_zeros(board, rules),
-        *_orders_within_noise(board, table, rules),
+        *_gate_without_values(board),
+        *_zeros_that_rank_well(board),
+        *_cases_alike(board),
+        *_cases_of_zeros(board),
+        *_orders_within_noise(board, table),
     )
 
 
-def _gate_without_values(board: Board, rules: RankingRules) -> Iterator[str]:
+def _gate_without_values(board: Board) -> Iterator[str]:
     """Metrics of efficiency of which a gate has left no value."""
-    if rules.gate_dsc:
-        absent = np.isnan(comparable(board.values, rules))
-        names = [
-            rule.metric
-            for index, rule in enumerate(rules.metrics)
-            if absent[:, :, index].all()
-        ]
-        if names:
-            gate = f"{rules.gate_dsc:g}"
-            yield f"The gate of {gate} leaves no value of {listing(names)} at all"
+    gate = board.rules.gate_dsc
+    absent = np.asarray(np.isnan(board.comparable).all(axis=(0, 1)))
+    names = [
+        name
+        for name, is_absent in zip(board.rules.names, absent, strict=True)
+        if is_absent
+    ]
+    if gate and names:
+        yield f"The gate of {gate:g} leaves no value of {listing(names)} at all"
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:
@@ -62,13 +56,13 @@ def _teams_without_results(board: Board) -> Iterator[str]:
             yield f"{safe(team)} has no result at all: was it run as it should be?"
 
 
-def _zeros_that_rank_well(board: Board, rules: RankingRules) -> Iterator[str]:
+def _zeros_that_rank_well(board: Board) -> Iterator[str]:
     """Teams with many cases of DSC 0 that are ahead of more accurate teams."""
-    dsc = _scores(board, rules)
+    dsc = board.dsc
     if dsc is None:
         return
     zeros, means = (dsc == 0).sum(axis=1), dsc.mean(axis=1)
-    sums = case_sums(doubled_ranks(board, rules), rules).sum(axis=1)
+    sums = board.case_sums.sum(axis=1)
     for index, team in enumerate(board.teams):
         is_behind = (sums > sums[index]) & (means > means[index])
         behind = [board.teams[n] for n in np.flatnonzero(is_behind)]
@@ -81,33 +75,24 @@ def _zeros_that_rank_well(board: Board, rules: RankingRules) -> Iterator[str]:
             )
 
 
-def _scores(board: Board, rules: RankingRules) -> Values | None:
-    """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
-    names = [rule.metric for rule in rules.metrics]
-    if "dsc" not in names:
-        return None
-    found: Values = np.nan_to_num(board.values[:, :, names.index("dsc")])
-    return found
-
-
-def _cases_alike(board: Board, rules: RankingRules) -> Iterator[str]:
+def _cases_alike(board: Board) -> Iterator[str]:
     """Cases on which all teams have the same value, which decide nothing."""
     if len(board.teams) < 2:
         return
-    for index, rule in enumerate(rules.metrics):
+    for index, name in enumerate(board.rules.names):
         column = board.values[:, :, index]
         alike = (column == column[0]).all(axis=0)
         cases = [board.cases[n] for n in np.flatnonzero(alike)]
         if cases:
             yield (
-                f"All teams have the same {rule.metric} on {len(cases)} of"
+                f"All teams have the same {name} on {len(cases)} of"
                 f" {len(board.cases)} cases: {listing(cases)}"
             )
 
 
-def _cases_of_zeros(board: Board, rules: RankingRules) -> Iterator[str]:
+def _cases_of_zeros(board: Board) -> Iterator[str]:
     """Cases on which no team has found anything."""
-    dsc = _scores(board, rules)
+    dsc = board.dsc
     if dsc is None:
         return
     cases = [board.cases[n] for n in np.flatnonzero((dsc == 0).all(axis=0))]
@@ -118,23 +103,19 @@ def _cases_of_zeros(board: Board, rules: RankingRules) -> Iterator[str]:
         )
 
 
-def _orders_within_noise(
-    board: Board, table: ResultTable, rules: RankingRules
-) -> Iterator[str]:
+def _orders_within_noise(board: Board, table: ResultTable) -> Iterator[str]:
     """Neighbours that could change places if they were measured again."""
-    metrics = [rule.metric for rule in rules.metrics]
-    spreads = table.cube("spread", board.teams, metrics)
+    spreads = table.cube("spread", board.teams, board.rules.names)
     if np.isnan(spreads).all():
         return
-    ranks = doubled_ranks(board, rules)
-    totals = case_sums(ranks, rules).sum(axis=1)
+    ranks, totals = board.doubled_ranks, board.case_sums.sum(axis=1)
     for (first, better), (second, worse) in pairwise(enumerate(board.teams)):
         gap = np.abs(board.values[first] - board.values[second])
         # Where a value is missing, the comparison is false.
         close = gap <= np.fmax(spreads[first], spreads[second])
         ahead = ranks[first] < ranks[second]
         gained = np.where(close & ahead, ranks[second] - ranks[first], 0)
-        possible = 2 * int(gained.sum(axis=0) @ rules.weights)
+        possible = 2 * int(gained.sum(axis=0) @ board.rules.weights)
         if possible and possible >= totals[second] - totals[first]:
             won = count(int((close & ahead).sum()), "comparison")
             yield (

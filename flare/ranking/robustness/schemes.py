@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from flare.common.text import printable
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.ranks import (
+    Board,
     comparable,
-    doubled_ranks,
     rank_sums,
     ranks_by_sums,
     ranks_of,
@@ -26,8 +27,7 @@ from flare.ranking.ranks import (
 )
 from flare.ranking.robustness.bootstrap import kendall_tau
 from flare.ranking.robustness.significance import ALPHA, PairTest, filled
-from flare.ranking.rules import Average, Integers, MissingRule, RankingRules, Ties
-from flare.ranking.table import Board, Values
+from flare.ranking.rules import Average, Integers, RankingRules, Values
 
 DIGITS = 3
 """Significant digits of the schemes that round: further ones mean little."""
@@ -58,56 +58,24 @@ class Scheme:
         )
 
 
-def team_ranks(board: Board, rules: RankingRules) -> tuple[int, ...]:
-    """Ranks of the teams by some rules."""
-    return ranks_by_sums(rank_sums(doubled_ranks(board, rules), rules))
-
-
-def ranks_within(
-    board: Board, rules: RankingRules, numbers: Sequence[int]
-) -> tuple[int, ...]:
-    """The rank of each team of a board when some cases are all that there are.
-
-    Parameters
-    ----------
-    board, rules
-        Of the ranking itself. Ranks on single cases do not depend on the other cases.
-    numbers : sequence of int
-        Those of the cases.
-    """
-    return team_ranks(
-        replace(
-            board,
-            cases=tuple(board.cases[number] for number in numbers),
-            values=board.values[:, list(numbers)],
-        ),
-        rules,
-    )
-
-
-def other_schemes(
-    board: Board, rules: RankingRules, tests: Sequence[PairTest]
-) -> tuple[Scheme, ...]:
-    """Rank the teams in other ways.
+def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]:
+    """Rank the teams in other ways, each of which changes one thing about the rules.
 
     Parameters
     ----------
     board : Board
-        Their values.
-    rules : RankingRules
-        Those of the ranking itself; each scheme changes one thing.
+        The teams.
     tests : sequence of PairTest
         Of these teams.
     """
-    before = team_ranks(board, rules)
     found = []
-    for name, teams, ranks in _all_schemes(board, rules, tests):
-        known = closed_up(board.teams, before, teams)
+    for name, teams, ranks in _all_schemes(board, tests):
+        before = closed_up(board.teams, board.final_ranks, teams)
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
-            before=known,
-            tau=kendall_tau(list(known.values()), ranks),
+            before=before,
+            tau=kendall_tau(list(before.values()), ranks),
             left_out=next(iter(set(board.teams).difference(teams)), None),
         )
         found.append(scheme)
@@ -124,29 +92,26 @@ def closed_up(
 
 
 def _all_schemes(
-    board: Board, rules: RankingRules, tests: Sequence[PairTest]
+    board: Board, tests: Sequence[PairTest]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
     """Name, teams and ranks of each scheme."""
-    teams = board.teams
+    teams, rules = board.teams, board.rules
     for name, changed in _one_change(rules):
-        yield name, teams, team_ranks(board, changed)
+        yield name, teams, board.by(changed).final_ranks
     for average in Average:
-        ranks = aggregate_ranks(board, rules, average)
+        ranks = aggregate_ranks(board, average)
         yield f"{average.value} of values, then rank", teams, ranks
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
-        ranks = ranks_by_tests(teams, tests, rules, is_adjusted=is_adjusted)
+        ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
         yield f"tests ({name}), then rank", teams, ranks
     if len(rules.metrics) > 1:
-        for index, rule in enumerate(rules.metrics):
-            if rules.gate_dsc and rule.metric == "dsc":
+        for index, metric in enumerate(rules.names):
+            if rules.gate_dsc and metric == "dsc":
                 continue  # the other metrics depend on it
-            fewer = [n for n in range(len(rules.metrics)) if n != index]
-            changed = replace(rules, metrics=tuple(rules.metrics[n] for n in fewer))
-            rest = replace(board, values=board.values[:, :, fewer])
-            yield f"without {rule.metric}", teams, team_ranks(rest, changed)
+            yield f"without {metric}", teams, board.without_metric(index).final_ranks
     if len(teams) > 2:
-        values = comparable(board.values, rules)
-        for team, found in zip(teams, ranks_without_each(values, rules), strict=True):
+        without = ranks_without_each(board.comparable, rules)
+        for team, found in zip(teams, without, strict=True):
             yield (
                 f"without team {printable(team)}",
                 tuple(other for other in teams if other != team),
@@ -167,7 +132,7 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
         yield "without rounding", unrounded(rules)
     if rules.gate_dsc:
         yield "without the gate", replace(rules, gate_dsc=0.0)
-    elif has_gate(rules):
+    elif "dsc" in rules.names:
         name = f"efficiency only where DSC is at least {GATE_DSC:g}"
         yield name, replace(rules, gate_dsc=GATE_DSC)
     yield "rank, then median", replace(rules, average=Average.MEDIAN)
@@ -187,14 +152,9 @@ def unrounded(rules: RankingRules) -> RankingRules:
     return replace(rules, metrics=metrics, digits=None)
 
 
-def has_gate(rules: RankingRules) -> bool:
-    """Whether a gate can be applied, which needs a DSC."""
-    return any(rule.metric == "dsc" for rule in rules.metrics)
-
-
 def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
     """By what can be chosen about the rules, the fields that each choice sets."""
-    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if has_gate(rules) else [0.0]
+    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if "dsc" in rules.names else [0.0]
     roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
     if any(rule.decimals is not None for rule in rules.metrics):
         roundings.append(rules)
@@ -207,14 +167,14 @@ def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def ranks_by_choice(board: Board, rules: RankingRules) -> list[tuple[int, ...]]:
+def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
     """The teams' ranks by every combination of the alternatives, in any order."""
-    ways = alternatives(rules)
+    ways = alternatives(board.rules)
     average = ways.pop("mean or median of ranks")
     values_differ = [ways.pop(name) for name in ("rounding", "gate")]
     found = []
     for rounding, gate in product(*values_differ):
-        changed = replace(rules, **rounding, **gate)
+        changed = replace(board.rules, **rounding, **gate)
         values = comparable(board.values, changed)
         for parts in product(*ways.values()):
             changed = replace(
@@ -228,42 +188,28 @@ def ranks_by_choice(board: Board, rules: RankingRules) -> list[tuple[int, ...]]:
     return found
 
 
-def aggregate_ranks(
-    board: Board, rules: RankingRules, average: Average, missing: float | None = None
-) -> tuple[int, ...]:
-    """Ranks by the mean, or median, of each metric over the cases.
-
-    Parameters
-    ----------
-    board, rules, missing
-        As in `flare.ranking.robustness.significance.filled`.
-    average : Average
-        What is taken of the values.
-    """
-    values = filled(board, rules, missing)
+def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
+    """Ranks by the mean, or median, of each metric over the cases."""
+    values = filled(board)
     if average is Average.MEAN:
         values = values.mean(axis=1)
     else:
         values = np.median(values, axis=1)
     # Sums of the same values in another order differ in their last bits.
-    return _ranks_by_metric(rounded(values, ".12g"), rules)
+    return _ranks_by_metric(rounded(values, ".12g"), board.rules)
 
 
 def ranks_by_tests(
-    teams: Sequence[str],
-    tests: Sequence[PairTest],
-    rules: RankingRules,
-    *,
-    is_adjusted: bool,
+    board: Board, tests: Sequence[PairTest], *, is_adjusted: bool
 ) -> tuple[int, ...]:
     """Ranks by how many teams a team is significantly better than, by each metric."""
-    beaten = np.zeros((len(teams), len(rules.metrics)))
-    metrics = [rule.metric for rule in rules.metrics]
-    numbers = {team: n for n, team in enumerate(teams)}
+    beaten = np.zeros((len(board.teams), len(board.rules.metrics)))
+    numbers = {team: n for n, team in enumerate(board.teams)}
+    columns = {name: n for n, name in enumerate(board.rules.names)}
     for test in tests:
         if (test.p_holm if is_adjusted else test.p) <= ALPHA:
-            beaten[numbers[test.team], metrics.index(test.metric)] += 1
-    return _ranks_by_metric(-beaten, rules)
+            beaten[numbers[test.team], columns[test.metric]] += 1
+    return _ranks_by_metric(-beaten, board.rules)
 
 
 def _ranks_by_metric(values: Values, rules: RankingRules) -> tuple[int, ...]:

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.ranking.ranks import case_sums, doubled_ranks
-from flare.ranking.robustness.schemes import (
-    Scheme,
-    alternatives,
-    ranks_by_choice,
-    team_ranks,
-)
-from flare.ranking.rules import Integers, RankingRules
-from flare.ranking.table import Board
+from flare.ranking.ranks import Board
+from flare.ranking.robustness.schemes import Scheme, alternatives, ranks_by_choice
+from flare.ranking.rules import Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +44,18 @@ class Sensitivity:
     """How many different rankings the choices give."""
 
 
-def sensitivity_of(
-    board: Board, rules: RankingRules, schemes: Sequence[Scheme]
-) -> tuple[Sensitivity, ...]:
+def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity, ...]:
     """Say what the first place depends on; for each team that shares it.
 
     Parameters
     ----------
     board : Board
-        The values of the competing teams.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
+        The competing teams, whose ranks are averaged by their mean.
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
     """
-    ranks = team_ranks(board, rules)
-    sums = case_sums(doubled_ranks(board, rules), rules)
-    under = ranks_by_choice(board, rules)
-    winners = [n for n, rank in enumerate(ranks) if rank == 1]
+    under = ranks_by_choice(board)
+    winners = [n for n, rank in enumerate(board.final_ranks) if rank == 1]
     ranks_without = {
         scheme.left_out: scheme.ranks for scheme in schemes if scheme.left_out
     }
@@ -80,8 +68,8 @@ def sensitivity_of(
         Sensitivity(
             team=board.teams[winner],
             cases=len(board.cases),
-            withdrawals=_withdrawals(board, sums, winner),
-            shares=_withdrawals(board, sums, winner, is_tie_enough=True),
+            withdrawals=_withdrawals(board, winner),
+            shares=_withdrawals(board, winner, is_tie_enough=True),
             disqualifications=tuple(
                 team
                 for team, found in ranks_without.items()
@@ -95,7 +83,7 @@ def sensitivity_of(
             first=sum(found[winner] == 1 for found in under),
             choices=len(under),
             alternatives=tuple(
-                (name, len(found)) for name, found in alternatives(rules).items()
+                (name, len(found)) for name, found in alternatives(board.rules).items()
             ),
             rankings=len(set(under)),
         )
@@ -104,12 +92,12 @@ def sensitivity_of(
 
 
 def _withdrawals(
-    board: Board, sums: Integers, winner: int, *, is_tie_enough: bool = False
+    board: Board, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rivals of a winner, and the cases to which it owes its lead over each."""
     found = []
     for rival, team in enumerate(board.teams):
-        leads = sums[rival] - sums[winner]
+        leads = board.case_sums[rival] - board.case_sums[winner]
         if rival == winner or (is_tie_enough and not leads.sum()):
             continue  # it is the winner, or shares first place already
         cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)

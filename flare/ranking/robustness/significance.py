@@ -9,14 +9,13 @@ has said before who should be better, the test is two-sided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 
-from flare.ranking.ranks import comparable, failed_values
-from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board, Values
+from flare.ranking.ranks import Board, runs
+from flare.ranking.rules import Values
 
 ALPHA = 0.05
 """Largest p of a difference that is called significant."""
@@ -43,59 +42,38 @@ class PairTest:
     doi:10.2466/11.IT.3.1)."""
 
 
-def filled(board: Board, rules: RankingRules, missing: float | None = None) -> Values:
+def filled(board: Board) -> Values:
     """Comparable values, each missing one replaced by a bad one.
 
-    Parameters
-    ----------
-    board : Board
-        The values of the teams.
-    rules : RankingRules
-        What they mean.
-    missing : float, optional
-        As measured. If not given, the value of a failed run where the challenge has
-        one, or the worst of any team on any case, whichever is worse: a missing result
-        must never be an advantage.
+    That is the value of a failed run where the challenge has one, or the worst of any
+    team on any case, whichever is worse: a missing result must never be an advantage.
 
     Returns
     -------
     ndarray of float, shape (teams, cases, metrics)
         Smaller ones are better.
     """
-    values = comparable(board.values, rules)
-    if missing is None:
-        worst = np.fmax.reduce(values, axis=(0, 1))
-        instead = np.fmax(failed_values(rules), worst)
-    else:
-        given = np.full((1, 1, len(rules.metrics)), missing)
-        instead = comparable(given, replace(rules, gate_dsc=0.0))[0, 0]
-    return np.where(np.isnan(values), np.nan_to_num(instead), values)
+    values = board.comparable
+    worst = np.fmax(board.rules.failed, np.fmax.reduce(values, axis=(0, 1)))
+    return np.where(np.isnan(values), np.nan_to_num(worst), values)
 
 
-def compare_pairs(
-    board: Board, rules: RankingRules, missing: float | None = None
-) -> tuple[PairTest, ...]:
-    """Test all ordered pairs of teams, by each metric.
-
-    Parameters
-    ----------
-    board, rules, missing
-        As in `filled`.
-    """
-    values = filled(board, rules, missing)
+def compare_pairs(board: Board) -> tuple[PairTest, ...]:
+    """Test all ordered pairs of teams, by each metric."""
+    values = filled(board)
     pairs = list(permutations(range(len(board.teams)), 2))
     if not pairs:
         return ()
     own, other = np.array(pairs).T
     found = []
-    for index, rule in enumerate(rules.metrics):
+    for index, metric in enumerate(board.rules.names):
         p, effect, zeros = (
             every[own, other] for every in _each_with_each(values[:, :, index])
         )
         numbers = (p, holm(p), effect, zeros.astype(int))
         found += [
             PairTest(
-                metric=rule.metric,
+                metric=metric,
                 team=board.teams[first],
                 other=board.teams[second],
                 cases=len(board.cases) - equal,
@@ -151,10 +129,7 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
     ordered = np.take_along_axis(sizes, order, axis=1)
     cases = sizes.shape[1]
     # Runs of equal sizes, which share their average rank; zeros come first.
-    is_first = np.ones(sizes.shape, dtype=bool)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    starts = np.flatnonzero(is_first)
-    lengths = np.diff(starts, append=sizes.size)
+    starts, lengths = runs(ordered)
     doubled = np.repeat(2 * (starts % cases) + lengths + 1, lengths)
     count = np.count_nonzero(differences, axis=1)
     doubled = doubled.reshape(sizes.shape) - 2 * (cases - count[:, np.newaxis])

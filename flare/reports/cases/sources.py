@@ -8,47 +8,54 @@ another library, and a fifth of a PNG, because the noise of a CT cannot be packe
 from __future__ import annotations
 
 import math
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.recorded_rules import recorded_challenge
+from flare.challenge.digest import recorded_challenge
+from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
-from flare.evaluation.ct_images import read_ct
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import compare_positions, compare_sizes
-from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.errors import FileFormatError, GroundTruthError
+from flare.evaluation.evaluate import file_checksum, references_digest
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
+from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.preparing import find_submission
-from flare.evaluation.provenance import file_checksum, references_digest
-from flare.evaluation.rule_overrides import with_options
+from flare.evaluation.plan import find_submission, with_options
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.scoring.reading import (
     check_headers,
     read_prediction,
     read_reference,
 )
-from flare.evaluation.submission.folder import LabelMapFile, find_references
-from flare.evaluation.submission.matching import CasePair, match_cases
+from flare.evaluation.submission.find import LabelMapFile, find_references
+from flare.evaluation.submission.match import CasePair, match_cases
 from flare.reports.cases.drawing import data_uri
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Plane
 from flare.results.errors import MetricsFileError
-from flare.results.evaluation_file import EvaluationFile
-from flare.results.values import SCORES
+from flare.results.metrics_reading import EvaluationFile
 
 _REMEDY = "Give the label maps that the evaluation has scored."
 
 SLACK = 1e-9
 """Scores that differ by less are equal: another program may have written them anew."""
+
+
+PIECE_VOXELS = 2**18
+"""How many voxels are handed on at once: they stay in the CPU's cache until used."""
+
+_ANY_ORIENTATION = "ITK_NIFTI_SFORM_PERMISSIVE"
+"""While this is 1, ITK reads CTs of tilted gantries, whose headers are sheared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +321,46 @@ def _read(file: LabelMapFile, places: list[_Indices]) -> list[_Pixels]:
     return [
         grey.reshape(place.shape) for grey, place in zip(greys, places, strict=True)
     ]
+
+
+def read_ct(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The values of a CT, scaled, piece by piece, in the order of the file.
+
+    With each piece comes the number of the voxels before it. None may be kept.
+    SimpleITK says nothing of a file that is damaged, so each is verified first.
+
+    Raises
+    ------
+    FileFormatError, InputError
+        As `read_grid`; the first also if SimpleITK cannot read what can be verified.
+    DamagedFileError
+        If the file is damaged, or ends early.
+    """
+    import SimpleITK as sitk
+
+    verify_voxels(path, name)
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)  # type: ignore[no-untyped-call]
+    try:
+        with _any_orientation():
+            image = sitk.ReadImage(path)
+    except RuntimeError as error:
+        raise FileFormatError(name, "SimpleITK cannot read it") from error
+    values = sitk.GetArrayViewFromImage(image).reshape(-1)  # valid while `image` lives
+    for start in range(0, values.size, PIECE_VOXELS):
+        yield start, values[start : start + PIECE_VOXELS]
+
+
+@contextmanager
+def _any_orientation() -> Iterator[None]:
+    """Let ITK read sheared headers: where voxels lie is not asked of it."""
+    before = os.environ.get(_ANY_ORIENTATION)
+    os.environ[_ANY_ORIENTATION] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_ANY_ORIENTATION]
+        if before is not None:
+            os.environ[_ANY_ORIENTATION] = before
 
 
 def _grey(values: npt.NDArray[np.number]) -> _Pixels:

@@ -30,7 +30,7 @@ from flare.reports.cases.sources import (
 from flare.reports.cases.views import all_surfels, thumbnail, view
 from flare.reports.pages.case_scores import lowest_organ, worst_first
 from flare.reports.pages.evaluation import scores_of
-from flare.results.evaluation_file import EvaluationFile
+from flare.results.metrics_reading import EvaluationFile
 
 WORST = 20
 """So many cases get a page if nothing is said."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, printable
 from flare.reports.figures.mosaics import draw_mosaic, score_shade
 from flare.reports.figures.plates import Plate
@@ -11,7 +12,6 @@ from flare.reports.figures.spreads import INTERVALS, KEY, draw_spreads
 from flare.reports.pages.case_scores import CaseScores, worst_first
 from flare.reports.pages.distributions import score_axis
 from flare.reports.pages.intervals import mean_interval
-from flare.results.values import SCORES
 
 
 def evaluation_plates(scores: CaseScores) -> tuple[Plate, ...]:

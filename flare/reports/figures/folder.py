@@ -17,8 +17,8 @@ from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.ranking import OrganiserRanking
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.publication_tables import latex_text
-from flare.results.evaluation_file import EvaluationFile
 from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import EvaluationFile
 
 METHODS = "methods.txt"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import SCORES, is_score
 from flare.common.text import printable
 from flare.reports.figures.mosaics import draw_mosaic, score_shade
 from flare.reports.figures.names import file_stem
@@ -19,7 +19,6 @@ from flare.reports.pages.intervals import mean_interval
 from flare.reports.pages.rank_groups import GroupRanks
 from flare.reports.pages.ranking import MetricValues, OrganiserRanking
 from flare.results.groups_csv import Grouping
-from flare.results.values import SCORES
 
 MOST_ROWS = 42
 """A figure of more rows has the mean of the organs alone."""

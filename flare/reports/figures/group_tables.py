@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import SCORES, is_score
 from flare.common.files import csv_text
 from flare.common.text import printable
 from flare.reports.figures.group_plates import group_name, group_stem
@@ -16,7 +16,6 @@ from flare.reports.pages.parts import NO_RESULT
 from flare.reports.pages.ranking import OrganiserRanking
 from flare.reports.ranking.latex import NEEDS, latex_table
 from flare.results.groups_csv import Grouping
-from flare.results.values import SCORES
 
 GROUPS_TEX = "groups.tex"
 

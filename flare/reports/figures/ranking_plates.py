@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import RUNTIME, is_score
 from flare.common.text import count, printable
 from flare.reports.figures.mosaics import draw_effects, draw_mosaic, score_shade
 from flare.reports.figures.names import file_stem
@@ -29,7 +29,6 @@ from flare.reports.pages.ranking import (
     OrganiserRanking,
     hardest_first,
 )
-from flare.results.values import RUNTIME
 
 THIS_RANKING = "the ranking"
 """What the first row of the other schemes is called."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, printable
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.intervals import METHOD, mean_interval
 from flare.reports.pages.parts import NO_RESULT
 from flare.reports.ranking.latex import NEEDS, latex_table
 from flare.reports.ranking.methods import SCORES_DEFINED, rules_note_sentences
-from flare.results.evaluation_file import EvaluationFile
-from flare.results.values import SCORES
+from flare.results.metrics_reading import EvaluationFile
 
 TOO_FEW = "too few cases"
 """Stands where so few cases have no interval."""
@@ -81,7 +81,7 @@ def evaluation_methods(found: EvaluationFile) -> str:
 
 
 def _rule_sentences(rules: Mapping[str, Any]) -> list[str]:
-    """What metrics.json tells of the rules, as `flare.challenge.rule_digest` has it."""
+    """What metrics.json tells of the rules, as `flare.challenge.digest` has it."""
     groups: dict[str, list[str]] = {}
     for key, value in rules.items():
         if key.startswith("tolerance_mm of "):

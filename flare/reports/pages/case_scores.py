@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, printable, safe
 from flare.reports.pages.distributions import score_axis, spread_rows
 from flare.reports.pages.intervals import mean_interval
@@ -23,7 +24,6 @@ from flare.reports.pages.parts import (
 )
 from flare.reports.pages.tips import dot_tips
 from flare.results.scores import statistics
-from flare.results.values import SCORES
 
 WORST_CASES = 10
 """So many cases are named before all others."""

@@ -18,7 +18,7 @@ from flare.reports.pages.parts import (
     number_cell,
 )
 from flare.reports.pages.ranking import MetricValues
-from flare.results.memory_curves import Point
+from flare.results.traces_csv import Point
 
 STEPS = 1000
 """The height of a team's slowest run."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.common.text import printable, safe
+from flare.ranking.provenance import Unlike, check_comparable
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.evaluation import scores_of
-from flare.results.comparable import Unlike, check_comparable
-from flare.results.evaluation_file import EvaluationFile, read_evaluation
+from flare.results.metrics_reading import EvaluationFile, read_evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

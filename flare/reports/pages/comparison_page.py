@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, listing
 from flare.reports.pages.comparison import (
     Compared,
@@ -35,7 +36,6 @@ from flare.reports.pages.side_by_side import (
     provenance_table,
     reasons_table,
 )
-from flare.results.values import SCORES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

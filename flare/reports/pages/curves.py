@@ -22,7 +22,7 @@ from flare.reports.pages.parts import (
     row_height,
 )
 from flare.reports.pages.svg import WIDE, decimal, element, stretched
-from flare.results.memory_curves import MemoryCurve, Point
+from flare.results.traces_csv import MemoryCurve, Point
 
 KINDS = (("gpu", "GPU memory"), ("host", "Memory of the container"))
 """What a trace has, and what it is called."""

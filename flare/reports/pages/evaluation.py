@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, listing, printable
 from flare.reports.pages.case_scores import (
     NO_LINKS,
@@ -28,10 +29,9 @@ from flare.reports.pages.parts import (
     name_cell,
     text_cell,
 )
-from flare.results.evaluation_file import EvaluationFile
 from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import EvaluationFile
 from flare.results.scores import FreeCases, LowScores
-from flare.results.values import SCORES
 
 ORGANISERS_NOTE = (
     "For the organisers: it holds scores in full precision, from which volumes of the"

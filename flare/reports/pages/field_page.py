@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flare.challenge.metrics import RUNTIME
 from flare.common.text import count, printable, safe
 from flare.reports.pages.own_page import missing_table, rank_tiles, ranks_table
 from flare.reports.pages.page import page_html
@@ -26,7 +27,6 @@ from flare.reports.pages.ranking_page import ORGANISERS_NOTE
 from flare.reports.pages.team_in_field import LOW, OTHERS, MetricInField, TeamInField
 from flare.reports.pages.values_figures import values_figure
 from flare.reports.ranking.rows import plain
-from flare.results.values import RUNTIME
 
 
 def field_html(page: TeamInField, curves: Sequence[Figure]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import SCORES, is_score
 from flare.common.text import count, listing, printable, safe
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.distributions import score_axis, spread_rows
@@ -22,7 +22,6 @@ from flare.reports.pages.parts import (
     number_cell,
 )
 from flare.results.groups_csv import Grouping
-from flare.results.values import SCORES
 
 FEWEST_SHOWN = 5
 """Participants are told nothing of groups if one of them has fewer cases."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flare.challenge.metrics import SCORES
+from flare.ranking.provenance import Unlike
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.comparison import (
     Compared,
@@ -18,9 +20,7 @@ from flare.reports.pages.comparison import (
 )
 from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.participant import OwnCase, own_name, score_of, thousandths
-from flare.results.comparable import Unlike
-from flare.results.evaluation_file import EvaluationFile
-from flare.results.values import SCORES
+from flare.results.metrics_reading import EvaluationFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from flare.challenge.metrics import SCORES
 from flare.ranking.robustness.significance import ALPHA, holm, two_sided
 from flare.reports.pages.case_scores import CaseScores
 from flare.reports.pages.intervals import difference_interval
-from flare.results.values import SCORES
 
 DECIMALS = 12
 """Of a difference: without the noise of binary fractions, in which 0.9 - 0.8 and

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flare.challenge.case_names import case_of
+from flare.challenge.formats import case_of
+from flare.challenge.metrics import SCORES
 from flare.common.text import count, printable
 from flare.reports.pages.case_scores import (
     CaseScores,
@@ -26,9 +27,8 @@ from flare.reports.pages.groups import score_panels
 from flare.reports.pages.intervals import METHOD
 from flare.reports.pages.page import page_html
 from flare.reports.pages.parts import SCORE_KEY, Frame
-from flare.results.evaluation_file import EvaluationFile
 from flare.results.groups_csv import Grouping
-from flare.results.values import SCORES
+from flare.results.metrics_reading import EvaluationFile
 
 NOTE = (
     "For the participant: scores are rounded to three decimals, and means are those of"

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from flare.challenge.metrics import is_score
 from flare.common.text import printable, safe
-from flare.ranking.robustness.schemes import ranks_within
-from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board
+from flare.ranking.ranks import Board
 from flare.reports.pages.groups import (
     NOTE,
     GroupMean,
@@ -55,7 +53,7 @@ class GroupRanks:
 
 
 def group_ranks(
-    board: Board, rules: RankingRules, groupings: Sequence[Grouping], *, is_public: bool
+    board: Board, groupings: Sequence[Grouping], *, is_public: bool
 ) -> tuple[GroupRanks, ...]:
     """The ranks within each group; for everybody, not of columns with a small one."""
     found = []
@@ -66,7 +64,7 @@ def group_ranks(
             GroupRanks(
                 column=grouping.column,
                 groups=tuple((name, len(numbers)) for name, numbers in shown),
-                ranks=tuple(ranks_within(board, rules, own) for _, own in shown),
+                ranks=tuple(board.on(own).final_ranks for _, own in shown),
                 note=silence(grouping, small) if small else "",
             )
         )

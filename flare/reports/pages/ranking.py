@@ -138,9 +138,7 @@ def public_ranking(
         draws_note=_draws_note(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=_settings(analysis),
-        groups=group_ranks(
-            analysis.board, rules, groupings, is_public=not has_small_groups
-        ),
+        groups=group_ranks(analysis.board, groupings, is_public=not has_small_groups),
     )
 
 

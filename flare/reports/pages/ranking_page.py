@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flare.challenge.metrics import RUNTIME
 from flare.common.text import count, printable, safe
 from flare.ranking.standings import PRIZE_RULE
 from flare.reports.pages.case_times import times_figure
@@ -45,7 +46,6 @@ from flare.reports.pages.ranking import (
 from flare.reports.pages.scheme_lines import schemes_figure
 from flare.reports.pages.tips import dot_tips
 from flare.reports.pages.values_figures import value_axis
-from flare.results.values import RUNTIME
 
 PUBLIC_NOTE = (
     "For everybody: it holds ranks, and what follows from ranks, but no value of any"

@@ -11,7 +11,7 @@ from flare.ranking.rank import Analysis
 from flare.reports.pages.curves import memory_figures
 from flare.reports.pages.parts import MANY_ROWS, Figure
 from flare.reports.pages.team_in_field import TeamInField
-from flare.results.memory_curves import BUCKETS, read_curve, traced_cases
+from flare.results.traces_csv import BUCKETS, read_curve, traced_cases
 
 MEMORY = "max_gpu_memory_mb"
 

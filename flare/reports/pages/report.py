@@ -11,8 +11,8 @@ from flare.reports.pages.case_scores import NO_LINKS
 from flare.reports.pages.evaluation import evaluation_html, evaluation_page
 from flare.reports.pages.participant import participant_html, participant_page
 from flare.reports.pages.sources import INDEX, TEAMS, Kind, kind_of
-from flare.results.evaluation_file import read_evaluation
 from flare.results.groups_csv import read_groups
+from flare.results.metrics_reading import read_evaluation
 
 if TYPE_CHECKING:
     from flare.reports.cases.write import CasePages

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
-from flare.results.evaluation_file import is_evaluation
+from flare.results.metrics_reading import is_evaluation
 from flare.results.team_folder import is_team
 
 INDEX = "index.html"

@@ -41,8 +41,8 @@ from flare.reports.pages.team_runs import (
     read_runs,
 )
 from flare.reports.pages.values_figures import values_figure
-from flare.results.evaluation_file import EvaluationFile, read_evaluation
 from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import EvaluationFile, read_evaluation
 
 FAILED = "s5"
 """The shade of a case that failed."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from flare.challenge.metrics import is_score
 from flare.ranking.rank import Analysis
+from flare.ranking.rules import Values
 from flare.ranking.standings import Standing
-from flare.ranking.table import Values
 from flare.reports.pages.own_page import OwnPage, own_page
 from flare.reports.pages.parts import SCORE_BOUNDS
 from flare.reports.pages.ranking import PublicRanking

@@ -19,7 +19,7 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import RankingError
 from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
-from flare.results.memory_curves import MemoryCurve, read_curve, traced_cases
+from flare.results.traces_csv import MemoryCurve, read_curve, traced_cases
 
 NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run again"
 """Stands for what an engine has said, which is about the organisers' computer."""

@@ -19,19 +19,13 @@ from flare.challenge.rules import Challenge, Organ, RankedMetric
 from flare.common.files import read_regular
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
+from flare.ranking.results_folder import EMPTY, Reason
 from flare.ranking.robustness.bootstrap import bootstrap
-from flare.ranking.rules import MissingRule, RankingRules, Ties
+from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import (
-    COLUMNS,
-    KEYS,
-    CaseResult,
-    Key,
-    ResultTable,
-    board_of,
-    table_of,
-)
+from flare.ranking.table import CaseResult, Key, ResultTable, table_of
 from flare.reports.pages.sources import RANKING_JSON
 from flare.reports.ranking.from_json import (
     read_recounts,
@@ -39,10 +33,8 @@ from flare.reports.ranking.from_json import (
     read_tests,
 )
 from flare.reports.ranking.ranking_json import bootstrap_content
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
 from flare.results.errors import RankingError
-from flare.results.team_folder import EMPTY, Reason
-from flare.results.values import check_value, number
 
 VALUES_CSV = "values.csv"
 
@@ -87,7 +79,7 @@ def read_written(folder: Path) -> WrittenRanking:
     table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
     joined = _joined(guests)
     standings = rank_teams(table, rules, joined.guests)
-    board = board_of(table, rules, standings.competing)
+    board = standings.board
     try:
         _check_names(folder, table, told, guests)
         analysis = Analysis(
@@ -96,10 +88,7 @@ def read_written(folder: Path) -> WrittenRanking:
             rules=rules,
             decisions=joined,
             standings=standings,
-            board=board,
-            bootstrap=bootstrap(board, rules, samples=samples, seed=seed)
-            if samples
-            else None,
+            bootstrap=bootstrap(board, samples=samples, seed=seed) if samples else None,
             tests=read_tests(told["tests"]["pairs"], board, rules),
             schemes=read_schemes(told["schemes"], board, standings),
             sensitivity=read_recounts(told["recount"], board),

@@ -11,7 +11,7 @@ import pandas as pd
 from flare.common.files import csv_text, write_whole
 from flare.common.json_text import indented
 from flare.ranking.rank import Analysis
-from flare.ranking.table import COLUMNS, KEYS, Key
+from flare.ranking.table import Key
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.own import own_standing
 from flare.reports.ranking.publication_tables import latex_text, page_text
@@ -19,6 +19,7 @@ from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.rows import plain
 from flare.reports.ranking.sheets import sheet_names, sheet_text
 from flare.reports.ranking.terminal import analysis_text
+from flare.results.csv_rows import COLUMNS, KEYS
 
 SHEETS = "sheets"
 """Folder of the sheets."""

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flare.common.text import printable
+from flare.ranking.ranks import Board
 from flare.ranking.robustness.schemes import Scheme, closed_up
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.significance import PairTest
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings
-from flare.ranking.table import Board
 
 
 def read_tests(

@@ -8,14 +8,15 @@ from flare.challenge.metrics import Better, is_score
 from flare.challenge.rules import Challenge, MaxMemory, RankedMetric
 from flare.common.text import count, printable
 from flare.common.version import __version__
+from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import Decisions
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.significance import ALPHA
-from flare.ranking.rules import MissingRule, RankingRules, Ties
+from flare.ranking.rules import RankingRules
 from flare.reports.ranking.roll_call import interim_text
 from flare.reports.ranking.titles import left_out_text
-from flare.results.roll_call import RollCall
 from flare.results.traces_csv import STABLE_SHARE
 
 _TIES = {

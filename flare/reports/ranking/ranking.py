@@ -12,10 +12,8 @@ import pandas as pd
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.ranking.options import SAMPLES, SEED, MissingRule, RankingOptions, Ties
 from flare.ranking.rank import Analysis, rank_results
-from flare.ranking.robustness.bootstrap import SAMPLES, SEED
-from flare.ranking.rules import MissingRule, Ties, rules_of
-from flare.ranking.table import unmeasured
 from flare.reports.ranking.files import write_analysis
 from flare.reports.ranking.terminal import analysis_text
 
@@ -164,23 +162,16 @@ def rank(
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     source = results if isinstance(results, pd.DataFrame) else Path(results)
-    rules = rules_of(
-        challenge,
-        metrics=metrics,
-        left_out=unmeasured(source, challenge) if metrics is None else (),
+    options = RankingOptions(
+        metrics=None if metrics is None else tuple(metrics),
         ties=_choice("ties", ties, Ties),
         missing=None if missing is None else _choice("missing", missing, MissingRule),
-        gate_dsc=gate,
-    )
-    analysis = rank_results(
-        source,
-        challenge,
-        rules,
-        decisions=None if decisions is None else Path(decisions),
-        samples=bootstrap,
+        gate=gate,
+        bootstrap=bootstrap,
         seed=seed,
+        decisions=None if decisions is None else Path(decisions),
     )
-    return Ranking(analysis)
+    return Ranking(rank_results(source, challenge, options))
 
 
 def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:

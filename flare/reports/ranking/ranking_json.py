@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from flare.challenge.rule_digest import scoring_rules
+from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.text import printable
 from flare.common.version import __version__

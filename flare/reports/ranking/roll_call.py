@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flare.common.text import listing, printable, safe
-from flare.results.roll_call import RollCall
+from flare.ranking.completeness import RollCall
 
 
 def interim_text(roll: RollCall) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.case_names import case_name
-from flare.evaluation.file_errors import (
+from flare.challenge.formats import case_name
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,

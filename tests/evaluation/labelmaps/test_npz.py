@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.npz_rules import NpzLayout, SpacingOrder
+from flare.challenge.formats import NpzLayout, SpacingOrder
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti
@@ -159,7 +159,7 @@ def test_results_of_such_files_are_read_again(folders, output):
     )
 
     assert (run.returncode, run.stderr) == (0, b"")
-    from flare.results.evaluation_file import read_evaluation
+    from flare.results.metrics_reading import read_evaluation
 
     assert read_evaluation(output / "metrics.json").scores.cases == ("case",)
 

@@ -4,13 +4,13 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.placement import (
+from flare.evaluation.labelmaps.grid import (
     COPY_HEADER,
     PAD,
     RESAMPLE,
     TRANSPOSE,
     TURN_BACK,
+    Grid,
     compare_positions,
     compare_sizes,
 )

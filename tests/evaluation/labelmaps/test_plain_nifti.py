@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from flare.evaluation.labelmaps import nifti
-from flare.evaluation.labelmaps.errors import NamelessError
-from flare.evaluation.labelmaps.plain_nifti import HEADER_BYTES, plain_header
+from flare.evaluation.labelmaps.headers import NamelessError
+from flare.evaluation.labelmaps.nifti import HEADER_BYTES, plain_header
 
 TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "i8", "u8", "f4", "f8")
 SHAPES = ((5, 6, 7), (5, 6), (5,), (5, 6, 7, 1, 1))
@@ -44,7 +44,7 @@ def test_an_ordinary_header_is_read_as_nibabel_reads_it(dtype, shape):
 
     found = plain_header(content)
 
-    assert found == nifti._any_header(content)
+    assert found == nifti.any_header(content)
     assert found.grid.affine == tuple(
         map(tuple, nib.Nifti1Header(content).get_sform()[:3].tolist())
     )
@@ -84,5 +84,5 @@ def test_headers_that_are_damaged_at_random_have_the_same_outcome():
         found = outcome(plain_header, bytes(content))
         if found is not None:
             read += 1
-            assert found == outcome(nifti._any_header, bytes(content))
+            assert found == outcome(nifti.any_header, bytes(content))
     assert read > 500

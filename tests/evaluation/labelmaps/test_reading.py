@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.challenge.case_names import case_name
+from flare.challenge.formats import case_name
 from flare.common.errors import InputError
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     FileFormatError,
     FractionError,
 )
 from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.labelmaps.reading import PIECE_BYTES, read_grid, read_label_map
-from flare.evaluation.labelmaps.writing import write_label_map
 from tests.builders import (
     AFFINE,
     ORGANS,

@@ -10,8 +10,8 @@ import pytest
 
 import flare
 from flare.common.version import __version__, source_commit
+from flare.evaluation.errors import ClusterError
 from flare.evaluation.many import cluster, run
-from flare.evaluation.many.errors import ClusterError
 from tests.builders import wait_until
 from tests.builders.many import dask_processes, write_teams
 
@@ -98,16 +98,16 @@ def test_a_scheduler_that_ends_is_named(data, single, tmp_path):
 
 FATAL = """
 import os
-from flare.evaluation.scoring import pool
+from flare.evaluation.scoring import case
 
 
 
-def fatal(pair, challenge, score=pool.score_case):
+def fatal(pair, challenge, score=case.score_case):
     if pair.case == "case_05" and pair.prediction.path.parent.name == "beta":
         os.kill(os.getpid(), 9)
     return score(pair, challenge)
 
-pool.score_case = fatal
+case.score_case = fatal
 """
 
 

@@ -15,10 +15,10 @@ import pytest
 import flare
 from flare.common import files
 from flare.common.errors import InputError
+from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import run as run_module
 from flare.evaluation.many.batches import split
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.scoring import pool
+from flare.evaluation.scoring import case
 from flare.results.metrics_json import write_metrics
 from flare.results.refused_csv import read_refused
 from tests.builders import (
@@ -68,12 +68,12 @@ def check_others(tmp_path, *bad, teams=TEAMS):
 def failing(monkeypatch, what):
     """Let this happen when the second case of beta is scored."""
 
-    def fail(pair, challenge, score=pool.score_case):
+    def fail(pair, challenge, score=case.score_case):
         if pair.case == "case_2" and pair.prediction.path.parent.name == "beta":
             what()
         return score(pair, challenge)
 
-    monkeypatch.setattr(pool, "score_case", fail)
+    monkeypatch.setattr(case, "score_case", fail)
 
 
 def overflow():

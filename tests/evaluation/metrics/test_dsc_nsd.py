@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.metrics import nearness, surface_pair, surfels, windows
+from flare.evaluation.metrics import surfaces, surfels, windows
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.tolerance_ball import ball_rows
+from flare.evaluation.metrics.windows import ball_rows
 from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -243,11 +243,11 @@ def test_surfels_far_from_others_are_looked_up_or_marked_alike(
     monkeypatch, look_up, tolerance
 ):
     """Noise at one end, beside a plane and one voxel: some are near, most are not."""
-    monkeypatch.setattr(nearness, "LOOK_UP", look_up)
+    monkeypatch.setattr(surfaces, "LOOK_UP", look_up)
     marked = []
-    mark_near = nearness.Nearness.mark_near
+    mark_near = surfaces.Nearness.mark_near
     monkeypatch.setattr(
-        nearness.Nearness, "mark_near", lambda *a: marked.append(a) or mark_near(*a)
+        surfaces.Nearness, "mark_near", lambda *a: marked.append(a) or mark_near(*a)
     )
     reference, prediction = random_pair("noise", seed=5, shape=(12, 9, 10))
     reference[:8] = prediction[2:] = False
@@ -305,8 +305,7 @@ def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, share
 def test_however_many_places_are_looked_up_together(monkeypatch, places, tolerance):
     """Shifts of the ball, and groups of corners, one by one or all at once."""
     monkeypatch.setattr(surfels, "DENSE", 0)
-    monkeypatch.setattr(nearness, "AT_ONCE", places)
-    monkeypatch.setattr(surface_pair, "AT_ONCE", places)
+    monkeypatch.setattr(surfaces, "AT_ONCE", places)
     for seed in range(4):
         pair = random_pair(("blobs", "noise")[seed % 2], seed=seed, shape=(9, 9, 10))
         expected = brute_force_nsd(*pair, (1.0, 0.8, 0.35), tolerance)

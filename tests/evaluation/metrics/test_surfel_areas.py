@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
-from flare.evaluation.metrics.surfel_areas import surfel_areas
+from flare.evaluation.metrics.surfels import surfel_areas
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_single_voxel_inside_has_a_triangle_of_half_voxels():
 def test_no_part_of_scipy_is_imported_for_them():
     """That would take longer than to score ten cases."""
     code = (
-        "import sys; from flare.evaluation.metrics.surfel_areas import surfel_areas;"
+        "import sys; from flare.evaluation.metrics.surfels import surfel_areas;"
         "surfel_areas((1.0, 1, 1));"
         "print([name for name in sys.modules if name.startswith('scipy.ndimage')])"
     )

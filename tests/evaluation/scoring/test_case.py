@@ -15,22 +15,21 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
-from flare.evaluation.file_errors import (
+from flare.evaluation.errors import (
     DamagedFileError,
     GridPositionError,
     GridSizeError,
+    GroundTruthError,
     LabelError,
 )
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.label_finder import find_labels
-from flare.evaluation.organiser_errors import GroundTruthError
 from flare.evaluation.scoring.case import score_case, score_labels
-from flare.evaluation.scoring.reading import check_headers
-from flare.evaluation.scoring.unknown_labels import ignored_labels_text
-from flare.evaluation.submission.folder import LabelMapFile
-from flare.evaluation.submission.matching import CasePair
+from flare.evaluation.scoring.reading import check_headers, ignored_labels_text
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
 FLARE21 = flare.read_challenge("flare21")

@@ -10,11 +10,11 @@ import json
 import pytest
 
 import flare
+from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many.kept_scores import KeptScores
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.scoring.pool import Attempt
-from flare.evaluation.submission.matching import CasePair
-from flare.results.metrics_content import metrics_json
+from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.submission.match import CasePair
+from flare.results.metrics_json import metrics_json
 from tests.builders import editions, read_metrics, run_evaluate, run_flare, write_nifti
 from tests.builders.schemas import problems
 

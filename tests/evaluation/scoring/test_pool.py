@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = """
 import os, signal, sys, time
-import flare.cli.main, flare.evaluation.scoring.pool
+import flare.cli.main, flare.evaluation.scoring.case
 {before}
-real = flare.evaluation.scoring.pool.score_case
+real = flare.evaluation.scoring.case.score_case
 def score_case(pair, challenge):
     {body}
     return real(pair, challenge)
-flare.evaluation.scoring.pool.score_case = score_case
+flare.evaluation.scoring.case.score_case = score_case
 sys.exit(flare.cli.main.main(["evaluate", *sys.argv[1:]]))
 """
 
@@ -178,7 +178,7 @@ def test_one_worker_without_memory_names_the_case_too(
     def hungry(*_):
         raise MemoryError
 
-    monkeypatch.setattr("flare.evaluation.scoring.pool.score_case", hungry)
+    monkeypatch.setattr("flare.evaluation.scoring.case.score_case", hungry)
 
     with pytest.raises(WorkerError, match=r"^validation_001\.nii\.gz: .* memory"):
         flare.evaluate(predictions, ground_truth, workers=1)
@@ -188,7 +188,7 @@ def test_in_python_the_error_names_the_case(monkeypatch, predictions, ground_tru
     def killed(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("flare.evaluation.scoring.pool.score_case", killed)
+    monkeypatch.setattr("flare.evaluation.scoring.case.score_case", killed)
 
     with pytest.raises(
         WorkerError, match=r"^validation_001\.nii\.gz: the process that"

@@ -8,20 +8,20 @@ import pytest
 from flare.common.errors import InputError
 from flare.evaluation.errors import (
     DuplicateCasesError,
+    FileFormatError,
     FolderError,
+    GroundTruthError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.evaluation.file_errors import FileFormatError
-from flare.evaluation.organiser_errors import GroundTruthError
-from flare.evaluation.submission.folder import (
+from flare.evaluation.submission.find import (
     find_label_maps,
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.matching import match_cases
+from flare.evaluation.submission.match import match_cases
 
 
 @pytest.fixture

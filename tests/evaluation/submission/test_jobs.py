@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.errors import ChallengeError
+from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import AlgorithmRules
-from flare.evaluation.errors import JobsFileError
-from flare.evaluation.organiser_errors import GroundTruthError
+from flare.evaluation.errors import GroundTruthError, JobsFileError
 from flare.evaluation.submission.jobs import read_sockets
-from flare.results.metrics_content import metrics_json
+from flare.results.metrics_json import metrics_json
 from tests.builders import (
     ROOT,
     case_names,

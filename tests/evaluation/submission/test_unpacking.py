@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission.unpacking import unpack_zip
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import unpack_zip
 from tests.builders import case_names, run_flare, write_cases
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from flare.common.version import __version__, source_commit
-from flare.evaluation.many.errors import ClusterError
+from flare.evaluation.errors import ClusterError
 from flare.measuring.container_command import Limits
 from flare.measuring.errors import DeviceError
 from flare.measuring.lanes import cluster

@@ -11,13 +11,15 @@ from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
 from flare.platforms.grandchallenge.phase import (
     Order,
-    external_settings_for,
     is_rankable,
-    not_ranked,
     parse_phase,
     value_at,
 )
-from flare.platforms.serving.returned import Worst, returned_metrics
+from flare.platforms.grandchallenge.phase_settings import (
+    external_settings_for,
+    not_ranked,
+)
+from flare.platforms.serving.work import Worst, returned_metrics
 from tests.builders.measured import write_measured
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.schemas import problems

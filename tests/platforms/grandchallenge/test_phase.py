@@ -14,17 +14,17 @@ import pytest
 import flare
 from flare.challenge.reading import challenge_names, challenge_text
 from flare.common.text import safe
-from flare.evaluation.organiser_errors import PhaseSettingsError
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
     is_rankable,
     read_phase,
     rounded,
-    settings_for,
     value_at,
 )
-from flare.results.metrics_content import metrics_json
+from flare.platforms.grandchallenge.phase_settings import settings_for
+from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
 SETTINGS = ROOT / "phase-settings.json"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from flare.common.errors import EngineError
-from flare.evaluation.organiser_errors import UploadError
+from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.rehearse import image_settings, rehearse
 from tests.builders import ROOT

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from flare.evaluation.organiser_errors import UploadError
-from flare.evaluation.submission import unpacking
-from flare.evaluation.submission.unpacking import unpack_zip
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from tests.builders.jobs import job, write_jobs
 
@@ -519,7 +518,7 @@ def test_a_zip_that_tells_more_than_the_disk_has_is_not_begun(tmp_path, unpack):
 
 @pytest.mark.parametrize("unpack", [prepare_input, unpack_zip])
 def test_a_zip_of_too_many_files_is_not_begun(tmp_path, monkeypatch, unpack):
-    monkeypatch.setattr(unpacking, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(unpack, "MOST_ENTRIES", 5)
     file, target = write_zip(tmp_path / "a.zip", "abcdef"), tmp_path / "target"
     target.mkdir()
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flare.platforms.serving.overdue import Forecast, OverdueSignal, ended_after
+from flare.platforms.serving.work import Forecast, OverdueSignal, ended_after
 
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -1,7 +1,9 @@
 """What stands in the way of one submission: the others go on, and nobody is blamed."""
 
+import os
 import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,6 @@ from flare.common.errors import EngineError, OutputError
 from flare.measuring.errors import ArchiveError
 from flare.platforms.errors import PlatformError
 from flare.platforms.serving.journal import Journal, Step
-from flare.platforms.serving.overdue import OverdueSignal
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import (
     NotGivenError,
@@ -17,6 +18,7 @@ from flare.platforms.serving.source import (
     NotNowError,
     Submission,
 )
+from flare.platforms.serving.work import OverdueSignal
 from flare.results.errors import RankingError
 from tests.fakes.submissions import FakeSource, FakeWork
 
@@ -480,3 +482,21 @@ def test_the_journal_is_closed_to_others(make, tmp_path):
     served(make(FakeSource("a"), FakeWork()))
 
     assert stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXO == 0
+
+
+def test_a_step_outlives_a_power_cut(make, tmp_path, monkeypatch):
+    """Each step, and the answer: on the disk, with its name, before the next begins."""
+    synced, fsync = [], os.fsync
+
+    def note(descriptor):
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+
+    served(make(FakeSource("a"), FakeWork()))
+
+    folder = tmp_path / ".serve"
+    step = [folder / ".journal.json.part", folder]
+    answer = [folder / "answers" / ".a.json.part", folder / "answers"]
+    assert synced == [*step * 5, *answer, *step * 3]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from flare.platforms.errors import NoCaseError
-from flare.platforms.serving.returned import Worst, returned_metrics
+from flare.platforms.serving.work import Worst, returned_metrics
 from tests.builders.measured import write_measured
 from tests.builders.pages import metrics_content, write_json
 

@@ -7,9 +7,9 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
-from flare.platforms.serving.overdue import OverdueSignal
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import NotNowError, NotOursError
+from flare.platforms.serving.work import OverdueSignal
 from tests.fakes.submissions import FakeSource, FakeWork, KilledError
 
 STEPS = [

@@ -8,22 +8,23 @@ import pytest
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
+from flare.ranking.options import Ties
 from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
-from flare.ranking.rules import RankingRules, Ties
+from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import board_of, read_results
+from flare.ranking.table import read_results
 from tests.builders import run_flare
 from tests.builders.fewer import few_fast
-from tests.builders.results import DSC, ROWS, make_table, values_of, write_table
+from tests.builders.results import DSC, ROWS, make_table, ranked, values_of, write_table
 
 
 def test_a_team_that_always_wins_is_always_first(tmp_path):
     rows = [(team, str(case), "dsc", value) for team, value in
             (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
-    table = read_results(write_table(tmp_path / "results.csv", rows), ["dsc"])
+    table = read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
     rules = RankingRules(metrics=(DSC,))
 
-    found = bootstrap(board_of(table, rules, "abc"), rules, samples=50)
+    found = bootstrap(table.board(rules, "abc"), samples=50)
 
     # b and c tie in every draw, and share the second rank.
     assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.intervals] == [
@@ -46,7 +47,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
         for metric in ("dsc", "runtime_s")
     ]
     metrics = ["dsc", "runtime_s"]
-    table = read_results(write_table(tmp_path / "results.csv", rows), metrics)
+    table = read_results(write_table(tmp_path / "results.csv", rows), rules.metrics)
     drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
     expected = {team: [0] * 4 for team in "abcd"}
     known = values_of(table)
@@ -60,8 +61,8 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
         for standing in rank_teams(make_table(values), rules).standings:
             expected[standing.team][standing.rank - 1] += 1
 
-    board = board_of(table, rules, table.teams)
-    found = bootstrap(board, rules, samples=40, seed=7)
+    board = table.board(rules, table.teams)
+    found = bootstrap(board, samples=40, seed=7)
 
     assert {s.team: s.frequencies for s in found.intervals} == {
         team: tuple(count / 40 for count in counts) for team, counts in expected.items()
@@ -112,4 +113,4 @@ def test_teams_that_all_tie_have_no_tau():
     table = make_table({(team, "1", "dsc"): 0.5 for team in "abc"})
     rules = RankingRules(metrics=(DSC,))
 
-    assert bootstrap(board_of(table, rules, "abc"), rules, samples=5).taus is None
+    assert bootstrap(table.board(rules, "abc"), samples=5).taus is None

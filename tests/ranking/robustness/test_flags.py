@@ -7,7 +7,6 @@ from flare.challenge.rules import RankedMetric
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import board_of
 from tests.builders.results import DSC, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -24,8 +23,7 @@ def flags_of(values, rules=RULES, spreads=None):
         },
         spreads,
     )
-    teams = rank_teams(table, rules).competing
-    return find_flags(board_of(table, rules, teams), table, rules)
+    return find_flags(rank_teams(table, rules).board, table)
 
 
 def test_nothing_odd():

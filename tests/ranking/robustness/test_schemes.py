@@ -8,18 +8,17 @@ from dataclasses import replace
 import pytest
 
 from flare.ranking import ranks
+from flare.ranking.options import MissingRule
 from flare.ranking.robustness.schemes import (
     aggregate_ranks,
     alternatives,
     other_schemes,
     ranks_by_choice,
     ranks_by_tests,
-    team_ranks,
 )
 from flare.ranking.robustness.sensitivity import sensitivity_of
 from flare.ranking.robustness.significance import compare_pairs
-from flare.ranking.rules import Average, MissingRule, RankingRules
-from flare.ranking.table import board_of
+from flare.ranking.rules import Average, RankingRules
 from tests.builders.results import (
     DSC,
     FLARE22,
@@ -30,8 +29,8 @@ from tests.builders.results import (
 )
 
 
-def schemes_of(board, rules):
-    found = other_schemes(board, rules, compare_pairs(board, rules))
+def schemes_of(board):
+    found = other_schemes(board, compare_pairs(board))
     return {scheme.name: scheme for scheme in found}
 
 
@@ -47,38 +46,40 @@ def read_ranks(shared, metric, scheme):
 @pytest.mark.parametrize("average", Average)
 def test_schemes_of_values_equal_challenger(shared, metric, average):
     """Missing results were entered as 0: for a running time that is the best."""
-    board, rules = challenger_board(shared / "data" / "ranking", metric)
+    board = challenger_board(shared / "data" / "ranking", metric, missing=0.0)
     expected = read_ranks(shared, metric, f"{average.value}_then_rank_min")
 
-    assert list(aggregate_ranks(board, rules, average, missing=0.0)) == expected
+    assert list(aggregate_ranks(board, average)) == expected
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("metric", ["dsc", "runtime"])
 def test_rank_then_median_equals_challenger(shared, metric):
-    board, rules = challenger_board(shared / "data" / "ranking", metric)
-    rules = replace(rules, average=Average.MEDIAN, missing=MissingRule.WORST_PLUS_ONE)
+    board = challenger_board(shared / "data" / "ranking", metric)
+    rules = replace(
+        board.rules, average=Average.MEDIAN, missing=MissingRule.WORST_PLUS_ONE
+    )
 
-    found = team_ranks(board, rules)
-
-    assert list(found) == read_ranks(shared, metric, "rank_then_median_min")
+    assert list(board.by(rules).final_ranks) == read_ranks(
+        shared, metric, "rank_then_median_min"
+    )
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("metric", ["dsc", "runtime"])
 @pytest.mark.parametrize("adjusted", ["none", "holm"])
 def test_test_based_ranks_equal_challenger(shared, metric, adjusted):
-    board, rules = challenger_board(shared / "data" / "ranking", metric)
-    tests = compare_pairs(board, rules, missing=0.0)
+    board = challenger_board(shared / "data" / "ranking", metric, missing=0.0)
+    tests = compare_pairs(board)
 
-    found = ranks_by_tests(board.teams, tests, rules, is_adjusted=adjusted == "holm")
+    found = ranks_by_tests(board, tests, is_adjusted=adjusted == "holm")
 
     assert list(found) == read_ranks(shared, metric, f"test_then_rank_{adjusted}")
 
 
 def test_mean_and_median_of_values_by_hand():
     """A is slow once: its median is the best, its mean is not."""
-    schemes = schemes_of(*one_metric({"a": (1, 1, 20), "b": (2, 2, 2), "c": (3, 3, 3)}))
+    schemes = schemes_of(one_metric({"a": (1, 1, 20), "b": (2, 2, 2), "c": (3, 3, 3)}))
 
     # Ranks: a 1 1 3, b 2 2 1, c 3 3 2. Means 22/3, 2, 3; medians 1, 2, 3.
     assert schemes["mean of values, then rank"].ranks == {"b": 1, "c": 2, "a": 3}
@@ -89,16 +90,14 @@ def test_means_that_are_equal_but_for_the_order_of_the_sum():
     """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in their last bit."""
     values = {"a": (0.1, 0.2, 0.3), "b": (0.3, 0.2, 0.1)}
 
-    assert aggregate_ranks(*one_metric(values), Average.MEAN) == (1, 1)
+    assert aggregate_ranks(one_metric(values), Average.MEAN) == (1, 1)
 
 
 def test_a_missing_result_counts_as_the_worst_in_means():
     """B has no third value: 9 stands for it. (1+1+9)/3 is more than 3, of a."""
-    board, rules = one_metric(
-        {"a": (3, 3, 3), "b": (1, 1, float("nan")), "c": (9, 9, 9)}
-    )
+    board = one_metric({"a": (3, 3, 3), "b": (1, 1, float("nan")), "c": (9, 9, 9)})
 
-    assert aggregate_ranks(board, rules, Average.MEAN) == (1, 2, 3)
+    assert aggregate_ranks(board, Average.MEAN) == (1, 2, 3)
 
 
 def test_who_moves_and_tau_by_hand():
@@ -115,9 +114,9 @@ def test_who_moves_and_tau_by_hand():
         | {("a", "1", "runtime_s"): 1, ("b", "1", "runtime_s"): 2,
            ("c", "1", "runtime_s"): 3}
     )  # fmt: skip
-    board = board_of(table, rules, "abc")
+    board = table.board(rules, "abc")
 
-    schemes = schemes_of(board, rules)
+    schemes = schemes_of(board)
 
     # With all three: a 1 2 1, b 2 1 2, c 3 3 3. Without the DSC, a and b tie at 3.
     assert schemes["without dsc"].ranks == {"a": 1, "b": 1, "c": 3}
@@ -130,19 +129,19 @@ def test_who_moves_and_tau_by_hand():
 
 def test_leaving_out_a_team_can_turn_others_round():
     """A and b: who is ahead depends on c, which only b has behind it often."""
-    board, rules = one_metric(
+    board = one_metric(
         # Ranks: a 1 1 1 3, b 2 2 2 1, c 3 3 3 2 with c; a 1 1 1 2, b 2 2 2 1 without.
         {"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)}
     )
-    moved = schemes_of(board, rules)
+    moved = schemes_of(board)
     assert moved["without team c"].ranks == {"a": 1, "b": 2}
 
-    board, rules = one_metric(
+    board = one_metric(
         # a 1 1 4, b 2 2 1 and so 6 and 5; without c and d: a 1 1 2, b 2 2 1: 4 and 5.
         # Without c alone: a 1 1 3, b 2 2 1: a tie.
         {"b": (2, 2, 1), "a": (1, 1, 9), "c": (5, 6, 3), "d": (6, 5, 4)}
     )
-    scheme = schemes_of(board, rules)["without team c"]
+    scheme = schemes_of(board)["without team c"]
     assert scheme.before == {"b": 1, "a": 2, "d": 3}
     assert scheme.ranks == {"b": 1, "a": 1, "d": 3}
     assert scheme.moved == ("a",)
@@ -154,7 +153,7 @@ def test_the_schemes_that_there_are():
     )
     rules = RankingRules(metrics=FLARE22.ranking, missing=MissingRule.VALUE)
 
-    names = list(schemes_of(board_of(table, rules, "abc"), rules))
+    names = list(schemes_of(table.board(rules, "abc")))
 
     assert names == [
         *("ties: average", "ties: max", "missing: last", "missing: worst-plus-one"),
@@ -170,11 +169,11 @@ def test_the_schemes_that_there_are():
 
 def test_rounding_and_gate_that_the_challenge_has_are_taken_off():
     rounded = replace(DSC, decimals=1)
-    board, rules = one_metric({"a": (0.91,), "b": (0.94,), "c": (0.2,)}, rounded)
+    board = one_metric({"a": (0.91,), "b": (0.94,), "c": (0.2,)}, rounded)
     board = replace(board, values=board.values.repeat(2, axis=2))
-    rules = replace(rules, metrics=(rounded, TIME), gate_dsc=0.5)
+    rules = RankingRules(metrics=(rounded, TIME), gate_dsc=0.5)
 
-    schemes = schemes_of(board, rules)
+    schemes = schemes_of(board.by(rules))
 
     assert "without rounding" in schemes
     assert "without the gate" in schemes
@@ -199,8 +198,8 @@ def test_choices_of_rules_are_all_different(rules, count):
         assert all(a != b for a, b in itertools.combinations(found, 2))
     assert math.prod(map(len, ways.values())) == count
     table = make_table({("a", "1", "dsc"): 0.9, ("a", "1", "runtime_s"): 9.0})
-    board = board_of(table, rules, "a")
-    assert ranks_by_choice(board, rules) == [(1,)] * count
+    board = table.board(rules, "a")
+    assert ranks_by_choice(board) == [(1,)] * count
 
 
 def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
@@ -212,10 +211,9 @@ def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
         "rounded",
         lambda values, form: counted.append(values.size) or rounded(values, form),
     )
-    board, rules = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
-    table = compare_pairs(board, rules)
+    board = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
 
-    sensitivity_of(board, rules, other_schemes(board, rules, table))
+    sensitivity_of(board, other_schemes(board, compare_pairs(board)))
 
     # The scheme of three digits, and the choices of three digits with either gate.
     assert sum(counted) == 3 * board.values.size

@@ -9,11 +9,11 @@ import pytest
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
+from flare.ranking.options import MissingRule, Ties
 from flare.ranking.robustness.schemes import other_schemes
 from flare.ranking.robustness.sensitivity import fewest_withdrawals, sensitivity_of
 from flare.ranking.robustness.significance import compare_pairs
-from flare.ranking.rules import MissingRule, RankingRules, Ties
-from flare.ranking.table import board_of
+from flare.ranking.rules import RankingRules
 from flare.reports.ranking.terminal import recount_text
 from tests.builders.results import DSC, make_table, one_metric
 from tests.oracles import naive_ranks
@@ -21,9 +21,8 @@ from tests.oracles import naive_ranks
 HALF = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
 
 
-def recount_of(board, rules):
-    schemes = other_schemes(board, rules, compare_pairs(board, rules))
-    return sensitivity_of(board, rules, schemes)
+def found_of(board):
+    return sensitivity_of(board, other_schemes(board, compare_pairs(board)))
 
 
 def naive_sums(values, teams, cases, ties, missing):
@@ -56,7 +55,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
     }
     rules = RankingRules(metrics=(DSC, HALF), ties=ties, missing=missing)
     table = make_table(values)
-    board = board_of(table, rules, teams)
+    board = table.board(rules, teams)
     sums = naive_sums(values, teams, cases, ties, missing)
 
     fewest, shared = {}, {}
@@ -70,7 +69,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
                 if totals[rival] <= totals[first]:
                     shared.setdefault((first, rival), number)
 
-    found = recount_of(board, rules)
+    found = found_of(board)
 
     best = min(sum(sums[t, case] for case in cases) for t in teams)
     winners = [t for t in teams if sum(sums[t, c] for c in cases) == best]
@@ -106,9 +105,9 @@ def test_withdrawals_equal_brute_force(seed, ties):
 
 def test_a_lead_that_no_withdrawal_can_end():
     """B is never better: whatever is left, it stays behind."""
-    board, rules = one_metric({"a": (1, 1, 1), "b": (2, 2, 1)})
+    board = one_metric({"a": (1, 1, 1), "b": (2, 2, 1)})
 
-    (found,) = recount_of(board, rules)
+    (found,) = found_of(board)
 
     assert found.withdrawals == ()
     # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
@@ -123,9 +122,9 @@ def test_a_lead_that_no_withdrawal_can_end():
 
 def test_in_plain_words():
     """A has the ranks 1 1 1 3, b 2 2 2 1, c 3 3 3 2: 6, 7 and 11."""
-    board, rules = one_metric({"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)})
+    board = one_metric({"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)})
 
-    (found,) = recount_of(board, rules)
+    (found,) = found_of(board)
 
     # Leads over b: 1 1 1 -2. Without one of the first three: 2 - 2, a tie; without
     # two: 1 - 2 is negative.
@@ -140,9 +139,9 @@ def test_in_plain_words():
 
 def test_a_disqualification_that_costs_the_first_place():
     """B wins over a because of c and d, of which one is not enough."""
-    board, rules = one_metric({"b": (2, 2, 1), "a": (1, 1, 9), "c": (5, 6, 3)})
+    board = one_metric({"b": (2, 2, 1), "a": (1, 1, 9), "c": (5, 6, 3)})
     # b 2 2 1, a 1 1 3, c 3 3 2: 5, 5, 8: a tie. Without c: b 2 2 1, a 1 1 2: a wins.
-    found = {item.team: item for item in recount_of(board, rules)}
+    found = {item.team: item for item in found_of(board)}
 
     assert found["b"].disqualifications == ("c",)
     assert found["a"].disqualifications == ()
@@ -151,10 +150,10 @@ def test_a_disqualification_that_costs_the_first_place():
 
 def test_a_disqualification_that_makes_it_share_the_first_place():
     """C is between a and b on the only case that b wins."""
-    board, rules = one_metric({"a": (1, 3), "b": (2, 1), "c": (9, 2)})
+    board = one_metric({"a": (1, 3), "b": (2, 1), "c": (9, 2)})
     # a 1 3, b 2 1, c 3 2: 4, 3 and 5: b wins. Without c: a 1 2, b 2 1: a tie.
     # Without a: b 1 1, c 2 2.
-    (found,) = recount_of(board, rules)
+    (found,) = found_of(board)
 
     assert (found.team, found.disqualifications) == ("b", ())
     assert found.ties == (("c", ("a",)),)
@@ -207,7 +206,7 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
         rankings.add(tuple(ordered.index(totals[team]) for team in teams))
 
     rules = RankingRules(metrics=(DSC, HALF))
-    for item in recount_of(board_of(table, rules, teams), rules):
+    for item in found_of(table.board(rules, teams)):
         assert (item.first, item.choices) == (wins[item.team], 48)
         assert item.rankings == len(rankings)
         assert recount_text([item]).endswith(

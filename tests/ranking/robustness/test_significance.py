@@ -9,19 +9,19 @@ import pytest
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
+from flare.ranking.ranks import Board
 from flare.ranking.robustness.significance import compare_pairs, filled, two_sided
 from flare.ranking.rules import RankingRules
-from flare.ranking.table import Board, board_of
 from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
 
 
-def by_pair(board, rules, missing=None):
-    return {(t.team, t.other): t for t in compare_pairs(board, rules, missing)}
+def by_pair(board):
+    return {(t.team, t.other): t for t in compare_pairs(board)}
 
 
 def test_effect_zeros_and_p_by_hand():
     """Four cases: b is 1, 2 and 3 s slower, then equal: that case is left out."""
-    tests = by_pair(*one_metric({"a": (1, 1, 1, 1), "b": (2, 3, 4, 1)}))
+    tests = by_pair(one_metric({"a": (1, 1, 1, 1), "b": (2, 3, 4, 1)}))
 
     found = tests["a", "b"]
     # Ranks 1 2 3, all for a: W+ = 6 of 6. Mean 3, variance 3 * 4 * 7 / 24 = 3.5:
@@ -34,7 +34,7 @@ def test_effect_zeros_and_p_by_hand():
 
 
 def test_teams_that_differ_nowhere():
-    found = by_pair(*one_metric({"a": (1, 2), "b": (1, 2)}))["a", "b"]
+    found = by_pair(one_metric({"a": (1, 2), "b": (1, 2)}))["a", "b"]
 
     assert (found.p, found.p_holm, found.effect, found.zeros) == (1, 1, 0, 2)
 
@@ -48,7 +48,7 @@ def test_all_pairs_at_once_are_as_each_alone(seed):
     generator = np.random.default_rng(seed)
     values = {team: generator.integers(0, 8, size=25) for team in "abcd"}
 
-    tests = by_pair(*one_metric(values))
+    tests = by_pair(one_metric(values))
 
     alone = {
         (a, b): wilcoxon(
@@ -70,11 +70,11 @@ def test_the_differences_of_all_pairs_never_lie_in_memory_together():
     """Of 200 teams on 500 cases they took two gigabytes."""
     generator = np.random.default_rng(0)
     values = {f"t{team:02}": generator.random(400) for team in range(40)}
-    board, rules = one_metric(values)
-    compare_pairs(board, rules)  # what is loaded at first does not count
+    board = one_metric(values)
+    compare_pairs(board)  # what is loaded at first does not count
 
     tracemalloc.start()
-    compare_pairs(board, rules)
+    compare_pairs(board)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
@@ -102,20 +102,19 @@ def test_both_sides_are_as_scipy_tests_them(seed):
 
 def test_a_missing_result_is_no_advantage():
     """It counts as the worst of any team on any case, or as a failed run if worse."""
-    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)})
-    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+    board = one_metric({"a": (1, 9), "b": (np.nan, 2)})
+    assert filled(board)[:, :, 0].tolist() == [[1, 9], [9, 2]]
 
     stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=3600)
-    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [3600, 2]]
+    board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
+    assert filled(board)[:, :, 0].tolist() == [[1, 9], [3600, 2]]
 
     stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=5)
-    board, rules = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert filled(board, rules)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+    board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
+    assert filled(board)[:, :, 0].tolist() == [[1, 9], [9, 2]]
 
-    board, rules = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
-    assert filled(board, rules)[1, 0, 0] == -0.2
-    assert filled(board, rules, 0.0)[1, 0, 0] == 0
+    board = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
+    assert filled(board)[1, 0, 0] == -0.2
 
 
 def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
@@ -124,10 +123,10 @@ def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
         teams=("a", "b"),
         cases=("1",),
         values=np.array([[[0.9, 20.0]], [[np.nan, np.nan]]]),
+        rules=RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5),
     )
-    rules = RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
 
-    assert filled(board, rules).tolist() == [[[-0.9, 10]], [[0, 3600]]]
+    assert filled(board).tolist() == [[[-0.9, 10]], [[0, 3600]]]
 
 
 def test_better_is_what_the_metric_says():
@@ -137,7 +136,7 @@ def test_better_is_what_the_metric_says():
     )
     rules = RankingRules(metrics=(DSC,))
 
-    tests = by_pair(board_of(table, rules, "ab"), rules)
+    tests = by_pair(table.board(rules, "ab"))
 
     assert tests["a", "b"].effect == 1
     assert tests["a", "b"].p < 0.05 < tests["b", "a"].p
@@ -149,7 +148,7 @@ def test_better_is_what_the_metric_says():
 def test_numbers_of_beaten_teams_equal_challenger(shared, metric, adjusted):
     """Its test-based scheme, where a missing result was entered as 0."""
     folder = shared / "data" / "ranking"
-    board, rules = challenger_board(folder, metric)
+    board = challenger_board(folder, metric, missing=0.0)
     file = folder / f"challengeR-{metric}" / f"test_then_rank_{adjusted}.csv"
     with file.open() as content:
         expected = {
@@ -157,7 +156,7 @@ def test_numbers_of_beaten_teams_equal_challenger(shared, metric, adjusted):
             for row in csv.DictReader(content)
         }
 
-    tests = compare_pairs(board, rules, missing=0.0)
+    tests = compare_pairs(board)
 
     found = dict.fromkeys(board.teams, 0.0)
     for test in tests:

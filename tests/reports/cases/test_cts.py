@@ -1,13 +1,15 @@
 """CTs behind outlines: their window, and that they lie where the outlines are."""
 
 import base64
+import os
 import re
 
 import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from flare.reports.cases.sources import jpeg
+from flare.evaluation.errors import FileFormatError
+from flare.reports.cases.sources import jpeg, read_ct
 from tests.builders import write_nifti
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -84,3 +86,28 @@ def test_a_jpeg_is_what_browsers_read():
 
     assert (content[:3], content[-2:]) == (b"\xff\xd8\xff", b"\xff\xd9")
     assert content[6:10] == b"JFIF"
+
+
+@pytest.mark.parametrize("kind", ["<i2", ">i2", "<f4"])
+def test_a_ct_of_a_tilted_gantry_is_read_however_it_is_stored(tmp_path, kind):
+    """SimpleITK would refuse its header, which is sheared; no environment is left."""
+    sheared = np.diag([8.0, 8.0, 8.0, 1.0])
+    sheared[1, 2] = 3.0
+    voxels = np.arange(-1000, -1000 + 4 * 5 * 6).reshape(4, 5, 6)
+    file = tmp_path / "case.nii.gz"
+    write_nifti(file, voxels, dtype=kind, spacing=(8.0, 8.0, 8.0), affine=sheared)
+    before = dict(os.environ)
+
+    ((start, values),) = [(n, v.tolist()) for n, v in read_ct(file, file.name)]
+
+    assert (start, values) == (0, voxels.reshape(-1).tolist())
+    assert dict(os.environ) == before
+
+
+def test_a_ct_that_simpleitk_cannot_read_is_refused(tmp_path):
+    """As one of NIfTI's second version."""
+    file = tmp_path / "case.nii.gz"
+    write_nifti(file, np.zeros((4, 5, 6)), dtype="<i2", version=2)
+
+    with pytest.raises(FileFormatError):
+        list(read_ct(file, file.name))

@@ -6,7 +6,7 @@ import pytest
 import flare
 from flare.challenge.reading import read_challenge
 from flare.evaluation.scoring.case import score_labels
-from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.find import LabelMapFile
 from flare.reports.cases.findings import look_at
 from flare.reports.cases.organs import remarks
 from tests.builders import AFFINE, SPACING, write_nifti

@@ -12,8 +12,8 @@ from flare.reports.figures.group_tables import score_group_tables
 from flare.reports.figures.scoring_text import evaluation_methods, organs_latex
 from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.intervals import mean_interval
-from flare.results.evaluation_file import read_evaluation
 from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 
 pytestmark = pytest.mark.tools(package="matplotlib")

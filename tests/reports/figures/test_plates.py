@@ -29,7 +29,7 @@ from flare.reports.figures.style import (
 )
 from flare.reports.pages.evaluation import scores_of
 from flare.reports.pages.palette import contrast, luminance
-from flare.results.evaluation_file import read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 

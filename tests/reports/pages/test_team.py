@@ -9,7 +9,7 @@ from flare.common.text import safe
 from flare.reports.pages.report import write_report
 from flare.reports.pages.team_runs import Run
 from flare.results.errors import MetricsFileError, RankingError
-from flare.results.memory_curves import read_curve, thinned
+from flare.results.traces_csv import read_curve, thinned
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, Page
 

@@ -9,14 +9,15 @@ import flare
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
+from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import CaseDecision, Decisions
+from flare.ranking.options import MissingRule, Ties
+from flare.ranking.provenance import Origin
 from flare.ranking.rank import analyse
-from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
+from flare.ranking.rules import RankingRules, rules_of
 from flare.reports.ranking.files import write_analysis
 from flare.reports.ranking.own import OwnResult
 from flare.reports.ranking.terminal import analysis_text
-from flare.results.origins import Origin
-from flare.results.roll_call import RollCall
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 

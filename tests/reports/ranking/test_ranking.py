@@ -73,7 +73,7 @@ def test_shares_of_first_places_that_overlap_are_explained():
     apart = rank([("a", "1", "dsc", 0.5), ("c", "1", "dsc", 0.4)]).analysis
 
     for analysis, is_shared in ((tied, True), (apart, False)):
-        found = bootstrap(analysis.board, analysis.rules, samples=9)
+        found = bootstrap(analysis.board, samples=9)
         assert (SHARED_FIRST in intervals_table(found)) is is_shared
         page = public_ranking(replace(analysis, bootstrap=found))
         assert (SHARED_FIRST in page.draws_note) is is_shared

@@ -2,9 +2,9 @@
 
 import pytest
 
+from flare.challenge.metrics import SCORES
 from flare.reports.ranking.titles import metric_title
 from flare.results.efficiency_csv import SPREAD, VALUES
-from flare.results.values import SCORES
 
 METRICS = [*SCORES, *(name for name in VALUES if not name.endswith(SPREAD))]
 

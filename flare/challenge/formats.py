@@ -1,0 +1,165 @@
+"""The formats of label maps: one record each, from which everything else follows.
+
+Which files are found, how their cases are called, what reads them, and the lists of
+suffixes in messages are made from these records; of NumPy's files, a challenge says
+what they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from flare.common.schema import check
+from flare.common.text import listing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of label maps."""
+
+    name: str
+    """In messages."""
+    suffixes: tuple[str, ...]
+    """What names of its files end in, in any mixture of upper and lower case; one that
+    ends in another comes first."""
+    reader: str
+    """Module below `flare.evaluation.labelmaps` that reads it, which is imported when
+    the first such file may be there. It has `is_start`, which says whether a file may
+    begin with some bytes, and `open_voxels`, which reads the header of a file, and
+    returns it with the stream of its voxels."""
+    elsewhere: str = ""
+    """If it is read only where the challenge says what is in it, which `open_voxels` is
+    told, too: what is wrong with such a file for other challenges."""
+
+    @property
+    def needs_layout(self) -> bool:
+        """Whether it is read only where the challenge says what is in it."""
+        return bool(self.elsewhere)
+
+
+FORMATS = (
+    Format(name="NIfTI", suffixes=(".nii.gz", ".nii"), reader="nifti"),
+    Format(name="MetaImage", suffixes=(".mha",), reader="metaimage"),
+    Format(name="NRRD", suffixes=(".nrrd",), reader="nrrd"),
+    Format(
+        name="NumPy",
+        suffixes=(".npz",),
+        reader="npz",
+        elsewhere="it is a NumPy file, which has no grid; only the tasks from RECIST to"
+        " 3-D of FLARE 2025 and 2026 use them",
+    ),
+)
+"""In the order in which a file is tried; the first suffix is the one to recommend."""
+
+SUFFIXES = tuple(s for each in FORMATS if not each.needs_layout for s in each.suffixes)
+"""Of the formats that are read for every challenge."""
+
+ALL_SUFFIXES = tuple(s for each in FORMATS for s in each.suffixes)
+"""Of those that are read for some challenges, too."""
+
+SUFFIX = SUFFIXES[0]
+"""The one to recommend."""
+
+ANY_SUFFIX = listing(SUFFIXES, last=" or ")
+"""The suffixes as a message lists them."""
+
+CHANNEL = "_0000"
+"""What nnU-Net's convention adds to the name of an image, but not of its label map."""
+
+
+def suffix_of(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> str:
+    """The suffix of a label map's name, in lower case; empty if it is another name.
+
+    Examples
+    --------
+    >>> suffix_of("LIVER.NII.GZ"), suffix_of("liver.png")
+    ('.nii.gz', '')
+    """
+    return next((each for each in suffixes if name.lower().endswith(each)), "")
+
+
+def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
+    """The name of the case that a file is for; None if it is not a label map.
+
+    `may_be_npz` is for challenges that read NumPy's files.
+
+    Examples
+    --------
+    >>> case_name(Path("team/validation_001.nii.gz"))
+    'validation_001'
+    """
+    suffix = suffix_of(path.name, ALL_SUFFIXES if may_be_npz else SUFFIXES)
+    return path.name[: -len(suffix)] if suffix else None
+
+
+def case_of(name: str) -> str:
+    """The case that is meant by the name of a label map, or by its own name.
+
+    Examples
+    --------
+    >>> case_of("validation_001.nii.gz"), case_of("validation_001")
+    ('validation_001', 'validation_001')
+    """
+    return case_name(Path(name), may_be_npz=True) or name
+
+
+class SpacingOrder(Enum):
+    """Along which axes the three numbers of a spacing are."""
+
+    XYZ = "xyz"
+    """As SimpleITK tells it."""
+    ZYX = "zyx"
+    """As the axes of the array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpzLayout:
+    """What is in the .npz files of one role."""
+
+    labels: str
+    """Name of the array of labels, of shape (Z, Y, X)."""
+    spacing_order: SpacingOrder
+    may_have_more: bool = False
+    """Whether there may be other arrays, which are not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpzRules:
+    """What is in .npz files; they are not read unless names are given."""
+
+    prediction: str = ""
+    """Name of the array of labels in a prediction, which has no other but spacing."""
+    reference: str = ""
+    """The same in a reference, which may hold others besides."""
+    spacing: SpacingOrder = SpacingOrder.XYZ
+    """The order of the three numbers of the array `spacing`."""
+
+    def __post_init__(self) -> None:
+        """Check what belongs together."""
+        names = (self.prediction, self.reference)
+        for key, name in zip(("prediction", "reference"), names, strict=True):
+            expected = "the name of an array, for prediction and reference, or neither"
+            check(bool(name) == any(names), key, name, expected)
+            check("spacing" not in name, key, name, "another array than spacing")
+
+    @property
+    def predictions(self) -> NpzLayout | None:
+        """What is in predictions; None if they cannot be such files."""
+        if not self.prediction:
+            return None
+        return NpzLayout(labels=self.prediction, spacing_order=self.spacing)
+
+    @property
+    def references(self) -> NpzLayout | None:
+        """What is in references; None if they cannot be such files."""
+        if not self.reference:
+            return None
+        return NpzLayout(
+            labels=self.reference, spacing_order=self.spacing, may_have_more=True
+        )
+
+
+NO_NPZ = NpzRules()
+"""Such files are not read."""

@@ -1,0 +1,184 @@
+"""Finds what teams have submitted, and says how each fared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flare.challenge.formats import SUFFIXES
+from flare.common.errors import InputError
+from flare.common.files import is_file, is_folder
+from flare.common.text import listing, safe, why
+from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.team_folder import REMEDY, confusable, name_problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ZIP = ".zip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a team has submitted."""
+
+    team: str
+    path: Path
+    """Of a folder, or of a zip file."""
+    problem: InputError | None = None
+    """Why it cannot even be opened."""
+
+    @property
+    def is_zip(self) -> bool:
+        """Whether it has to be unpacked."""
+        return not is_folder(self.path)
+
+
+def find_submissions(
+    folder: Path, settled: Collection[str] = ()
+) -> tuple[Submission, ...]:
+    """All submissions, in the order of the teams' names.
+
+    Hidden files and folders are nobody's.
+
+    Parameters
+    ----------
+    folder : Path
+        With a folder, or a zip file, for each team.
+    settled : collection of str
+        Names of teams that have results already.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or no team in it, or something else than folders
+        and zip files.
+    """
+    try:
+        entries = sorted(p for p in folder.iterdir() if p.name[0] != ".")
+    except OSError as error:
+        raise InputError(
+            f"{safe(folder)}: it cannot be read as a folder ({why(error)})", _REMEDY
+        ) from error
+    maps = [
+        entry
+        for entry in entries
+        if entry.name.lower().endswith(SUFFIXES) and not is_folder(entry)
+    ]
+    if maps:
+        names = listing(entry.name for entry in maps)
+        raise InputError(
+            f"{safe(folder)}: label maps lie in it ({names}), not teams", _REMEDY
+        )
+    found: dict[str, list[Path]] = {}
+    others: dict[str, list[Path]] = {}
+    for entry in entries:
+        ends = [end for end in ARCHIVE_SUFFIXES if entry.name.lower().endswith(end)]
+        leads_nowhere = entry.is_symlink() and not (is_file(entry) or ends)
+        if is_folder(entry) or leads_nowhere:
+            found.setdefault(entry.name, []).append(entry)
+        elif _ZIP in ends:
+            found.setdefault(entry.stem, []).append(entry)
+        elif ends:
+            others.setdefault(entry.name[: -max(map(len, ends))], []).append(entry)
+    # Of a team that has nothing else: otherwise it was unpacked beside its folder.
+    found = others | found
+    if not found:
+        raise InputError(
+            f"{safe(folder)}: neither a folder nor a zip file is in it", _REMEDY
+        )
+    alike = confusable(sorted(found), settled)
+    return tuple(
+        Submission(
+            team=team, path=paths[0], problem=_problem(team, paths, alike.get(team))
+        )
+        for team, paths in sorted(found.items())
+    )
+
+
+_REMEDY = (
+    "Give the folder that has a folder, or a zip file, for each team; flare evaluate"
+    " scores the label maps of one."
+)
+
+
+def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError | None:
+    """Why what a team has submitted cannot be opened, or kept under its name."""
+    if len(paths) > 1:
+        names = listing(path.name for path in paths)
+        problem = f"{names}: {len(paths)} submissions of one team"
+        return InputError(problem, "Keep one of them.")
+    reason = name_problem(team)
+    if not reason and alike:
+        reason = f"its name can be taken for that of {safe(alike)}"
+    if reason:
+        return InputError(f"{safe(team)}: {reason}", REMEDY)
+    (path,) = paths
+    if path.is_symlink() or not (is_folder(path) or is_file(path)):
+        problem = f"{safe(path.name)}: it is a link, or no regular file or folder"
+        return InputError(problem, "Put the folder or the zip file itself there.")
+    if is_file(path) and path.suffix.lower() != _ZIP:
+        problem = f"{safe(path.name)}: it is an archive, but no zip file"
+        return InputError(problem, "Unpack it into a folder, or make a zip file of it.")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredTeam:
+    """What became of a team."""
+
+    team: str
+    cases: int = 0
+    """Of one that was refused: those whose voxels were looked at."""
+    scored: int = 0
+    """So many of its cases were scored now; the others were scored before."""
+    dsc: float | None = None
+    """Mean; None if it was refused."""
+    nsd: float | None = None
+    """Mean; None if it was refused."""
+    zeros: tuple[str, ...] = ()
+    """Why cases score little or nothing."""
+    refusal: str = ""
+    """Why it was refused, with what its author can do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredTeams:
+    """What became of all teams, in the order of their names."""
+
+    output: Path
+    teams: tuple[ScoredTeam, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table with a row for each team and case, and a column for each metric."""
+        import pandas as pd
+
+        from flare.results.metrics_reading import read_metrics
+
+        frames = {
+            found.team: read_metrics(self.output / found.team / METRICS_JSON)
+            for found in self.teams
+            if not found.refusal
+        }
+        if not frames:
+            return pd.DataFrame()
+        return pd.concat(frames, names=["team"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run has come."""
+
+    teams: int
+    """Of which nothing is left to do."""
+    all_teams: int
+    scored: int
+    """Cases scored now."""
+    kept: int
+    """Cases of which the outcome was known."""
+    left: int
+    """Cases still to be scored; those of teams not looked at are taken to be as many
+    as of the others."""

@@ -1,0 +1,66 @@
+"""Says how a submission is evaluated: what commands and Python users can set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a submission is evaluated, as `flare.evaluate` takes it.
+
+    Raises
+    ------
+    ValueError
+        If a value is none of those that are allowed.
+    """
+
+    on_bad_case: Literal["refuse", "worst"] = "refuse"
+    grid: Literal["strict", "size"] | None = None
+    unknown_labels: Literal["refuse", "ignore"] | None = None
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the values."""
+        check_choice("on_bad_case", self.on_bad_case, ("refuse", "worst"))
+        check_rule_options(self.grid, self.unknown_labels)
+        check_count("decimals", self.decimals, least=0)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a submission with a bad case is."""
+        return self.on_bad_case == "refuse"
+
+    def told(self) -> dict[str, str]:
+        """What is not the default, as metrics.json has it."""
+        return {
+            "on_bad_case": "" if self.is_refused else self.on_bad_case,
+            "grid": self.grid or "",
+            "unknown_labels": self.unknown_labels or "",
+            "decimals": "" if self.decimals is None else str(self.decimals),
+        }
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a value of an argument that is not one of a few."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}: {value!r}")
+
+
+def check_count(name: str, value: object, *, least: int) -> None:
+    """Refuse a value of an argument that is neither None nor a number to count with."""
+    if value is None or (type(value) is int and value >= least):
+        return
+    raise ValueError(
+        f"{name} must be None or a whole number (int) from {least} on: {value!r}"
+    )
+
+
+def check_rule_options(grid: object, unknown_labels: object) -> None:
+    """Refuse values that no rule of that name has; None leaves the challenge's."""
+    if grid is not None:
+        check_choice("grid", grid, ("strict", "size"))
+    if unknown_labels is not None:
+        check_choice("unknown_labels", unknown_labels, ("refuse", "ignore"))

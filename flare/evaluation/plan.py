@@ -1,0 +1,230 @@
+"""Plans an evaluation: finds its files, and looks at their names and headers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
+from flare.common.errors import InputError, SubmissionError
+from flare.common.text import listing, safe
+from flare.evaluation.errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+)
+from flare.evaluation.options import Options
+from flare.evaluation.scoring.reading import check_headers
+from flare.evaluation.submission.find import (
+    JOBS_FILE_NAME,
+    Folder,
+    LabelMapFile,
+    find_label_maps,
+    find_references,
+    is_demonstration,
+)
+from flare.evaluation.submission.match import CasePair, Matching, match_cases
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A submission that was found and looked through, and that is to be scored."""
+
+    challenge: Challenge
+    """As it was given."""
+    rules: Challenge
+    """As the options change it."""
+    options: Options
+    ground_truth: Path
+    references: tuple[LabelMapFile, ...]
+    submitted: Folder
+    prepared: Prepared
+
+    @property
+    def check_only(self) -> bool:
+        """Whether it will be refused, and is only searched for more problems."""
+        return bool(self.prepared.problems) and self.options.is_refused
+
+
+def plan_evaluation(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    options: Options,
+    *,
+    is_measured: bool = False,
+) -> Plan:
+    """Find the files of a submission, and look at their names and headers.
+
+    Raises
+    ------
+    FlareError
+        As `flare.evaluate` does.
+    """
+    rules = with_options(challenge, options.grid, options.unknown_labels)
+    references, submitted = find_files(
+        predictions, ground_truth, rules, is_measured=is_measured
+    )
+    matching = match_cases(submitted, references, rules.labels_by_name)
+    return Plan(
+        challenge=challenge,
+        rules=rules,
+        options=options,
+        ground_truth=ground_truth,
+        references=references,
+        submitted=submitted,
+        prepared=prepare(matching, rules),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A submission whose names and headers have been checked."""
+
+    pairs: tuple[CasePair, ...]
+    """Those whose voxels can be read."""
+    problems: tuple[SubmissionError, ...]
+    warnings: tuple[str, ...]
+    voxels: tuple[int, ...]
+    """Of the label maps of each pair."""
+
+    @property
+    def largest_voxels(self) -> int:
+        """Number of voxels of the largest label map."""
+        return max(self.voxels, default=0)
+
+
+def prepare(matching: Matching, challenge: Challenge) -> Prepared:
+    """Check all headers, without reading any voxel."""
+    problems = list(matching.problems)
+    pairs, headers = [], []
+    for pair in matching.pairs:
+        try:
+            headers.append(check_headers(pair, challenge))
+            pairs.append(pair)
+        except SubmissionError as error:
+            problems.append(error)
+    return Prepared(
+        pairs=tuple(pairs),
+        problems=tuple(problems),
+        warnings=tuple(header.warning for header in headers if header.warning),
+        voxels=tuple(header.voxels for header in headers),
+    )
+
+
+def find_files(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    *,
+    is_measured: bool = False,
+) -> tuple[tuple[LabelMapFile, ...], Folder]:
+    """The references, and what was submitted.
+
+    Parameters
+    ----------
+    predictions, ground_truth : Path
+        Their folders.
+    challenge : Challenge
+        Its rules for algorithm submissions.
+    is_measured : bool
+        Whether the organisers have made the predictions themselves: then the
+        demonstration set is what they mean, even if no prediction is of it.
+
+    Raises
+    ------
+    SubmissionError
+        If predictions.json is not what the platform writes.
+    OrganiserError
+        If the reference labels are at fault.
+    InputError
+        If a folder cannot be read.
+    """
+    if not predictions.is_dir():
+        there = "it is not a" if predictions.exists() else "there is no such"
+        problem = f"{safe(predictions)}: {there} folder"
+        if predictions.suffix.lower() == ".zip":
+            problem += " (unzip it first: only the platform does so itself)"
+        raise InputError(problem)
+    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
+    is_hidden = is_algorithm and challenge.algorithm.hide_cases
+    try:
+        references = find_references(ground_truth, challenge.npz.references)
+    except (GroundTruthError, InputError) as error:
+        if not is_hidden:
+            raise
+        _log.info("%s", error)
+        raise GroundTruthError(
+            "there is a mistake in their files, which the log names"
+        ) from error
+    is_demo = all(is_demonstration(file.case) for file in references)
+    if is_hidden:
+        references = _hidden(references)
+    try:
+        submitted = find_submission(predictions, references, challenge)
+    except GroundTruthError as error:
+        if is_demo:
+            raise DemonstrationSetError from error
+        raise
+    expected = {file.case for file in references}
+    if (
+        is_demo
+        and not is_measured
+        and not any(file.case in expected for file in submitted.files)
+    ):
+        raise DemonstrationSetError
+    return references, submitted
+
+
+def find_submission(
+    predictions: Path, references: Sequence[LabelMapFile], challenge: Challenge
+) -> Folder:
+    """What was submitted: files, or what the jobs of an algorithm have written."""
+    if os.path.lexists(predictions / JOBS_FILE_NAME):
+        # Not at the top: an evaluation of files starts sooner without it.
+        from flare.evaluation.submission.jobs import find_job_outputs
+
+        return find_job_outputs(predictions, references, challenge)
+    return find_label_maps(predictions, npz=challenge.npz.predictions)
+
+
+def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
+    """References whose names, in messages, are numbers; the log has both."""
+    count = len(references)
+    hidden = []
+    for number, file in enumerate(references, start=1):
+        name = f"case {number} of {count}"
+        hidden.append(replace(file, name=name, is_hidden=True))
+        _log.info("%s is %s", hidden[-1].name, safe(file.name))
+    return tuple(hidden)
+
+
+def log_folder(folder: Folder) -> None:
+    """Tell what was found, and what was left out."""
+    if folder.files:
+        _log.info(
+            "Found %d label maps: %s",
+            len(folder.files),
+            listing(file.name for file in folder.files),
+        )
+    if folder.ignored:
+        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
+
+
+def with_options(
+    challenge: Challenge, grid: str | None, unknown_labels: str | None
+) -> Challenge:
+    """A challenge, some of whose rules were set for this run."""
+    if grid:
+        compare = GridComparison(grid)
+        challenge = replace(challenge, grid=replace(challenge.grid, compare=compare))
+    if unknown_labels:
+        rules = replace(
+            challenge.unknown_labels, prediction=UnknownLabels(unknown_labels)
+        )
+        challenge = replace(challenge, unknown_labels=rules)
+    return challenge

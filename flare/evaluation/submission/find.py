@@ -1,0 +1,299 @@
+"""Finds the label maps in a folder: predictions, or reference labels."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from flare.challenge.formats import FORMATS, NpzLayout, case_name
+from flare.common.errors import FileError, InputError
+from flare.common.files import is_file
+from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.text import listing, safe, why
+from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
+from flare.evaluation.metrics.arrays import Labels
+
+JOBS_FILE_NAME = "predictions.json"
+"""The platform's list of an algorithm's jobs."""
+
+IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
+"""Files that the platform or an operating system puts there, in lower case."""
+
+IGNORED_FOLDERS = ("__MACOSX",)
+
+DEMONSTRATION_CASE = "demo_{:03}"
+"""How the cases of the bundled demonstration set are named, and no others are."""
+
+MOST_ENTRIES = 1_000_000
+"""Of a folder that is searched, with all that is in it,"""
+
+DEEPEST = 200
+"""and its folders within folders,"""
+
+PATH_BYTES = 4000
+"""and the longest path: no system can open one of 4,096 bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMapFile:
+    """A file that holds, or should hold, the label map of one case."""
+
+    case: str
+    path: Path
+    name: str
+    """Its path below the folder that was searched, with forward slashes."""
+    problem: FileError | None = None
+    """Why it cannot be read, as far as that is known without opening it."""
+    is_archive: bool = False
+    """Whether it is an archive, which could hold label maps."""
+    is_foreign: bool = False
+    """Whether it is no image: an archive, an array or a table."""
+    is_hidden: bool = False
+    """Of a reference: whether its image is secret, so that no message describes it."""
+    durations_s: tuple[tuple[str, float], ...] = ()
+    """Of an algorithm's output: what the platform says of the job's running time."""
+    npz: NpzLayout | None = None
+    """What is in it if it is a .npz file; None where it must not be one."""
+
+    @property
+    def file_name(self) -> str:
+        """Its name without folders."""
+        return self.path.name
+
+    def read_grid(self) -> Grid:
+        """As `flare.evaluation.labelmaps.reading.read_grid`."""
+        return read_grid(self.path, self.name, self.npz)
+
+    def read_labels(
+        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+    ) -> LabelMap:
+        """As `flare.evaluation.labelmaps.reading.read_label_map`."""
+        return read_label_map(self.path, self.name, known, allocate, self.npz)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """What was found in a folder."""
+
+    files: tuple[LabelMapFile, ...]
+    """In the order of their cases."""
+    ignored: tuple[str, ...]
+    """Names of the other files."""
+    is_algorithm: bool = False
+    """Whether these are what the platform's jobs have written."""
+
+
+def find_label_maps(
+    folder: Path, *, follow_links: bool = False, npz: NpzLayout | None = None
+) -> Folder:
+    """Find all label maps in a folder and its subfolders.
+
+    `follow_links` is for folders of one's own: a link in a submission could lead to
+    the references. `npz` says what is in .npz files, if they are label maps.
+
+    Raises
+    ------
+    FolderError
+        If there is no end of files or folders.
+    InputError
+        If the folder, or one in it, cannot be read.
+    """
+    files, ignored = [], []
+    for path in _walk(folder, follow_links=follow_links):
+        relative = path.relative_to(folder)
+        file = None
+        if not is_ignored(relative):
+            file = _label_map_file(path, relative, follow_links=follow_links, npz=npz)
+        if file:
+            files.append(file)
+        else:
+            ignored.append(relative.as_posix())
+    return Folder(
+        files=tuple(sorted(files, key=lambda file: (file.case, file.name))),
+        ignored=tuple(sorted(ignored)),
+    )
+
+
+def has_label_maps(folder: Path) -> bool:
+    """Whether there is any label map in a folder, which need not exist."""
+    try:
+        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+    except FolderError:
+        return True  # and they are the organisers': reading them will say it
+    return bool(found)
+
+
+def find_references(
+    folder: Path, npz: NpzLayout | None = None
+) -> tuple[LabelMapFile, ...]:
+    """Find the reference of each case; `npz` is as for `find_label_maps`.
+
+    Raises
+    ------
+    GroundTruthError
+        If there are none, a case has two, one has a format that is not accepted, or the
+        demonstration set lies beside others.
+    InputError
+        If the folder is not there: whoever named it has to name another one.
+    """
+    if not folder.is_dir():
+        problem = "there is no such folder"
+        if folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
+            raise GroundTruthError(problem)
+        raise InputError(f"{safe(folder)}: {problem}")
+    try:
+        files = find_label_maps(folder, follow_links=True, npz=npz).files
+    except FolderError as error:
+        raise GroundTruthError(error.problem) from error
+    if not files:
+        raise GroundTruthError("there is no label map in their folder")
+    demonstration = [file for file in files if is_demonstration(file.case)]
+    if 0 < len(demonstration) < len(files):
+        names = listing(file.name for file in demonstration)
+        raise GroundTruthError(
+            f"{names}: the demonstration set lies beside other label maps"
+        )
+    for case, same in by_case(files):
+        if len(same) > 1:
+            names = listing(file.name for file in same)
+            raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
+    problems = [file.problem for file in files if file.problem]
+    if problems:
+        raise GroundTruthError(problems[0].finding) from problems[0]
+    return files
+
+
+def is_demonstration(case: str) -> bool:
+    """Whether a case belongs to the bundled demonstration set."""
+    return re.fullmatch(r"demo_\d{3}", case) is not None
+
+
+def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
+    """Everything below a folder but the folders that are searched, in a fixed order.
+
+    Raises
+    ------
+    FolderError
+        If there is no end of them.
+    InputError
+        If a folder cannot be read.
+    """
+    waiting, entries = [(folder, 0)], 0
+    while waiting:
+        current, depth = waiting.pop()
+        try:
+            with os.scandir(current) as found:
+                here = sorted(islice(found, MOST_ENTRIES), key=lambda entry: entry.name)
+        except OSError as error:
+            reason = why(error)
+            raise InputError(
+                f"{safe(current)}: the folder cannot be read ({reason})"
+            ) from error
+        entries += len(here)
+        longest = max((len(os.fsencode(entry.path)) for entry in here), default=0)
+        if longest > PATH_BYTES:
+            most = f"paths longer than {PATH_BYTES} bytes"
+            raise FolderError(f"{safe(folder.name)}/: it holds {most}")
+        if entries >= MOST_ENTRIES or depth > DEEPEST:
+            most = f"{MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
+            raise FolderError(f"{safe(folder.name)}/: it holds more than {most}")
+        folders = [e for e in here if e.is_dir(follow_symlinks=follow_links)]
+        inside = {entry.name for entry in folders}
+        yield from (current / entry.name for entry in here if entry.name not in inside)
+        waiting += [(current / entry.name, depth + 1) for entry in reversed(folders)]
+
+
+def is_ignored(relative: Path) -> bool:
+    """Whether somebody else than the participant put this file there."""
+    return (
+        any(part.startswith(".") or part in IGNORED_FOLDERS for part in relative.parts)
+        or relative.name.lower() in IGNORED_NAMES
+    )
+
+
+def _label_map_file(
+    path: Path, relative: Path, *, follow_links: bool, npz: NpzLayout | None
+) -> LabelMapFile | None:
+    """A file that is or should be a label map; None for all other files."""
+    name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
+    case = case_name(path, may_be_npz=npz is not None)
+    if case is None:
+        known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
+        ends = [suffix for suffix in known if path.name.lower().endswith(suffix)]
+        if not ends:
+            return None
+        suffix = max(ends, key=len)
+        case = path.name[: -len(suffix)]
+        problem = FileFormatError(name, *known[suffix])
+        is_foreign = suffix in FOREIGN_SUFFIXES
+        is_archive = suffix in ARCHIVE_SUFFIXES
+    elif not is_file(path) or (path.is_symlink() and not follow_links):
+        remedy = "Put the file itself there."
+        problem = FileFormatError(name, "it is a link or no regular file", remedy)
+    return LabelMapFile(
+        case=unicodedata.normalize("NFC", case),  # a Mac takes letters apart
+        path=path,
+        name=name,
+        problem=problem,
+        is_archive=is_archive,
+        is_foreign=is_foreign,
+        npz=npz,
+    )
+
+
+def by_case(
+    files: Iterable[LabelMapFile],
+) -> Iterator[tuple[str, tuple[LabelMapFile, ...]]]:
+    """The files of each case, in the order of the cases' names."""
+    cases: defaultdict[str, list[LabelMapFile]] = defaultdict(list)
+    for file in files:
+        cases[file.case].append(file)
+    return ((case, tuple(cases[case])) for case in sorted(cases))
+
+
+_ONE_FILE = "Save each label map as one .nii.gz or .mha file."
+
+_WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
+
+_NO_ARCHIVE = "Submit one zip of the label maps themselves."
+
+OTHER_SUFFIXES = {
+    **dict.fromkeys(
+        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
+        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
+    ),
+    **dict.fromkeys(
+        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
+    ),
+    **dict.fromkeys(
+        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
+        ("its format is not accepted", _ONE_FILE),
+    ),
+}
+"""Image files all the same: they are named in an error, with what to do."""
+
+ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
+
+FOREIGN_SUFFIXES = {
+    **dict.fromkeys(
+        ARCHIVE_SUFFIXES,
+        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
+    ),
+    ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
+    **{
+        suffix: (each.elsewhere, _WITH_GRID)
+        for each in FORMATS
+        if each.needs_layout
+        for suffix in each.suffixes
+    },
+    **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
+}
+"""Files that matter only where a label map is missing."""

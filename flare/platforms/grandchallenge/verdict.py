@@ -1,0 +1,211 @@
+"""Says what the platform would make of a run.
+
+What the platform does is described in its own source (grand-challenge.org's components
+app and rse-sagemaker-shim); each rule below says what it follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flare.common.text import listing, safe
+from flare.platforms.grandchallenge.phase import Phase, is_rankable, shown, value_at
+from flare.platforms.grandchallenge.rehearse import (
+    KILLED,
+    RESERVED_GB,
+    TIME_LIMIT_S,
+    Run,
+    instance_of,
+)
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text
+
+MESSAGE_CHARACTERS = 1024
+"""The platform cuts a message there."""
+
+LINE_BYTES = 2**16
+"""The platform drops a longer line, which is never the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the platform would make of a run."""
+
+    message: str
+    """What the participant would see of a failure; empty after a success."""
+    row: tuple[tuple[str, str], ...]
+    """The leaderboard's columns and what would stand there."""
+    warnings: tuple[str, ...]
+    """What the organiser should know, or repair."""
+    is_ranked: bool = False
+    """Whether the result would be on the leaderboard."""
+    about: str = ""
+    """How many cases were scored, by which rules, with which labels."""
+    references: str = ""
+    """Which labels: "bundled" or "tarball"; empty if there is no result."""
+
+
+def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
+    """Say what a participant and an organiser would see.
+
+    Parameters
+    ----------
+    run : Run
+        What came of the image.
+    phase : Phase
+        Whose leaderboard it is.
+    time_limit_s : float
+        The limit that the run had.
+    """
+    warnings = [*_long_lines(run), *_near_limits(run, phase, time_limit_s)]
+    others = [name for name in run.outputs if name != METRICS_JSON]
+    if others:
+        warnings.append(
+            f"Other files in /output, which are uploaded as well: {listing(others)}."
+        )
+    message = _failure(run)
+    row: tuple[tuple[str, str], ...] = ()
+    is_ranked, about, references = False, "", ""
+    if not message:
+        if run.stderr.strip():
+            warnings.append(
+                "A successful run wrote to stderr, which marks it with a warning:"
+                f" {participant_message(run.stderr)}"
+            )
+        metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
+        row = _row(metrics, phase)
+        warnings += _path_problems(metrics, phase)
+        values = [value_at(metrics, path) for path in phase.ranked]
+        is_ranked = all(map(is_rankable, values))
+        about = _about(metrics)
+        references = evaluation_text(metrics, "references")
+    if phase.display_all_metrics:
+        warnings.append(
+            "display_all_metrics is on: the DSC of a single case gives away the volume"
+            " of its reference."
+        )
+    return Verdict(
+        message=message,
+        row=row,
+        warnings=tuple(warnings),
+        is_ranked=is_ranked,
+        about=about,
+        references=references,
+    )
+
+
+def participant_message(stderr: bytes) -> str:
+    """What the platform shows of stderr: its last line that is not empty or dropped."""
+    lines = [
+        line.decode("utf-8", "replace")
+        for line in stderr.split(b"\n")
+        if len(line) <= LINE_BYTES
+    ]
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return "No errors were reported in the logs."
+    return lines[-1][:MESSAGE_CHARACTERS]
+
+
+def _about(metrics: object) -> str:
+    """How many cases were scored, by which rules, with which labels."""
+    keys = ("cases", "challenge", "references")
+    cases, challenge, references = (safe(evaluation_text(metrics, key)) for key in keys)
+    if not challenge:
+        return ""
+    return f"Cases: {cases}. Challenge: {challenge}. Reference labels: {references}."
+
+
+def _failure(run: Run) -> str:
+    """The message of a run that failed; empty if it succeeded."""
+    if run.is_late:
+        return "Time limit exceeded"
+    if run.status == KILLED:
+        return "The container was killed as it exceeded its memory limit"
+    if run.status:
+        return participant_message(run.stderr)
+    if run.metrics is None:
+        return "Output file 'metrics.json' was not produced"
+    try:
+        text = run.metrics.decode("utf-8")
+    except UnicodeDecodeError:
+        return "An unexpected error occurred"
+    try:
+        metrics = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return "The output file 'metrics.json' is not valid json"
+    # Its database takes neither; json writes the one as Infinity, the other so.
+    written = json.dumps(metrics)
+    if "Infinity" in written or "\\u0000" in written:
+        return "An unexpected error occurred"
+    return ""
+
+
+def _long_lines(run: Run) -> Iterator[str]:
+    """Warn of lines that the platform would drop."""
+    for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
+        longest = max(map(len, content.split(b"\n")))
+        if longest > LINE_BYTES:
+            yield (
+                f"A line of {longest} bytes on {stream} would be dropped, and may leave"
+                " a warning on stderr: at most 65,536."
+            )
+
+
+def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
+    """Warn of what took more than half of what there is."""
+    limit = (instance_of(phase)[0] - RESERVED_GB) << 30
+    if run.process_bytes * 2 > limit:
+        yield (
+            f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
+            f" {limit >> 30} GiB that it may: set evaluation_requires_memory_gb higher."
+        )
+    if run.seconds * 2 > time_limit_s:
+        yield (
+            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
+            " staff for a higher evaluation_time_limit."
+        )
+
+
+def _row(metrics: object, phase: Phase) -> tuple[tuple[str, str], ...]:
+    """The score and the extra columns as the leaderboard shows them."""
+    places = phase.score_decimal_places
+    return tuple(
+        (title, shown(metrics, paths, places)) for title, *paths in phase.columns
+    )
+
+
+def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:
+    """Warn of paths that lead to no number."""
+    for path in phase.paths:
+        value = value_at(metrics, path)
+        if not is_rankable(value):
+            found = "is not there" if value == "" else "is null or no number"
+            if path in phase.ranked:
+                yield f"{path} {found}: the result would not be on the leaderboard."
+            else:
+                yield f"{path} {found}: its column would show none."
+
+
+def verdict_text(run: Run, verdict: Verdict) -> str:
+    """What a rehearsal showed, for the organiser."""
+    lines = [
+        f"It took {run.seconds:.1f} s; the largest process used"
+        f" {run.process_bytes / 2**20:.0f} MiB."
+    ]
+    if verdict.about:
+        lines.append(verdict.about)
+    lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
+    if verdict.message:
+        log = run.stdout.decode("utf-8", "replace").strip()
+        lines = [log, *lines, "The evaluation would fail. The participant would read:"]
+    else:
+        width = max(len(title) for title, _ in verdict.row)
+        if verdict.is_ranked:
+            lines.append("The evaluation would succeed. The leaderboard's row:")
+        else:
+            lines.append("The evaluation would succeed, and NOT be on the leaderboard:")
+        lines += [f"  {title.ljust(width)}  {cell}" for title, cell in verdict.row]
+    return "\n".join(line for line in lines if line)

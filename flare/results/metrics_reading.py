@@ -1,0 +1,353 @@
+"""Reads metrics.json, whichever program has written it, with reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flare.challenge.formats import case_of
+from flare.challenge.metrics import metric_of
+from flare.common.files import csv_text, read_regular, write_whole
+from flare.common.text import listing, safe, why
+from flare.results.csv_rows import COLUMNS, check_value
+from flare.results.errors import MetricsFileError, RankingError
+from flare.results.metrics_json import METRICS_JSON, find_free_cases
+from flare.results.scores import FreeCases, LowScores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+NO_EVALUATION = "it is no metrics.json that an evaluation has written"
+
+
+_BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+MEANS = ("dsc", "nsd")
+"""The metrics whose means tell a submission's scores in short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """How scores were made, as far as a metrics.json tells it; None where it does not.
+
+    What another program has written may be anything.
+    """
+
+    challenge: Any = None
+    challenge_sha256: Any = None
+    references_sha256: Any = None
+    rules: Any = None
+    rules_sha256: Any = None
+    rules_note: Any = None
+    version: Any = None
+    options: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What a metrics.json holds of each case."""
+
+    cases: tuple[str, ...]
+    """In the order of their names."""
+    values: Mapping[tuple[str, str], float]
+    """By case and metric; all DSC and NSD, and those metrics that were asked for."""
+    failed: Mapping[str, str]
+    """Why a case was not scored."""
+    evaluation: Evaluation
+    low_scores: tuple[str, ...]
+    """Why cases score little or nothing, as the evaluation has said it."""
+
+
+def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
+    """Read what each case scores.
+
+    Parameters
+    ----------
+    file : Path
+        A metrics.json.
+    metrics : iterable of str
+        Those that are read besides DSC and NSD, if they are there.
+
+    Raises
+    ------
+    RankingError
+        If it cannot be read, or a value is none that a metric can have.
+    """
+    try:
+        content = json.loads(read_regular(file))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RankingError(str(file), NO_EVALUATION) from error
+    return _scores_of(content, file, metrics)
+
+
+def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
+    """Everything that a metrics.json holds, and what each case scores.
+
+    Raises
+    ------
+    MetricsFileError
+        If it cannot be read, or a value is none that a score can have.
+    """
+    content = _object(file, float)
+    try:
+        return content, _scores_of(content, file, ())
+    except RankingError as error:
+        raise MetricsFileError(str(file), error.problem) from error
+
+
+def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
+    """What each case scores, as the content of a file says."""
+    try:
+        by_case = content["case"]
+        names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
+        found = {
+            (names[n], metric): _score(value, metric, file, names[n])
+            for metric in (*metrics, *filter(metric_of, by_case))
+            for n, value in by_case.get(metric, {}).items()
+        }
+        failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
+        evaluation = dict(content["evaluation"])
+        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
+    except _BAD as error:
+        raise RankingError(str(file), NO_EVALUATION) from error
+    if not names:
+        raise RankingError(str(file), "this team has no case")
+    cases = sorted(names.values())
+    twice = [case for case, number in Counter(cases).items() if number > 1]
+    if twice:
+        raise RankingError(str(file), f"{listing(twice)}: there twice")
+    check_known_cases(file, failed, cases)
+    return Scores(
+        cases=tuple(cases),
+        values={key: value for key, value in found.items() if value is not None},
+        failed=failed,
+        evaluation=Evaluation(
+            **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
+        ),
+        low_scores=low_scores,
+    )
+
+
+def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse cases of a file that metrics.json does not have.
+
+    Raises
+    ------
+    RankingError
+        If there are such cases.
+    """
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        problem = f"{listing(unknown)}: metrics.json has no such case"
+        raise RankingError(str(file), problem)
+
+
+def _score(value: object, metric: str, file: Path, case: str) -> float | None:
+    """A score of metrics.json; None if it is missing."""
+    if value is None:
+        return None
+    # In Python, true is the number 1.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
+        raise RankingError(str(file), problem)
+    return check_value(float(value), metric, file, safe(case))
+
+
+def read_means(file: Path) -> tuple[float | None, ...]:
+    """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
+    try:
+        found = json.loads(read_regular(file))["aggregates"]
+        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return (None,) * len(MEANS)
+
+
+def read_options(file: Path) -> Any:
+    """What a metrics.json says of the options of its evaluation; None if nothing."""
+    try:
+        return json.loads(read_regular(file))["evaluation"]["options"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Everything that a metrics.json holds, as the platform reads it.
+
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
+    """
+    return _object(file, lambda _: None)  # the platform takes NaN for null
+
+
+def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
+    """The object that a file holds; NaN and infinities become what `constant` says."""
+    try:
+        content = json.loads(read_regular(file), parse_constant=constant)
+    except OSError as error:
+        problem = f"it cannot be read ({why(error)})"
+        raise MetricsFileError(str(file), problem) from error
+    except (ValueError, RecursionError) as error:
+        raise MetricsFileError(str(file), "it is not JSON in UTF-8") from error
+    if not isinstance(content, dict):
+        raise MetricsFileError(str(file), "it is not a JSON object")
+    return content
+
+
+def evaluation_text(content: object, key: str) -> str:
+    """What a metrics.json, as it was read, says of its evaluation; empty if nothing.
+
+    Examples
+    --------
+    >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
+    '50'
+    >>> evaluation_text({}, "cases")
+    ''
+    """
+    evaluation = content.get("evaluation") if isinstance(content, Mapping) else None
+    return str(evaluation.get(key, "")) if isinstance(evaluation, Mapping) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationFile:
+    """What a metrics.json holds."""
+
+    scores: Scores
+    aggregates: Mapping[str, float]
+    """Such as ``dsc_mean``, as the evaluation has written them."""
+    free_cases: tuple[FreeCases, ...]
+    """Of each organ whose absence is reported."""
+    prediction_files: Mapping[str, str]
+    """By case; one without a prediction is not there."""
+    low_scores: tuple[LowScores, ...]
+    warnings: tuple[str, ...]
+    provenance: tuple[tuple[str, str], ...]
+    """What is said of how the scores were made, in the order of the file."""
+
+
+def is_evaluation(source: Path) -> bool:
+    """Whether a path names the results of one evaluation, not those of all teams."""
+    return source.suffix.lower() == ".json"
+
+
+def read_evaluation(file: Path) -> EvaluationFile:
+    """Read the metrics.json of an evaluation.
+
+    Raises
+    ------
+    MetricsFileError
+        If it is none, or a value is none that a score can have.
+    """
+    content, scores = read_evaluated(file)
+    try:
+        by_case = content["case"]
+        cases = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
+        return EvaluationFile(
+            scores=scores,
+            aggregates={
+                str(name): float(value)
+                for name, value in content.get("aggregates", {}).items()
+                if isinstance(value, int | float) and math.isfinite(value)
+            },
+            free_cases=find_free_cases(content.get("aggregates", {})),
+            prediction_files={
+                cases[n]: str(name)
+                for n, name in by_case.get("alg_fname", {}).items()
+                if name and n in cases
+            },
+            low_scores=tuple(
+                LowScores(
+                    reason=str(low["reason"]), cases=tuple(map(str, low["cases"]))
+                )
+                for low in content.get("low_scores", ())
+            ),
+            warnings=tuple(map(str, content.get("warnings", ()))),
+            provenance=tuple(_provenance(content["evaluation"])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise MetricsFileError(str(file), NO_EVALUATION) from error
+
+
+def _provenance(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the scores were made, without the rules one by one: their digest is there."""
+    return [
+        (str(key).replace("_", " "), _text(value))
+        for key, value in evaluation.items()
+        if key != "rules"
+    ]
+
+
+def _text(value: object) -> str:
+    """A value for people."""
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{key} {_text(own)}" for key, own in value.items())
+        return pairs or "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def read_metrics(file: str | Path) -> pd.DataFrame:
+    """What a submission scores, as `flare.Results.to_frame` gives it.
+
+    Parameters
+    ----------
+    file : str or Path
+        A metrics.json, as ``flare evaluate`` and ``flare score`` write it.
+
+    Returns
+    -------
+    DataFrame
+        By case: a column for each metric, and ``failure``, which says why a case was
+        not scored, and got the worst value instead; it is empty for all others.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read.
+    """
+    import pandas as pd
+
+    scores = read_scores(Path(file), ())
+    columns: dict[str, dict[str, object]] = {}
+    for (case, metric), value in scores.values.items():  # noqa: PD011  no table yet
+        columns.setdefault(metric, {})[case] = value
+    columns["failure"] = {case: scores.failed.get(case, "") for case in scores.cases}
+    return pd.DataFrame(columns, index=pd.Index(scores.cases, name="case"))
+
+
+def write_scores(file: Path, teams: Iterable[Path]) -> None:
+    """Write a row for each team, case and metric.
+
+    A case that got the worst value, because it was missing or could not be used, has
+    an empty value: it is ranked as a missing result, as from metrics.json.
+
+    Parameters
+    ----------
+    file : Path
+        To be written, whole or not at all.
+    teams : iterable of Path
+        Their folders, each with a metrics.json, in the order of the rows.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    RankingError
+        If a metrics.json cannot be read.
+    """
+    rows: list[tuple[str, str, str, object]] = []
+    for folder in teams:
+        scores = read_scores(folder / METRICS_JSON, ())
+        team = folder.resolve().name
+        rows += (
+            (team, case, metric, "" if case in scores.failed else value)
+            for (case, metric), value in scores.values.items()  # noqa: PD011  no table
+        )
+    write_whole(file, csv_text(COLUMNS, rows))

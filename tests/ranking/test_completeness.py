@@ -1,0 +1,336 @@
+"""Nobody vanishes: refused, replaced, unfinished and copied teams are told of."""
+
+import json
+
+import pytest
+
+from flare.ranking.table import read_results
+from flare.results.errors import RankingError
+from tests.builders import run_flare
+from tests.builders.results import ranked, write_table, write_team
+
+SCORES = {"c1": 0.91, "c2": 0.82, "c3": 0.73}
+RUNS = [(case, "ok", 5, 9) for case in SCORES]
+LEDGER = "team,archive_sha256,paper,date,reason\n"
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two teams that are measured and scored."""
+    folder = tmp_path / "results"
+    write_team(folder / "a", SCORES, RUNS)
+    write_team(folder / "b", {case: v / 2 for case, v in SCORES.items()}, RUNS)
+    return folder
+
+
+def rank(results, tmp_path, status=0):
+    """Rank; the text, ranking.json, and methods.txt."""
+    run = run_flare(
+        *("rank", results, "--output", tmp_path / "out", "--bootstrap", "0"),
+        *("--metrics", "dsc,nsd,runtime_s,max_gpu_memory_mb"),
+    )
+    assert run.returncode == status, run.stdout + run.stderr
+    if status:
+        return run.stderr
+    found = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    return run.stdout, found, (tmp_path / "out" / "methods.txt").read_text()
+
+
+def test_a_refused_team_is_told_of_everywhere(results, tmp_path):
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\n"
+        "badlayout,badlayout.tar.gz,1,it is no image. [F15]\n"
+        "b,b.tar.gz,2,it has no /bin/bash. [F15]\n"
+    )
+
+    text, found, methods = rank(results, tmp_path)
+
+    assert (
+        "  badlayout: badlayout.tar.gz was refused, and the team is not ranked: it is"
+        " no image. [F15]\n"
+    ) in text
+    assert "  b: b.tar.gz was refused, and the team is ranked by what else it" in text
+    assert [f["team"] for f in found["roll_call"]["refused"]] == ["b", "badlayout"]
+    assert (
+        "1 team was not ranked, because what it sent could not be scored: badlayout."
+        in methods
+    )
+    assert found["interim"] is None
+
+
+def test_the_paragraph_counts_the_teams_that_were_refused(results, tmp_path):
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\nd,,,too late\nc,,,it is no image\n"
+    )
+
+    _, _, methods = rank(results, tmp_path)
+
+    assert (
+        "2 teams were not ranked, because what they sent could not be scored: c, d."
+        in (methods)
+    )
+
+
+def test_a_team_whose_image_the_engine_could_not_load_is_not_waited_for(
+    results, tmp_path
+):
+    """Its archive is in the ledger, and its folder is there, but empty."""
+    (results / "ledger.csv").write_text(
+        f"{LEDGER}x,5,,2026-01-01,\na,1,,2026-01-01,\nlate,7,,2026-01-01,\n"
+    )
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\n"
+        "x,x.tar.gz,5,the engine cannot load it. [F15]\n"
+        "late,late.tar.gz,6,it is no image. [F15]\n"
+    )
+    (results / "x").mkdir()
+
+    text, found, _ = rank(results, tmp_path)
+
+    assert "  x: x.tar.gz was refused, and the team is not ranked: the engine" in text
+    roll = found["roll_call"]
+    assert [f["team"] for f in roll["refused"]] == ["late", "x"]
+    # The last archive that it has sent is another one, which can still be measured.
+    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
+    assert roll["ignored"] == []
+
+
+def test_a_refused_copy_takes_nobody_from_those_who_are_waited_for(results, tmp_path):
+    """The same bytes, refused for the name that they were sent under."""
+    (results / "ledger.csv").write_text(f"{LEDGER}late,5,,2026-01-01,\n")
+    (results / "refused.csv").write_text(
+        "team,archive,archive_sha256,problem\n"
+        "Copy,Copy.tar.gz,5,a team's name cannot be the name of an image. [F15]\n"
+    )
+
+    _, found, _ = rank(results, tmp_path)
+
+    roll = found["roll_call"]
+    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
+    assert [f["team"] for f in roll["refused"]] == ["Copy"]
+
+
+def test_a_replaced_archive_is_told_of_with_its_reason(results, tmp_path):
+    (results / "ledger.csv").write_text(
+        f"{LEDGER}a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n"
+    )
+
+    text, found, methods = rank(results, tmp_path)
+
+    assert "  a: archive replaced on 2026-02-02: a wrong path\n" in text
+    assert found["roll_call"]["replaced"] == [
+        {"team": "a", "date": "2026-02-02", "reason": "a wrong path"}
+    ]
+    assert "1 team replaced an archive, with the organisers' consent: a." in methods
+
+
+def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
+    results, tmp_path
+):
+    """One was begun, the other has sent an archive."""
+    (results / "ledger.csv").write_text(f"{LEDGER}late,1,,2026-01-01,\n")
+    (results / "half").mkdir()
+    (results / "half" / "efficiency.csv").write_text("case,status\nc1,ok\n")
+
+    text, found, methods = rank(results, tmp_path)
+
+    first = (
+        "Interim ranking: 2 teams are not measured to the end (half, late). Go on with"
+        " flare measure, and rank again."
+    )
+    assert text.splitlines()[0] == found["interim"] == first
+    assert methods.startswith(first)
+    page = (tmp_path / "out" / "ranking.md").read_text()
+    assert page.startswith("Interim ranking")
+    assert (
+        "half has no scores yet, and is not ranked (1 cases are measured): go" in text
+    )
+    assert found["roll_call"]["not_scored_yet"] == [
+        {"team": "half", "cases_measured": 1},
+        {"team": "late", "cases_measured": 0},
+    ]
+
+
+def test_a_team_that_could_be_scored_has_to_be(results, tmp_path):
+    write_team(results / "c", SCORES, RUNS)
+    (results / "c" / "metrics.json").unlink()
+
+    assert rank(results, tmp_path, status=1).endswith(
+        "/c/metrics.json: it is not there, though the team was measured to the end."
+        f" Score it: flare rescore {results} --ground-truth LABELS. [G06]\n"
+    )
+
+
+def test_no_team_is_scored_yet(results, tmp_path):
+    for team in "ab":
+        (results / team / "metrics.json").unlink()
+
+    line = rank(results, tmp_path, status=1)
+
+    assert "no team has a metrics.json: a (3 cases measured), b (3 cases" in line
+    assert "Go on with flare measure --ground-truth LABELS, or score what" in line
+
+
+def test_a_ranked_team_that_is_not_measured_to_the_end(results, tmp_path):
+    file = results / "b" / "efficiency.csv"
+    file.write_text(file.read_text().replace("c2,ok,5,9", "c2,engine error,,"))
+
+    text, found, _ = rank(results, tmp_path)
+
+    assert text.startswith("Interim ranking: 1 team is not measured to the end (b).")
+    assert found["roll_call"]["not_measured_to_the_end"] == ["b"]
+
+
+def test_the_folder_of_one_team(results, tmp_path):
+    assert rank(results / "a", tmp_path, status=1).endswith(
+        "/a: it is the folder of one team. Give the folder above it, results, which has"
+        " one for each team. [G06]\n"
+    )
+
+
+def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
+    (results / "old plots").mkdir()
+
+    text, found, _ = rank(results, tmp_path)
+
+    assert "  Ignored, as there are no results in them: old plots\n" in text
+    assert found["roll_call"]["ignored"] == ["old plots"]
+
+
+# --- Copies, and warnings ---------------------------------------------------------
+
+
+def copies(results):
+    return [(c.teams, c.what) for c in read_results(results, ranked("dsc")).roll.copies]
+
+
+VALUES = "the same DSC and NSD in every digit, on all cases"
+BYTES = "the same predictions, byte by byte"
+
+
+def test_a_copy_is_found_by_its_values(results, tmp_path):
+    assert copies(results) == []
+    write_team(results / "z", SCORES, RUNS)
+
+    text, found, methods = rank(results, tmp_path)
+
+    assert f"  a and z have {VALUES}: is one a copy?\n" in text
+    assert found["roll_call"]["equal_results"] == [
+        {"teams": ["a", "z"], "what": VALUES}
+    ]
+    assert f"a, z have {VALUES}." in methods
+
+
+def test_a_copy_is_found_by_its_files(results):
+    write_team(results / "z", SCORES, RUNS)
+    for team, content in (("a", "1"), ("z", "1"), ("b", "2")):
+        (results / team / "predictions").mkdir()
+        (results / team / "predictions" / "c1.nii.gz").write_text(content)
+    assert copies(results) == [(("a", "z"), BYTES)]
+
+    (results / "z" / "predictions" / "c1.nii.gz").write_text("3")
+    assert copies(results) == [(("a", "z"), VALUES)]
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_equal_ends_of_the_scale_are_no_copies(tmp_path, value):
+    for team in "ab":
+        write_team(tmp_path / team, dict.fromkeys("1234", value))
+
+    assert copies(tmp_path) == []
+
+
+def test_teams_that_fail_alike_are_no_copies(tmp_path):
+    for team in "ab":
+        failed = dict.fromkeys(SCORES, "no file")
+        write_team(tmp_path / team, SCORES, failed=failed)
+    write_team(tmp_path / "c", dict.fromkeys(SCORES, 0.5))
+
+    assert copies(tmp_path) == []
+
+
+def test_a_copy_in_a_table(tmp_path):
+    rows = [
+        *((t, c, "dsc", v) for t in "ab" for c, v in SCORES.items()),
+        *(("c", c, "dsc", v) for c, v in zip(SCORES, (0.91, 0.82, 0.7), strict=True)),
+    ]
+
+    assert copies(write_table(tmp_path / "x.csv", rows)) == [(("a", "b"), VALUES)]
+
+
+def test_what_the_evaluation_has_warned_of_is_a_flag_in_its_words(results, tmp_path):
+    lines = [
+        "30 of 30 cases score 0: no case has the name of a file",
+        "labels 1 to 5 are no organs and count as background, in 12 of 12 files",
+        "c1.nii.gz: RAS origin (0, 0, 0), expected (1, 0, 0)",
+    ]
+    file = results / "b" / "metrics.json"
+    content = json.loads(file.read_text())
+    reasons = [{"reason": line, "cases": ["c1"]} for line in lines[:2]]
+    file.write_text(json.dumps(content | {"warnings": lines, "low_scores": reasons}))
+
+    text, found, _ = rank(results, tmp_path)
+
+    assert f"  b: {lines[0]}\n  b: {lines[1]}\n" in text
+    assert "RAS origin" not in text
+    assert f"b: {lines[1]}" in found["flags"]
+
+
+# --- Values and tables ------------------------------------------------------------
+
+
+def test_values_can_be_ranked_again(results, tmp_path):
+    """They are tidy, and have organs; what failed is empty."""
+    file = results / "b" / "metrics.json"
+    content = json.loads(file.read_text())
+    content["case"]["dsc_liver"] = {"0": 0.5, "1": 0.25, "2": 0.125}
+    content["failed"] = {"c3": "no file"}
+    file.write_text(json.dumps(content))
+    text, _, _ = rank(results, tmp_path)
+    values = tmp_path / "out" / "values.csv"
+
+    assert values.read_text().splitlines()[:6] == [
+        "team,case,metric,value",
+        "a,c1,dsc,0.91",
+        "a,c1,dsc_liver,",
+        "a,c1,max_gpu_memory_mb,9.0",
+        "a,c1,nsd,0.91",
+        "a,c1,runtime_s,5.0",
+    ]
+    assert "b,c2,dsc_liver,0.25\n" in values.read_text()
+    assert "b,c3,dsc,\nb,c3,dsc_liver,\n" in values.read_text()
+    again = rank(values, tmp_path)[0]
+    assert again.splitlines()[:3] == text.splitlines()[:3]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "team;case;metric;value\na;1;dsc;1\n",
+            "it has no column team, case, metric, value; its columns are:"
+            " team;case;metric;value. Its cells are separated by semicolons: save it"
+            " with commas, team,case,metric,value. [G06]",
+        ),
+        (
+            "team\tcase\tmetric\tvalue\n",
+            "team\\tcase\\tmetric\\tvalue. Its cells are separated by tabs: save it",
+        ),
+        (
+            "team,case,dsc,nsd\na,1,1,1\n",
+            "it has no column metric, value; its columns are: team, case, dsc, nsd. If"
+            " it has a column for each metric: write a row for each,"
+            " team,case,metric,value. [G06]",
+        ),
+        ("", "it has no column team, case, metric, value; it is empty."),
+    ],
+    ids=["semicolons", "tabs", "wide", "empty"],
+)
+def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem):
+    file = tmp_path / "x.csv"
+    file.write_text(text)
+
+    with pytest.raises(RankingError) as caught:
+        read_results(file, ranked("dsc"))
+
+    assert problem in str(caught.value)

@@ -1,0 +1,186 @@
+"""Results that were not made alike are refused, and the odd one out is named."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import flare
+from flare.challenge.digest import scoring_rules
+from flare.challenge.rules import Organ
+from flare.common.text import safe
+from flare.ranking.table import read_results
+from flare.results.errors import MeasurementError, RankingError
+from flare.results.measurement_json import MeasurementLog
+from tests.builders.results import ranked, write_team
+
+FLARE21 = flare.read_challenge("flare21")
+WORST = {"on_bad_case": "worst", "grid": "size", "unknown_labels": "ignore"}
+RUN = [("c1", "ok", 5, 9)]
+
+
+def with_tolerance(tolerance_mm):
+    """FLARE21 with another tolerance of the liver."""
+    first, *others = FLARE21.organs
+    liver = replace(first, tolerance_mm=tolerance_mm)
+    assert isinstance(liver, Organ)
+    return replace(FLARE21, organs=(liver, *others), checksum="c" * 64)
+
+
+def of(challenge, **more):
+    """What metrics.json says of its evaluation."""
+    return {
+        "challenge": "flare21",
+        "challenge_sha256": challenge.checksum,
+        "rules": scoring_rules(challenge),
+        **more,
+    }
+
+
+def refusal(tmp_path, challenge="", metrics=("dsc",)):
+    with pytest.raises(RankingError) as caught:
+        read_results(tmp_path, ranked(*metrics), challenge)
+    # Long names of files are shortened, but not in commands.
+    return (
+        str(caught.value)
+        .replace(safe(tmp_path / "a" / "metrics.json"), "RESULTS/a/metrics.json")
+        .replace(str(tmp_path), "RESULTS")
+        .replace(safe(tmp_path), "RESULTS")
+    )
+
+
+def test_scores_by_other_rules_than_those_given(tmp_path):
+    for team in "ab":
+        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
+
+    assert refusal(tmp_path, with_tolerance(2.5)) == (
+        "RESULTS: all teams were scored by other rules: tolerance_mm of liver: 1, now"
+        " 2.5. Score what the teams have submitted anew: flare score TEAMS"
+        " --ground-truth LABELS --challenge flare21 --output RESULTS. [G06]"
+    )
+
+
+@pytest.mark.parametrize("has_kept", [["a"], ["a", "b"]])
+def test_each_team_is_scored_anew_by_the_command_that_can(tmp_path, has_kept):
+    for team in "ab":
+        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
+    for team in has_kept:
+        (tmp_path / team / "predictions").mkdir()
+
+    text = refusal(tmp_path, with_tolerance(2.5))
+
+    assert "flare rescore RESULTS --ground-truth" in text
+    assert ("flare score TEAMS" in text) == (has_kept == ["a"])
+
+
+def test_one_team_that_was_scored_by_other_rules(tmp_path):
+    """Whether the challenge is given or not, and wherever it stands in the alphabet."""
+    for team, rules in (("a", with_tolerance(2.5)), ("b", FLARE21), ("c", FLARE21)):
+        write_team(tmp_path / team, {"c1": 0.9}, **of(rules))
+
+    for given in (FLARE21, "flare21"):
+        assert refusal(tmp_path, given).startswith(
+            "RESULTS: a was scored by other rules: tolerance_mm of liver: 2.5, now 1."
+        )
+
+
+def test_a_comment_or_a_weight_changes_nothing(tmp_path):
+    """Two files of other bytes, and a third one that is given."""
+    write_team(tmp_path / "a", {"c1": 0.9}, **of(FLARE21))
+    write_team(tmp_path / "b", {"c1": 0.9}, **of(replace(FLARE21, checksum="1" * 64)))
+    given = replace(FLARE21, checksum="2" * 64, ranking=())
+
+    table = read_results(tmp_path, ranked("dsc"), challenge=given)
+
+    assert table.teams == ("a", "b")
+    assert table.notes == ()
+
+
+def test_the_only_one_with_other_options_is_named_with_the_command(tmp_path):
+    for team in ("aa", "crasher", "good"):
+        write_team(tmp_path / team, {"c1": 0.9}, RUN, **of(FLARE21, options=WORST))
+    write_team(tmp_path / "baseline", {"c1": 0.9}, **of(FLARE21, options={}))
+
+    assert refusal(tmp_path, FLARE21) == (
+        "RESULTS: baseline was evaluated without --on-bad-case worst --grid size"
+        " --unknown-labels ignore. Evaluate it again with them: flare evaluate --input"
+        " PREDICTIONS --ground-truth LABELS --challenge flare21 --on-bad-case worst"
+        " --grid size --unknown-labels ignore --output RESULTS/baseline. [G06]"
+    )
+
+
+def test_of_two_teams_the_measured_one_is_right(tmp_path):
+    write_team(tmp_path / "zz", {"c1": 0.9}, RUN, **of(FLARE21, options=WORST))
+    write_team(tmp_path / "late", {"c1": 0.9}, **of(FLARE21, options={"decimals": "4"}))
+
+    assert (
+        "late was evaluated without --on-bad-case worst --grid size --unknown-labels"
+        " ignore and with --decimals 4. Evaluate"
+    ) in refusal(tmp_path, FLARE21)
+
+
+@pytest.mark.parametrize("key", ["references_sha256", "version"])
+def test_the_odd_one_out_is_named_not_the_second(tmp_path, key):
+    write_team(tmp_path / "a", {"c1": 0.9}, **of(FLARE21, **{key: "other"}))
+    for team in "bc":
+        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
+
+    assert refusal(tmp_path).startswith(
+        f"RESULTS/a/metrics.json: its {key} is other, that of others "
+    )
+
+
+def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
+    """It is taken if that is the file which is given, and doubted if not."""
+    write_team(tmp_path / "a", {"c1": 0.9}, challenge_sha256=FLARE21.checksum)
+    write_team(tmp_path / "b", {"c1": 0.8}, **of(FLARE21))
+    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == ()
+
+    other = {"challenge_sha256": "1" * 64}
+    (tmp_path / "a" / "metrics.json").unlink()
+    (tmp_path / "a").rmdir()
+    write_team(tmp_path / "a", {"c1": 0.9}, **other)
+    assert "a: an earlier version has scored this" in refusal(tmp_path, FLARE21)
+
+    (tmp_path / "b" / "metrics.json").unlink()
+    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == (
+        "By which rules a were scored, an earlier version does not tell, and the"
+        " challenge file was another one (111111111111): score them anew before you"
+        " publish",
+    )
+
+
+# --- measurement.json -------------------------------------------------------------
+
+
+def written(tmp_path, settings):
+    file = tmp_path / "measurement.json"
+    file.write_text(json.dumps({"settings": settings, "sessions": []}))
+    return file
+
+
+def test_a_measurement_goes_on_whatever_else_the_file_says(tmp_path):
+    settings = {"repeats": 1, "labels": "1, 7", "max_gpu_memory": "stable"}
+    file = written(tmp_path, settings)
+
+    MeasurementLog(file, settings, {"challenge_sha256": "2" * 64})
+
+    with pytest.raises(MeasurementError, match="with labels 1, 7, now it is 1, 8"):
+        MeasurementLog(
+            file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64}
+        )
+
+
+def test_a_record_of_an_earlier_version_needs_the_same_file(tmp_path):
+    file = written(tmp_path, {"repeats": 1, "challenge_sha256": "a"})
+    settings = {"repeats": 1, "labels": "1, 7"}
+
+    MeasurementLog(file, settings, {"challenge_sha256": "a"})
+
+    with pytest.raises(MeasurementError) as caught:
+        MeasurementLog(file, settings, {"challenge_sha256": "b"})
+    assert str(caught.value).endswith(
+        "the team was measured with challenge_sha256 a, now it is b. Measure it as"
+        " before, or all anew with another --output. What is measured can be scored"
+        " anew: flare rescore. [H07]"
+    )
