@@ -17,11 +17,10 @@ from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host import (
     DiskWatch,
     busy_s,
-    choose_caches,
     default_cpus,
     empty_caches,
 )
-from flare.measuring.options import Caches, RunOptions
+from flare.measuring.options import Caches
 from flare.measuring.sampling.control_group import ControlGroup
 from flare.measuring.sampling.nvml import MemorySource, open_gpu
 from flare.measuring.sampling.sampler import Probe, Sampler
@@ -53,45 +52,26 @@ class Conditions:
 
 
 @contextmanager
-def opened_conditions(
-    limits: Limits, contract: Contract, runs: RunOptions, *, is_engine_here: bool
-) -> Iterator[Conditions]:
-    """The conditions of one container at a time on this computer, as asked for.
+def opened_limits(limits: Limits) -> Iterator[tuple[Limits, MemorySource | None]]:
+    """Limits of one container at a time on this computer, and its GPU, if it has one.
 
     Parameters
     ----------
-    limits, contract, runs : Limits, Contract, RunOptions
+    limits : Limits
         As asked for.
-    is_engine_here : bool
-        Whether containers run on this computer, whose caches can be emptied.
-
-    Yields
-    ------
-    Conditions
-        With the GPU open, if there is to be one.
 
     Raises
     ------
-    HostError
-        If this computer has no such GPU, or its caches cannot be emptied.
+    DeviceError
+        If there is no such GPU.
     """
     cpus = default_cpus() if limits.cpus is None else limits.cpus
-    found = Conditions(
-        limits=replace(limits, gpu="", memory=limits.memory or MEMORY, cpus=cpus),
-        contract=contract,
-        interval_s=runs.interval_s,
-    )
+    memory = limits.memory or MEMORY
     if not limits.has_gpu:
-        caches = choose_caches(runs.caches, is_engine_here=is_engine_here)
-        yield replace(found, caches=caches)
+        yield replace(limits, gpu="", memory=memory, cpus=cpus), None
         return
     with open_gpu(limits.gpu) as gpu:
-        yield replace(
-            found,
-            limits=replace(found.limits, gpu=gpu.device.uuid),
-            caches=choose_caches(runs.caches, is_engine_here=is_engine_here),
-            gpu=gpu,
-        )
+        yield replace(limits, gpu=gpu.device.uuid, memory=memory, cpus=cpus), gpu
 
 
 class End(Enum):

@@ -111,6 +111,11 @@ class Contract:
         return "/input" if self.is_algorithm else "/workspace/inputs"
 
     @property
+    def input_slug(self) -> str:
+        """Of the socket of an algorithm's input image."""
+        return self.input_socket[0] if self.input_socket else ""
+
+    @property
     def input_path(self) -> str:
         """Where the image of a case lies, below `inputs`."""
         return self.input_socket[1] if self.input_socket else ""

@@ -25,8 +25,8 @@ from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
-from flare.measuring.container import opened_conditions
-from flare.measuring.host import find_weaknesses
+from flare.measuring.container import Conditions, opened_limits
+from flare.measuring.host import choose_caches, find_weaknesses
 from flare.measuring.inputs import (
     Case,
     check_cases,
@@ -234,14 +234,18 @@ def measure_teams(
     for weakness in find_weaknesses(described):
         _log.info("Before you run images of others: %s", weakness)
     is_here = engine.folder() is not None
-    with opened_conditions(
-        *(options.limits, options.contract, options.runs), is_engine_here=is_here
-    ) as conditions:
+    with opened_limits(options.limits) as (limits, gpu):
         setup = Setup(
             job=job,
             engine=engine,
             described=described,
-            conditions=conditions,
+            conditions=Conditions(
+                limits=limits,
+                contract=options.contract,
+                interval_s=options.runs.interval_s,
+                caches=choose_caches(options.runs.caches, is_engine_here=is_here),
+                gpu=gpu,
+            ),
             images_sha256=digest_of(job.cases),
         )
         with Teams(setup, listener) as teams:

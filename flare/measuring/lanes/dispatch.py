@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from flare.common.engine import Engine, find_engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
-from flare.evaluation.submission.folder import LabelMapFile
+from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.model import Model
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions
