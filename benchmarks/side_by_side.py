@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
