@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
-    from flare.common.importing import importing
+    from flare.common.installation import importing
 
     with importing():
         from flare.cli.console import end

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         OrganiserError,
         SubmissionError,
     )
-    from flare.common.version import __version__
+    from flare.common.installation import __version__
     from flare.evaluation.evaluate import evaluate
     from flare.evaluation.many.evaluate_many import evaluate_many
     from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
@@ -93,7 +93,7 @@ _MODULES = {
     "OrganiserError": "flare.common.errors",
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
-    "__version__": "flare.common.version",
+    "__version__": "flare.common.installation",
     "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.evaluate_many",

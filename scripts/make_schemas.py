@@ -8,21 +8,52 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from flare.common.json_schema import json_schema  # noqa: E402
+from flare.common.json_schema import json_schema, row_schema  # noqa: E402
+from flare.common.schema import Is  # noqa: E402
+from flare.results.csv_rows import ValueRow  # noqa: E402
+from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
+from flare.results.groups_csv import GROUPS  # noqa: E402
+from flare.results.ledger_csv import Entry  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
+from flare.results.refused_csv import Refusal  # noqa: E402
+from flare.results.traces_csv import Sample  # noqa: E402
 
 SCHEMAS = ROOT / "flare" / "results" / "schemas"
+
+CLOSED = Is(additionalProperties=False)
+NO_VALUES = {
+    "if": {"not": {"properties": {"status": {"const": "ok"}}}},
+    "then": {"properties": {name: {"type": "null"} for name in VALUES}},
+}
+"""A run that failed has none."""
 
 
 def schemas() -> dict[str, str]:
     """The text of each schema, by the name of its file."""
-    found = {
-        "metrics": json_schema(MetricsFile, "metrics.json"),
+    rows = {
+        "efficiency": (
+            Annotated[CaseRecord, Is(optional=True, **NO_VALUES)],
+            "efficiency.csv",
+        ),
+        "groups": (GROUPS, "CASES.csv"),
+        "ledger": (
+            Annotated[Entry, Is(optional=True, additionalProperties=False)],
+            "ledger.csv",
+        ),
+        "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
+        "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
+        "values": (ValueRow, "values.csv"),
     }
+    files = {
+        "metrics": (MetricsFile, "metrics.json"),
+    }
+    found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}
+    found |= {name: json_schema(*each) for name, each in files.items()}
     return {
         f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in found.items()

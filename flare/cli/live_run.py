@@ -213,7 +213,7 @@ def _refusals(archives: Sequence[Archive]) -> Iterator[Refusal]:
     for archive in archives:
         for problem in archive.problems:
             yield Refusal(
-                team=archive.team, file=archive.path.name, reason=str(problem)
+                team=archive.team, archive=archive.path.name, problem=str(problem)
             )
 
 

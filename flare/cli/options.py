@@ -13,6 +13,7 @@ from typing import (
     Any,
     Literal,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -21,8 +22,8 @@ from typing import (
 import click
 
 from flare.cli.command import Option, refuse
+from flare.common.installation import __version__, source_commit
 from flare.common.options import KEY, Declared, positive
-from flare.common.version import __version__, source_commit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -225,7 +226,7 @@ def _option(row: Field[Any], hint: Any) -> click.Option:
 def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
     """How click reads a value of a type."""
     kinds = [hint]
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if get_origin(hint) is tuple:
         kinds = [get_args(hint)[0]]

@@ -19,7 +19,7 @@ from flare.common.errors import (
     WorkerError,
 )
 from flare.common.files import DISK, unwritable, write_whole
-from flare.common.places import PACKAGE
+from flare.common.installation import PACKAGE
 from flare.common.text import safe, why
 
 FAULTS = ".faults"

@@ -135,7 +135,7 @@ def _mapping(kind: Any, rules: Is) -> dict[str, Any]:
 
 
 def _families(rules: Is) -> dict[str, Any]:
-    """What a JSON schema says of keys that are alike, beside which there are none."""
+    """What a JSON schema says of keys that are alike; there are no others."""
     found = {
         family.pattern: {
             "title": family.title,
@@ -144,7 +144,9 @@ def _families(rules: Is) -> dict[str, Any]:
         }
         for family in rules.families
     }
-    return {"patternProperties": found, "additionalProperties": False}
+    others = found.pop("", False)
+    patterns = {"patternProperties": found} if found else {}
+    return {**patterns, "additionalProperties": others}
 
 
 def _object(kind: Any, rules: Is) -> dict[str, Any]:

@@ -92,6 +92,16 @@ def workers_option() -> Any:
     )
 
 
+def csv_option() -> Any:
+    """The file of a table of the scores."""
+    return option(
+        "Also write the scores as a table with the columns team, case, metric and"
+        " value, which flare rank reads.",
+        default=None,
+        metavar="FILE",
+    )
+
+
 # --- Values -----------------------------------------------------------------------
 
 

@@ -48,6 +48,7 @@ class Family(NamedTuple):
     """Keys of an object that are alike, such as a mean of each metric."""
 
     pattern: str
+    """Empty for all keys that no field has."""
     title: str
     """How the keys are called."""
     about: str

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flare.common.options import decimals, option
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -17,10 +19,28 @@ class Options:
         If a value is none of those that are allowed.
     """
 
-    on_bad_case: Literal["refuse", "worst"] = "refuse"
-    grid: Literal["strict", "size"] | None = None
-    unknown_labels: Literal["refuse", "ignore"] | None = None
-    decimals: int | None = None
+    on_bad_case: Literal["refuse", "worst"] = option(
+        "Refuse a submission with a missing or unusable case, or let the case score 0"
+        " (default: refuse).",
+        default="refuse",
+    )
+    grid: Literal["strict", "size"] | None = option(
+        "Say whether only the size of a grid must be right (default: the challenge's"
+        " rule).",
+        default=None,
+    )
+    unknown_labels: Literal["refuse", "ignore"] | None = option(
+        "Say what unknown labels in predictions mean (default: the challenge's rule).",
+        default=None,
+    )
+    decimals: int | None = option(
+        "Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
+        " else the challenge's for the board, else not at all).",
+        default=None,
+        parse=decimals,
+        envvar="FLARE_DECIMALS",
+        metavar="N",
+    )
 
     def __post_init__(self) -> None:
         """Look at the values."""
@@ -35,12 +55,13 @@ class Options:
 
     def told(self) -> dict[str, str]:
         """What is not the default, as metrics.json has it."""
-        return {
-            "on_bad_case": "" if self.is_refused else self.on_bad_case,
-            "grid": self.grid or "",
-            "unknown_labels": self.unknown_labels or "",
-            "decimals": "" if self.decimals is None else str(self.decimals),
+        given = {
+            "on_bad_case": None if self.is_refused else self.on_bad_case,
+            "grid": self.grid,
+            "unknown_labels": self.unknown_labels,
+            "decimals": self.decimals,
         }
+        return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:

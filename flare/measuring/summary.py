@@ -136,12 +136,12 @@ def write_refused(
     refusals = [
         Refusal(
             team=team,
-            file=getattr(problem, "file", f"{team}{SUFFIX}"),
+            archive=getattr(problem, "file", f"{team}{SUFFIX}"),
             # With another model or program, the same archive may be accepted.
             archive_sha256=digests.get(team, "")
             if isinstance(problem, ArchiveError)
             else "",
-            reason=str(problem),
+            problem=str(problem),
         )
         for team, problem in found
     ]

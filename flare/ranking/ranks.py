@@ -39,6 +39,18 @@ class Board:
         return comparable(self.values, self.rules)
 
     @cached_property
+    def filled(self) -> Values:
+        """The comparable values, each missing one replaced by a bad one.
+
+        That is the value of a failed run where the challenge has one, or the worst of
+        any team on any case, whichever is worse: a missing result must never be an
+        advantage.
+        """
+        worst = np.fmax.reduce(self.comparable, axis=(0, 1))
+        bad = np.nan_to_num(np.fmax(self.rules.failed, worst))
+        return np.where(np.isnan(self.comparable), bad, self.comparable)
+
+    @cached_property
     def doubled_ranks(self) -> Integers:
         """Twice the rank of each team, on each case, by each metric."""
         return ranks_of(self.comparable, self.rules)
@@ -243,3 +255,28 @@ def ranks_by_sums(sums: Integers) -> tuple[int, ...]:
     (2, 1, 2, 4)
     """
     return tuple((np.searchsorted(np.sort(sums), sums) + 1).tolist())
+
+
+def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """Kendall's tau-b of two rankings; None if one of them is a single tie.
+
+    Examples
+    --------
+    One of three pairs is the other way round, two are not: (2 - 1) / 3.
+
+    >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
+    0.3333
+    """
+    orders = [_order(np.asarray(ranks)) for ranks in (first, second)]
+    ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
+    if not ordered:
+        return None
+    agreeing = int((orders[0] * orders[1]).sum())
+    # Other ways to calculate it differ in the last bits.
+    return round(agreeing / math.sqrt(ordered), 12)
+
+
+def _order(ranks: Integers) -> Integers:
+    """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
+    order: Integers = np.sign(ranks[:, np.newaxis] - ranks)
+    return order

@@ -11,7 +11,7 @@ from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe, shell_word
 from flare.ranking.completeness import RollCall, Waiting, find_copies, read_archives
 from flare.ranking.provenance import Evaluated, Origin, check_origins
-from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_cases
+from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
     DEFAULTS,
@@ -150,12 +150,8 @@ def _read_efficiency(
         return _Measured()
     values: dict[CaseMetric, float | None] = {}
     spreads: dict[CaseMetric, float] = {}
-    rows: dict[str, MeasuredCase] = {}
-    for row in read_cases(file):
-        if row.case in rows:
-            problem = f"{row.where}: {safe(row.case)} is there twice"
-            raise RankingError(str(file), problem)
-        rows[row.case] = row
+    rows = read_by_case(file)
+    for row in rows.values():
         for metric in metrics if row.is_ok else ():
             key = (row.case, metric)
             if metric in trace_tolerances_mb:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -57,6 +57,20 @@ class RankingRules:
         exact = [Fraction(str(rule.weight)) for rule in self.metrics]
         common = math.lcm(*(weight.denominator for weight in exact))
         return np.array([int(weight * common) for weight in exact], dtype=np.int64)
+
+    @property
+    def unrounded(self) -> RankingRules:
+        """The rules without any rounding."""
+        metrics = tuple(replace(rule, decimals=None) for rule in self.metrics)
+        return replace(self, metrics=metrics, digits=None)
+
+    @property
+    def missing_rules(self) -> tuple[MissingRule, ...]:
+        """The rules for missing results that can be applied."""
+        found = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
+        if all(rule.failed is not None for rule in self.metrics):
+            found.append(MissingRule.VALUE)
+        return tuple(found)
 
     @property
     def failed(self) -> Values:

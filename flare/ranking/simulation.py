@@ -15,12 +15,12 @@ import numpy as np
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
-from flare.common.version import __version__
+from flare.common.installation import __version__
+from flare.results.csv_rows import rows_text
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
     RunStatus,
-    records_text,
 )
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_case_scores
@@ -144,4 +144,4 @@ def _write_team(
         for n, case in enumerate(cases)
     ]
     columns = ("case", "status", "runtime_s", "max_gpu_memory_mb")
-    write_whole(folder / EFFICIENCY_CSV, records_text(records, columns))
+    write_whole(folder / EFFICIENCY_CSV, rows_text(CaseRecord, records, columns))

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 from flare.common.errors import OutputError
-from flare.common.extras import install_remedy
+from flare.common.installation import install_remedy
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
 from flare.results.traces_csv import TRACES, read_columns

@@ -1,18 +1,27 @@
-"""Reads the rows and the numbers of CSV files strictly, each with its place."""
+"""Reads and writes rows of CSV files: strictly, each with its place, or as records."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
 from flare.challenge.metrics import RUNTIME, is_score
-from flare.common.files import open_regular
-from flare.common.text import listing, safe
+from flare.common.files import csv_text, open_regular
+from flare.common.schema import Is, Text, build, dump
+from flare.common.text import cell_text, listing, safe
 from flare.results.errors import RankingError
+
+_Record = TypeVar("_Record")
+
+Sha256OrEmpty = Annotated[str, Is(pattern="^[0-9a-f]{64}$", may_be_empty=True)]
+MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 
 
 def read_rows(
@@ -40,6 +49,55 @@ def read_rows(
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read ({safe(str(error))})"
         raise RankingError(str(path), problem) from error
+
+
+def rows_text(
+    kind: type, rows: Iterable[Any], columns: Sequence[str] | None = None
+) -> str:
+    """The content of a table of records: all their fields, or those that are named."""
+    names = columns or list(cell_types(kind))
+    return csv_text(names, [[dump(getattr(row, n)) for n in names] for row in rows])
+
+
+def record_of(kind: type[_Record], cells: Mapping[str, str]) -> _Record:
+    """A record from the cells of its row, as `rows_text` has written all of them.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or a cell holds what the record cannot.
+    """
+    values: dict[str, Any] = {}
+    for name, hint in cell_types(kind).items():  # type: ignore[arg-type]
+        if name not in cells:
+            raise ValueError(f"{name} is missing")
+        cell = cells[name]
+        if hint is float:
+            values[name] = float(cell) if cell else None
+            if cell and not math.isfinite(values[name]):
+                raise ValueError(f"{name} is {cell}, expected a number")
+        else:
+            values[name] = int(cell) if hint is int else cell_text(cell)
+    return build(kind, values)
+
+
+@functools.cache
+def cell_types(kind: type[Any]) -> Mapping[str, type]:
+    """The type of each column of a record, whether or not a cell may be empty.
+
+    Examples
+    --------
+    >>> from flare.results.traces_csv import Sample
+    >>> cell_types(Sample)["cpu_s"]
+    <class 'float'>
+    """
+    hints = get_type_hints(kind)
+    return {
+        field.name: get_args(hints[field.name])[0]
+        if get_args(hints[field.name])
+        else hints[field.name]
+        for field in fields(kind)
+    }
 
 
 def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
@@ -86,6 +144,21 @@ COLUMNS = (*KEYS, "value")
 
 LARGEST = 1e15
 """A larger number is a mistake: nothing that is ranked comes near it."""
+
+
+class ValueRow(TypedDict):
+    """Every value of every team, also of single organs. `flare rank` reads any table of
+    this form; other columns are ignored.
+    """  # noqa: D205  a sentence of the public schema
+
+    team: Text
+    """Name of the team."""
+    case: Text
+    """Name of the case."""
+    metric: MetricName
+    """Name of the metric, such as dsc_liver or runtime_s."""
+    value: Annotated[float, Is(minimum=0, maximum=10**15)] | None
+    """The value, in the metric's unit; empty if it is missing."""
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import case_of
 from flare.challenge.rules import Challenge
-from flare.common.files import csv_text, write_whole
+from flare.common.files import write_whole
+from flare.common.schema import Amount, Count, Length, Positive, Text
 from flare.common.text import cell_text, safe
-from flare.results.csv_rows import check_value, number, read_rows
+from flare.results.csv_rows import (
+    cell_types,
+    check_value,
+    number,
+    read_rows,
+    record_of,
+    rows_text,
+)
 from flare.results.errors import MeasurementError, RankingError
 
 if TYPE_CHECKING:
@@ -43,40 +50,74 @@ class RunStatus(Enum):
     """The team is not at fault; the case is run again when measuring goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is said of a column whose values were measured, and may be ranked."""
+
+    title: str = ""
+    """In print; empty where nothing shows it."""
+    unit: str = ""
+
+    @property
+    def title_with_unit(self) -> str:
+        """In the heads of tables and beside axes."""
+        return f"{self.title} ({self.unit})"
+
+
+def _measured(title: str = "", unit: str = "") -> Any:
+    """A field of such a column; a run that failed has no value."""
+    return field(default=None, metadata={"column": Column(title, unit)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """A row of efficiency.csv. Memory is in units of 2^20 bytes."""
+    """What was measured of a team, a row for each case. Only a case whose status is
+    `ok` has values; other programs may write fewer or further columns.
+    """  # noqa: D205  a sentence of the public schema
 
-    case: str
+    case: Text
+    """Name of the case."""
     status: RunStatus
-    runtime_s: float | None = None
-    """From the container's start to its end."""
-    max_gpu_memory_mb: float | None = None
-    """By the challenge's rule."""
-    peak_gpu_memory_mb: float | None = None
-    """The plain maximum."""
-    idle_gpu_memory_mb: float | None = None
-    """What was allocated before the container was started."""
-    gpu_memory_area_mb_s: float | None = None
-    """Area under the memory, by true time stamps."""
-    cpu_area_percent_s: float | None = None
+    """How the run ended."""
+    runtime_s: Length | None = _measured("Running time", "s")
+    """Seconds from the request to start the container until the engine says that it has
+    ended; the engine's own cost is in it."""
+    max_gpu_memory_mb: Amount | None = _measured("GPU memory", "MB")
+    """Maximum of GPU memory by the challenge's rule, in MB (2^20 bytes); null without a
+    GPU."""
+    peak_gpu_memory_mb: Amount | None = _measured("Peak of GPU memory", "MB")
+    """Plain maximum of GPU memory, in MB (2^20 bytes)."""
+    idle_gpu_memory_mb: Amount | None = _measured("Idle GPU memory", "MB")
+    """GPU memory that was allocated before the container was started, in MB (2^20
+    bytes); it is not subtracted."""
+    gpu_memory_area_mb_s: Amount | None = _measured("Area under GPU memory", "MB s")
+    """Area under GPU memory, in MB s, by trapezoids and true times."""
+    cpu_area_percent_s: Amount | None = _measured("Area under CPU use", "% s")
     """Processor time as percent of all CPUs of the computer, times seconds."""
-    cpu_s: float | None = None
-    max_host_memory_mb: float | None = None
-    engine_runtime_s: float | None = None
-    """The running time by the engine's own clock."""
-    runtime_s_spread: float | None = None
-    """Of the repeats: the largest less the smallest."""
-    max_gpu_memory_mb_spread: float | None = None
-    repeats: int = 1
-    samples: int = 0
-    mean_interval_s: float | None = None
-    """Between samples, as achieved."""
-    longest_gap_s: float | None = None
+    cpu_s: Amount | None = _measured("Processor time", "s")
+    """Processor time of the container up to the last sample, in s."""
+    max_host_memory_mb: Amount | None = _measured("Memory", "MB")
+    """The most memory of the container in any sample, in MB (2^20 bytes), without files
+    that are only cached."""
+    engine_runtime_s: Amount | None = _measured("Running time by the engine", "s")
+    """The running time by the engine's own clock, in s, without the engine's cost."""
+    runtime_s_spread: Amount | None = _measured()
+    """With repeats: the largest running time less the smallest, in s."""
+    max_gpu_memory_mb_spread: Amount | None = _measured()
+    """With repeats: the largest maximum of GPU memory less the smallest, in MB (2^20
+    bytes)."""
+    repeats: Positive = 1
+    """How often the case was run; 1 if a run failed."""
+    samples: Count = 0
+    """Samples of the run that counts; 0 if it failed."""
+    mean_interval_s: Amount | None = None
+    """Time between two samples, as achieved, in s; null with fewer than two."""
+    longest_gap_s: Amount | None = None
+    """The longest time without a sample, in s."""
     doubts: str = ""
-    """What makes the values doubtful."""
+    """What makes the values doubtful, separated by semicolons."""
     message: str = ""
-    """Why there are none, and where the log is."""
+    """Why there are no values, and where the log is."""
     rerun: str = ""
     """Why the case was run again, and how it had ended before."""
 
@@ -85,24 +126,17 @@ class CaseRecord:
         if self.status is not RunStatus.OK:
             values = [getattr(self, name) for name in VALUES]
             if any(value is not None for value in values):
-                text = f"{self.case} is {self.status.value}, but has values"
-                raise ValueError(text)
+                raise ValueError(f"{self.case} is {self.status.value}, but has values")
 
 
-VALUES = (
-    *("runtime_s", "max_gpu_memory_mb", "peak_gpu_memory_mb", "idle_gpu_memory_mb"),
-    *("gpu_memory_area_mb_s", "cpu_area_percent_s", "cpu_s", "max_host_memory_mb"),
-    *("engine_runtime_s", "runtime_s_spread", "max_gpu_memory_mb_spread"),
-)
+MEASURED: Mapping[str, Column] = {
+    field.name: field.metadata["column"]
+    for field in fields(CaseRecord)
+    if "column" in field.metadata
+}
+"""The columns whose values were measured, by name."""
 
-
-COLUMNS = tuple(field.name for field in fields(CaseRecord))
-
-
-WHOLE = ("repeats", "samples")
-
-
-TEXTS = ("case", "doubts", "message", "rerun")
+VALUES = tuple(MEASURED)
 
 
 def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
@@ -181,20 +215,6 @@ class MeasuredCase:
 # --- The file ---------------------------------------------------------------------
 
 
-def records_text(
-    records: Iterable[CaseRecord], columns: Sequence[str] = COLUMNS
-) -> str:
-    """The content of a file with some of the columns, in the order of the records."""
-    rows = [
-        [
-            record.status.value if name == "status" else getattr(record, name)
-            for name in columns
-        ]
-        for record in records
-    ]
-    return csv_text(columns, rows)
-
-
 def write_records(records: Iterable[CaseRecord], file: Path) -> None:
     """Write all rows, whole or not at all, in the order of the cases.
 
@@ -204,7 +224,7 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
         If they cannot be written.
     """
     ordered = sorted(records, key=lambda record: record.case)
-    write_whole(file, records_text(ordered))
+    write_whole(file, rows_text(CaseRecord, ordered))
 
 
 def read_cases(file: Path) -> Iterator[MeasuredCase]:
@@ -226,6 +246,23 @@ def read_cases(file: Path) -> Iterator[MeasuredCase]:
         )
 
 
+def read_by_case(file: Path) -> dict[str, MeasuredCase]:
+    """All rows by case, whichever program has written them.
+
+    Raises
+    ------
+    RankingError
+        If the file cannot be read, or has a case twice.
+    """
+    rows: dict[str, MeasuredCase] = {}
+    for row in read_cases(file):
+        if row.case in rows:
+            problem = f"{row.where}: {safe(row.case)} is there twice"
+            raise RankingError(str(file), problem)
+        rows[row.case] = row
+    return rows
+
+
 def read_records(file: Path) -> dict[str, CaseRecord]:
     """All rows by case, as this program has written them; none if there is no file yet.
 
@@ -237,27 +274,12 @@ def read_records(file: Path) -> dict[str, CaseRecord]:
     if not file.exists():
         return {}
     try:
-        records = [_record(row.cells) for row in read_cases(file)]
+        records = [record_of(CaseRecord, row.cells) for row in read_cases(file)]
         return {record.case: record for record in records}
-    except (RankingError, ValueError, KeyError) as error:
+    except (RankingError, ValueError) as error:
         problem = "it is not what this program has written"
         remedy = "Move it away, or give another --output."
         raise MeasurementError(str(file), problem, remedy) from error
-
-
-def _record(cells: Mapping[str, str]) -> CaseRecord:
-    """A record from the cells of its row."""
-    values: dict[str, Any] = {"status": RunStatus(cells["status"])}
-    for name in COLUMNS:
-        if name in TEXTS:
-            values[name] = cell_text(cells[name])
-        elif name in WHOLE:
-            values[name] = int(cells[name])
-        elif name != "status":
-            values[name] = float(cells[name]) if cells[name] else None
-            if values[name] is not None and not math.isfinite(values[name]):
-                raise ValueError(name)
-    return CaseRecord(**values)
 
 
 def read_efficiency(file: str | Path) -> pd.DataFrame:
@@ -281,20 +303,26 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    file = Path(file)
-    rows: dict[str, dict[str, object]] = {}
-    for row in read_cases(file):
-        if row.case in rows:
-            problem = f"{row.where}: {safe(row.case)} is there twice"
-            raise RankingError(str(file), problem)
-        rows[row.case] = {"status": row.status}
-        for name in COLUMNS:
-            if name in row.cells and name not in ("case", "status"):
-                is_text = name in TEXTS
-                rows[row.case][name] = row.text(name) if is_text else row.number(name)
+    types = {
+        name: kind
+        for name, kind in cell_types(CaseRecord).items()
+        if name not in ("case", "status")
+    }
+    rows = {
+        case: {
+            "status": row.status,
+            **{
+                name: row.text(name) if kind is str else row.number(name)
+                for name, kind in types.items()
+                if name in row.cells
+            },
+        }
+        for case, row in read_by_case(Path(file)).items()
+    }
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("case")
-    kinds = {name: "Int64" if name in WHOLE else "float64" for name in frame}
-    return frame.astype({n: k for n, k in kinds.items() if n not in (*TEXTS, "status")})
+    names = {int: "Int64", float: "float64"}
+    kinds = {name: names.get(types.get(name, str)) for name in frame}
+    return frame.astype({name: kind for name, kind in kinds.items() if kind})
 
 
 def known_metrics(challenge: Challenge) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypedDict
 
 from flare.challenge.formats import case_of
+from flare.common.schema import Family, Is, Text
 from flare.common.text import cell_text, listing, nearest, safe
 from flare.results.csv_rows import read_rows
 from flare.results.errors import GroupsFileError, RankingError
@@ -18,6 +20,31 @@ MOST_GROUPS = 20
 """A column with more is a number or a name, by which nothing is grouped."""
 
 CASE = "case"
+
+
+class GroupsRow(TypedDict):
+    """Into which groups the cases fall, a row for each case."""
+
+    case: Text
+    """Name of the case, or of its label map."""
+
+
+GROUPS = Annotated[
+    GroupsRow,
+    Is(
+        minProperties=2,
+        families=[
+            Family(
+                "",
+                "centre, ...",
+                "Such as centre, scanner or phase: the group of the case, at most"
+                f" {MOST_GROUPS} different ones in a column; empty if it is not known.",
+                str | None,
+            )
+        ],
+    ),
+]
+"""A row of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

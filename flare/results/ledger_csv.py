@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from os.path import lexists
 from pathlib import Path
+from typing import Annotated
 
-from flare.common.files import csv_text, read_regular, write_whole
+from flare.common.files import read_regular, write_whole
+from flare.common.schema import Is, Sha256, Text
 from flare.common.text import cell_text, safe
+from flare.results.csv_rows import Sha256OrEmpty, rows_text
 from flare.results.errors import MeasurementError
 
 LEDGER_CSV = "ledger.csv"
@@ -17,18 +20,23 @@ LEDGER_CSV = "ledger.csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An archive that a team has sent, and that was accepted."""
+    """Which archives of teams were accepted, the oldest first; the last one of a team
+    counts.
+    """  # noqa: D205  a sentence of the public schema
 
-    team: str
-    archive_sha256: str
-    model_sha256: str = ""
-    """Of the model that was sent beside it; empty for none."""
+    team: Text
+    """Name of the team."""
+    archive_sha256: Sha256
+    """SHA-256 of its archive."""
+    model_sha256: Sha256OrEmpty = ""
+    """SHA-256 of the model that was sent beside it; empty for none. Files of earlier
+    versions do not have the column."""
     paper: str
-    """Its short paper, as the organisers name it; may be empty."""
-    date: str
-    """When it was first measured, such as 2026-11-20."""
+    """Its short paper, as `--paper` names it."""
+    date: Annotated[str, Is(format="date")]
+    """When the archive was first measured, such as 2026-11-20."""
     reason: str
-    """Why it replaces an earlier one; empty for the first."""
+    """Why it replaces an earlier one, as `--new-archive` says; empty for the first."""
 
     def is_of(self, other: Entry) -> bool:
         """Whether both are of the same archive, with the same model."""
@@ -111,5 +119,5 @@ def register(file: Path, entry: Entry) -> Entry:
     if earlier and earlier.is_of(entry):
         return earlier
     entries = read_ledger(file)
-    write_whole(file, csv_text(COLUMNS, map(astuple, (*entries, entry))))
+    write_whole(file, rows_text(Entry, (*entries, entry)))
     return entry

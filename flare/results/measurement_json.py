@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.files import read_regular, write_whole
+from flare.common.installation import __version__, source_commit
 from flare.common.text import listing, safe
-from flare.common.version import __version__, source_commit
 from flare.results.errors import MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"

@@ -11,9 +11,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.files import csv_text, open_regular, unwritable, write_whole
+from flare.common.files import open_regular, unwritable, write_whole
+from flare.common.schema import Text
 from flare.common.text import cell_text
-from flare.results.csv_rows import read_rows
+from flare.results.csv_rows import (
+    Sha256OrEmpty,
+    cell_types,
+    read_rows,
+    record_of,
+    rows_text,
+)
 
 REFUSED_CSV = "refused.csv"
 """In RESULTS."""
@@ -21,18 +28,19 @@ REFUSED_CSV = "refused.csv"
 PAUSE_S = 1.0
 """Written so often at most, however many are refused: each time, all rows are."""
 
-COLUMNS = ("team", "archive", "archive_sha256", "problem")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Refusal:
-    """Something that a team has sent, and that was refused."""
+    """What teams have sent that could not be run or scored, a row for each problem."""
 
-    team: str
-    file: str
-    reason: str
-    archive_sha256: str = ""
-    """Of the file, if it is known."""
+    team: Text
+    """Name of the team."""
+    archive: Text
+    """Name of the file, without folders."""
+    archive_sha256: Sha256OrEmpty = ""
+    """SHA-256 of the file; empty if it is not known."""
+    problem: Text
+    """What is wrong with it, and what to do; it ends with the code of the message."""
 
 
 class RefusedRows:
@@ -46,14 +54,14 @@ class RefusedRows:
 
     def __init__(self, results: Path) -> None:
         self._file = results / REFUSED_CSV
-        self._rows: defaultdict[str, list[list[str]]] = defaultdict(list)
+        self._rows: defaultdict[str, list[Refusal]] = defaultdict(list)
         for row in _own_rows(self._file):
-            self._rows[row[0]].append(row)
+            self._rows[row.team].append(row)
         self._is_written, self._written_at = True, time.monotonic()
 
     def replace(self, team: str, refusals: Iterable[Refusal]) -> None:
         """Let these be all refusals of a team; written at most once in `PAUSE_S`."""
-        rows = [[f.team, f.file, f.archive_sha256, f.reason] for f in refusals]
+        rows = list(refusals)
         if rows != self._rows.pop(team, []):
             self._is_written = False
         if rows:
@@ -71,7 +79,7 @@ class RefusedRows:
         """
         if not self._is_written:
             rows = sorted(row for rows in self._rows.values() for row in rows)
-            write_whole(self._file, csv_text(COLUMNS, rows))
+            write_whole(self._file, rows_text(Refusal, rows))
         self._is_written, self._written_at = True, time.monotonic()
 
 
@@ -100,7 +108,7 @@ def write_refused(
     rows.write()
 
 
-def _own_rows(file: Path) -> list[list[str]]:
+def _own_rows(file: Path) -> list[Refusal]:
     """What was refused before; nothing if that was not written by this program.
 
     Raises
@@ -118,9 +126,13 @@ def _own_rows(file: Path) -> list[list[str]]:
         raise unwritable(file, error) from error
     except (ValueError, csv.Error):
         return []
-    if not rows or tuple(rows[0]) != COLUMNS:
+    if not rows or rows[0] != list(cell_types(Refusal)):
         return []
-    return [list(map(cell_text, row)) for row in rows[1:] if len(row) == len(rows[0])]
+    return [
+        record_of(Refusal, dict(zip(rows[0], row, strict=True)))
+        for row in rows[1:]
+        if len(row) == len(rows[0])
+    ]
 
 
 def read_refused(results: Path) -> tuple[Refusal, ...]:
@@ -142,9 +154,9 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
         found.append(
             Refusal(
                 team=cells["team"],
-                file=name,
-                reason=reason,
+                archive=name,
                 archive_sha256=cells.get("archive_sha256", ""),
+                problem=reason,
             )
         )
-    return tuple(sorted(found, key=lambda f: (f.team, f.file, f.reason)))
+    return tuple(sorted(found, key=lambda f: (f.team, f.archive, f.problem)))

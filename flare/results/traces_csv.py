@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.challenge.rules import MaxMemory
-from flare.common.files import csv_text, write_whole
-from flare.results.csv_rows import number, read_rows
+from flare.common.files import write_whole
+from flare.common.schema import Amount
+from flare.results.csv_rows import cell_types, number, read_rows, rows_text
 from flare.results.errors import RankingError
 
 if TYPE_CHECKING:
@@ -22,19 +23,15 @@ if TYPE_CHECKING:
 TRACES = "traces"
 """Folder of a team with what was sampled of each case, CASE.csv."""
 
-
 STABLE_SHARE = 0.02
 """FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
 of the memory counts if it fills more than this part of the samples."""
 
-
 FEWEST_SAMPLES = 10
 """With fewer samples, a peak is easily missed."""
 
-
 LONGEST_GAP = 5
 """A gap of more than this many intervals may hide a peak."""
-
 
 END_GAP_S = 1.0
 
@@ -45,25 +42,33 @@ END_GAP_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One moment; None where something is not measured."""
+    """What was sampled while the container of a case ran, a row for each moment; empty
+    where something is not measured.
+    """  # noqa: D205  a sentence of the public schema
 
-    seconds: float
-    """Since the container was started."""
+    seconds: Amount
+    """Time since the container was started, in s."""
     gpu_memory_mb: float | None = None
-    """What processes have allocated: total - free - reserved."""
-    gpu_total_mb: float | None = None
-    gpu_free_mb: float | None = None
-    gpu_used_mb: float | None = None
-    gpu_reserved_mb: float | None = None
-    sm_clock_mhz: float | None = None
+    """GPU memory that processes have allocated, total less free less reserved, in MB
+    (2^20 bytes)."""
+    gpu_total_mb: Amount | None = None
+    """All memory of the GPU, in MB (2^20 bytes)."""
+    gpu_free_mb: Amount | None = None
+    """Its free memory, in MB (2^20 bytes)."""
+    gpu_used_mb: Amount | None = None
+    """Its used memory as the driver tells it, in MB (2^20 bytes)."""
+    gpu_reserved_mb: Amount | None = None
+    """What the driver reserves, in MB (2^20 bytes); 0 with a driver that does not
+    tell."""
+    sm_clock_mhz: Amount | None = None
+    """Clock of its processors, in MHz."""
     temperature_c: float | None = None
-    host_memory_mb: float | None = None
-    """Of the container, without files that are only cached."""
-    cpu_s: float | None = None
-    """Processor time of the container so far."""
-
-
-COLUMNS = tuple(field.name for field in fields(Sample))
+    """Its temperature, in degrees Celsius."""
+    host_memory_mb: Amount | None = None
+    """Memory of the container, in MB (2^20 bytes), without files that are only
+    cached."""
+    cpu_s: Amount | None = None
+    """Processor time of the container so far, in s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +190,7 @@ def write_trace(trace: Trace, file: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    rows = [["" if c is None else c for c in astuple(s)] for s in trace.samples]
-    write_whole(file, csv_text(COLUMNS, rows))
+    write_whole(file, rows_text(Sample, trace.samples))
 
 
 def read_columns(
@@ -230,7 +234,6 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
 
 BUCKETS = 60
 """A curve has the lowest and highest sample of so many equal times."""
-
 
 Point = tuple[int, int]
 """Hundredths of a second since the start, and MB (2^20 bytes)."""
@@ -328,7 +331,7 @@ def read_trace(file: str | Path) -> pd.DataFrame:
 
     file = Path(file)
     rows = list(read_rows(file, ("seconds",)))
-    columns = [c for c in COLUMNS if not rows or c in rows[0][1]]
+    columns = [c for c in cell_types(Sample) if not rows or c in rows[0][1]]
     numbers = [
         [number(cells[column], file, where) for column in columns]
         for where, cells in rows

@@ -77,7 +77,7 @@ def eventful(names=("team_a", "team_b", "team_c", "team_d"), cases=12, **more):
             since=since,
             until=BEGUN + timedelta(hours=2),
         ),
-        "refused": (Refusal(team=odd, file=odd, reason=f"{odd}: no tar file"),),
+        "refused": (Refusal(team=odd, archive=odd, problem=f"{odd}: no tar file"),),
         "disks": (
             Disk(name="the disk of the results", free_bytes=3 * 2**30),
             Disk(name="the disk of the engine", free_bytes=300 * 2**30),

@@ -71,6 +71,7 @@ class Options:
     limits: NoGpu = field(default_factory=NoGpu)
     caches: Caches | None = option("Caches.", default=None)
     ties: Literal["min", "max"] = option("Ties.", default="min")
+    grid: Literal["strict", "size"] | None = option("Grid.", default=None)
     has_warm_up: bool = option("No warm-up.", default=True, flag="--no-warm-up")
     rerun: tuple[str, ...] = option("Case.", default=(), metavar="CASE")
     workers: int | None = option("N.", default=None, parse=positive, envvar="WORKERS")
@@ -105,13 +106,15 @@ def test_what_is_not_given_has_the_defaults_of_the_dataclass():
 
 def test_each_kind_of_value_is_made(monkeypatch):
     monkeypatch.setenv("WORKERS", "3")
-    words = "a --output o --gpu 1 --timeout 2.5 --caches cold --ties max --no-warm-up"
+    words = "a --output o --gpu 1 --timeout 2.5 --caches cold --grid size"
+    words += " --ties max --no-warm-up"
     assert told(*words.split()) == Options(
         files=(Path("a"),),
         output=Path("o"),
         limits=NoGpu(gpu="1", timeout_s=2.5),
         caches=Caches.COLD,
         ties="max",
+        grid="size",
         has_warm_up=False,
         workers=3,
     )

@@ -59,7 +59,7 @@ def test_without_jinja2_it_says_what_to_install(
     metrics, monkeypatch, capfd, is_checkout, remedy
 ):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
+    monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
 
     assert main(["report", str(metrics), "--output", "page.html"]) == 1
 
@@ -187,7 +187,7 @@ def test_figures_need_matplotlib_before_anything_is_written(
 ):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-    monkeypatch.setattr("flare.common.extras.is_checkout", lambda: is_checkout)
+    monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
     page = tmp_path / "page.html"
 
     words = ["--figures", "figures", "--audience", "organiser"]

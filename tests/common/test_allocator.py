@@ -12,7 +12,7 @@ PROGRAM = """
 import resource
 import sys
 import numpy as np
-from flare.common.allocator import reuse_freed_memory
+from flare.common.machine import reuse_freed_memory
 
 def pages_of_another_array():
     np.ones(8 << 20, np.uint8)

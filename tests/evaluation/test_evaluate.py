@@ -17,8 +17,8 @@ import flare
 from flare.challenge.reading import challenge_text
 from flare.cli.options import version_text
 from flare.common.errors import InputError
+from flare.common.installation import source_commit
 from flare.common.text import safe
-from flare.common.version import source_commit
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.references import check_references, references_table
 from tests.builders import (

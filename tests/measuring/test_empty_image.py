@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from flare.common.own_tar import unpack_own
+from flare.common.archives import unpack_own
 from flare.measuring.empty_image import HOLD, NOTHING, image_tar
 
 pytestmark = pytest.mark.skipif(

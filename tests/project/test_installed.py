@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from flare.cli.main import command_names
-from flare.common.own_tar import unpack_own
+from flare.common.archives import unpack_own
 from tests.builders import ROOT
 
 pytestmark = pytest.mark.slow

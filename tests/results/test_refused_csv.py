@@ -7,8 +7,8 @@ import pytest
 from flare.common.errors import OutputError
 from flare.results.refused_csv import Refusal, read_refused, write_refused
 
-A = Refusal(team="a", file="a.tar.gz", reason="=no image", archive_sha256="1")
-B = Refusal(team="b", file="b.tar.gz", reason="too large", archive_sha256="2")
+A = Refusal(team="a", archive="a.tar.gz", problem="=no image", archive_sha256="1")
+B = Refusal(team="b", archive="b.tar.gz", problem="too large", archive_sha256="2")
 
 
 def test_what_was_refused_comes_back(tmp_path):
@@ -59,5 +59,5 @@ def test_a_file_of_another_program_may_have_other_columns(tmp_path):
     (tmp_path / "refused.csv").write_text("team,file\n x , x.zip \n")
 
     assert read_refused(tmp_path) == (
-        Refusal(team="x", file="x.zip", reason="no reason is given"),
+        Refusal(team="x", archive="x.zip", problem="no reason is given"),
     )

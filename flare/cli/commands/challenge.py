@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 import click
 
@@ -16,7 +17,8 @@ from flare.challenge.reading import (
 from flare.challenge.summary import challenge_summary
 from flare.cli.command import Command, Group
 from flare.cli.console import VERBATIM
-from flare.cli.options import ChallengeName
+from flare.cli.options import takes
+from flare.common.options import argument
 from flare.common.text import alike, listing, nearest, safe
 from flare.results.efficiency_csv import known_metrics
 
@@ -24,12 +26,16 @@ PLACE = ("For organisers", 1)
 
 _log = logging.getLogger(__name__)
 
-_challenge_argument = click.argument(
-    "challenge",
-    type=ChallengeName(readable=False),
-    metavar="NAME|FILE.toml",
-    help="A challenge that comes with the program, or a file of your own.",
-)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """Which challenge is meant."""
+
+    challenge: str = argument(
+        "A challenge that comes with the program, or a file of your own.",
+        metavar="NAME|FILE.toml",
+        is_challenge=True,
+    )
 
 
 @click.group("challenge", cls=Group)
@@ -50,18 +56,18 @@ def list_challenges() -> None:
 @command.command(
     "show", cls=Command, help="Print the file of one, to start your own from."
 )
-@_challenge_argument
-def show_challenge(*, challenge: str) -> None:
+@takes(Asked)
+def show_challenge(asked: Asked) -> None:
     """Print the file of a challenge."""
-    text = challenge_text(challenge).rstrip("\n")
+    text = challenge_text(asked.challenge).rstrip("\n")
     _log.info("%s", text, extra=VERBATIM)
 
 
 @command.command("validate", cls=Command, help="Say what it means, or what is wrong.")
-@_challenge_argument
-def validate_challenge(*, challenge: str) -> None:
+@takes(Asked)
+def validate_challenge(asked: Asked) -> None:
     """Say what a challenge file means."""
-    rules = read_challenge(challenge)
+    rules = read_challenge(asked.challenge)
     known = known_metrics(rules)
     others = []
     for number, rule in enumerate(rules.ranking, start=1):
@@ -69,7 +75,7 @@ def validate_challenge(*, challenge: str) -> None:
             continue
         if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
             raise ChallengeError(
-                challenge,
+                asked.challenge,
                 f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
                 f" here makes{nearest(rule.metric, known)}",
             )
@@ -89,4 +95,4 @@ def validate_challenge(*, challenge: str) -> None:
             " the page Challenge files explains it."
         )
     )
-    _log.info("\nThis challenge can be used: --challenge %s%s", challenge, ranked)
+    _log.info("\nThis challenge can be used: --challenge %s%s", asked.challenge, ranked)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from flare.cli.command import Command
-from flare.cli.options import PATH, Parsed
+from flare.cli.options import takes
+from flare.common.options import option
 from flare.evaluation.demonstration import SEED, write_demonstration
 
 PLACE = ("For developers", 1)
@@ -24,22 +26,24 @@ def integer(text: str) -> int:
         raise ValueError(f"{text!r} is not a whole number") from None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """Where the set is written."""
+
+    output: Path = option(
+        "Write references, predictions and images into this folder.", metavar="DIR"
+    )
+    seed: int = option(
+        "Start the random generator here (default: that of the bundled set).",
+        default=SEED,
+        parse=integer,
+        metavar="N",
+    )
+
+
 @click.command("demonstration", cls=Command)
-@click.option(
-    "--output",
-    type=PATH,
-    required=True,
-    metavar="DIR",
-    help="Write references, predictions and images into this folder.",
-)
-@click.option(
-    "--seed",
-    type=Parsed(integer),
-    default=SEED,
-    metavar="N",
-    help="Start the random generator here (default: that of the bundled set).",
-)
-def command(*, output: Path, seed: int) -> None:
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Write the demonstration set."""
-    for file in write_demonstration(output, seed=seed):
+    for file in write_demonstration(asked.output, seed=asked.seed):
         _log.info("Wrote %s", file)

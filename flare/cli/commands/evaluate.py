@@ -5,27 +5,25 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from flare.cli.command import Command, Option
+from flare.cli.command import Command
 from flare.cli.console import fits
-from flare.cli.options import (
-    PATH,
-    OneOf,
-    Parsed,
-    challenge_option,
-    csv_option,
-    version_option,
-    workers_option,
-)
+from flare.cli.options import takes, version_option
 from flare.cli.progress import Progress
-from flare.common.importing import importing
-from flare.common.places import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    importing,
+)
+from flare.common.options import challenge_option, csv_option, option, workers_option
 from flare.common.text import safe
-from flare.common.version import __version__
+from flare.evaluation.options import Options
 
 if TYPE_CHECKING:
     from flare.evaluation.scoring.case import Attempt
@@ -35,84 +33,39 @@ PLACE = ("For participants", 2)
 _log = logging.getLogger(__name__)
 
 
-def decimals_of(text: str) -> int:
-    """A number of decimals."""
-    if not text.isdecimal() or int(text) > 15:
-        raise ValueError(f"{text!r} is not a whole number from 0 to 15")
-    return int(text)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is evaluated, and how."""
+
+    # The image sets FLARE_INPUT and FLARE_OUTPUT; anywhere else, /output is nobody's
+    # wish.
+    predictions: Path = option(
+        "Folder of predictions (default: $FLARE_INPUT; in the image, that is /input).",
+        flag="--input",
+        envvar="FLARE_INPUT",
+        metavar="DIR",
+    )
+    output: Path = option(
+        "Folder that gets metrics.json (default: $FLARE_OUTPUT; in the image, that is"
+        " /output).",
+        envvar="FLARE_OUTPUT",
+        metavar="DIR",
+    )
+    ground_truth: Path | None = option(
+        f"Folder of reference labels (default: {PLATFORM_GROUND_TRUTH} if there are"
+        " any, else the bundled ones).",
+        default=None,
+        metavar="DIR",
+    )
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
+    options: Options = field(default_factory=Options)
+    csv: Path | None = csv_option()
 
 
-# The image sets FLARE_INPUT and FLARE_OUTPUT; anywhere else, /output is nobody's wish.
 @click.command("evaluate", cls=Command, params=[version_option()])
-@click.option(
-    "--input",
-    "predictions",
-    cls=Option,
-    type=PATH,
-    envvar="FLARE_INPUT",
-    required=True,
-    metavar="DIR",
-    help="Folder of predictions (default: $FLARE_INPUT; in the image, that is /input).",
-)
-@click.option(
-    "--output",
-    cls=Option,
-    type=PATH,
-    envvar="FLARE_OUTPUT",
-    required=True,
-    metavar="DIR",
-    help="Folder that gets metrics.json (default: $FLARE_OUTPUT; in the image, that is"
-    " /output).",
-)
-@click.option(
-    "--ground-truth",
-    type=PATH,
-    metavar="DIR",
-    help=f"Folder of reference labels (default: {PLATFORM_GROUND_TRUTH} if there are"
-    " any, else the bundled ones).",
-)
-@challenge_option
-@workers_option
-@click.option(
-    "--on-bad-case",
-    type=OneOf(["refuse", "worst"]),
-    default="refuse",
-    help="Refuse a submission with a missing or unusable case, or let the case score 0"
-    " (default: refuse).",
-)
-@click.option(
-    "--grid",
-    type=OneOf(["strict", "size"]),
-    help="Say whether only the size of a grid must be right (default: the challenge's"
-    " rule).",
-)
-@click.option(
-    "--unknown-labels",
-    type=OneOf(["refuse", "ignore"]),
-    help="Say what unknown labels in predictions mean (default: the challenge's rule).",
-)
-@click.option(
-    "--decimals",
-    type=Parsed(decimals_of),
-    envvar="FLARE_DECIMALS",
-    metavar="N",
-    help="Round the numbers in metrics.json to N decimals (default: $FLARE_DECIMALS,"
-    " else the challenge's for the board, else not at all).",
-)
-@csv_option
-def command(
-    *,
-    predictions: Path,
-    output: Path,
-    ground_truth: Path | None,
-    challenge: str,
-    workers: int | None,
-    on_bad_case: Literal["refuse", "worst"],
-    grid: Literal["strict", "size"] | None,
-    unknown_labels: Literal["refuse", "ignore"] | None,
-    decimals: int | None,
-    csv: Path | None,
-) -> None:
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     with importing():
@@ -121,43 +74,40 @@ def command(
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
-        from flare.common.allocator import reuse_freed_memory
         from flare.common.errors import SubmissionError
+        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
-    prepare_output(output)
-    ground_truth = ground_truth or _usual_references()
+    prepare_output(asked.output)
+    ground_truth = asked.ground_truth or _usual_references()
     _log.info(
         "flare %s, challenge %s, reference labels in %s",
-        __version__,
-        challenge,
-        ground_truth,
+        *(__version__, asked.challenge, ground_truth),
     )
-    rules = read_challenge(challenge)
+    challenge, options = read_challenge(asked.challenge), asked.options
+    if options.decimals is None:
+        options = replace(options, decimals=challenge.board.decimals)
     try:
         results = evaluate(
-            predictions,
+            asked.predictions,
             ground_truth,
-            challenge=rules,
-            on_bad_case=on_bad_case,
-            grid=grid,
-            unknown_labels=unknown_labels,
-            decimals=rules.board.decimals if decimals is None else decimals,
-            workers=workers,
+            challenge=challenge,
+            workers=asked.workers,
             on_case=on_case(Progress(logs_time=False)),
-            is_measured=on_bad_case == "worst",  # nobody else needs it
+            is_measured=not options.is_refused,  # nobody else needs it
+            **asdict(options),
         )
     except SubmissionError as error:
-        _tell_teams(predictions, error)
+        _tell_teams(asked.predictions, error)
         raise
-    file = write_metrics(results, output)
-    if csv:
+    file = write_metrics(results, asked.output)
+    if asked.csv:
         from flare.results.metrics_reading import write_scores
 
-        write_scores(csv, [output])
+        write_scores(asked.csv, [asked.output])
     tables = (results_table(results), results_table(results, has_std=False))
     _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
 

@@ -16,8 +16,9 @@ import click
 import flare
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM, terminal_columns
-from flare.cli.options import Parsed
+from flare.cli.options import takes
 from flare.common.errors import FlareError
+from flare.common.options import argument
 from flare.common.text import nearest
 
 PLACE = ("For everybody", 2)
@@ -95,19 +96,25 @@ def code(text: str) -> Explanation:
     return known[name]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is explained."""
+
+    found: Explanation | None = argument(
+        "The code in brackets at the end of a message, such as F07; without one, all"
+        " codes are listed.",
+        default=None,
+        parse=code,
+        metavar="CODE",
+    )
+
+
 @click.command("explain", cls=Command)
-@click.argument(
-    "found",
-    required=False,
-    metavar="CODE",
-    type=Parsed(code),
-    help="The code in brackets at the end of a message, such as F07; without one, all"
-    " codes are listed.",
-)
-def command(*, found: Explanation | None) -> None:
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""
-    if found:
-        text = found.text(min(terminal_columns(), 88))
+    if asked.found:
+        text = asked.found.text(min(terminal_columns(), 88))
         _log.info("%s", text, extra=VERBATIM)
     else:
         for known in explanations().values():

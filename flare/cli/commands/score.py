@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from flare.cli.command import Command
-from flare.cli.commands.evaluate import decimals_of
 from flare.cli.console import OutcomeError, stopping_with
-from flare.cli.options import (
-    PATH,
-    OneOf,
-    Parsed,
-    challenge_option,
-    csv_option,
-    workers_option,
-)
+from flare.cli.options import takes
 from flare.cli.progress import Progress
 from flare.common.errors import StoppedError
+from flare.common.options import (
+    argument,
+    challenge_option,
+    csv_option,
+    decimals,
+    option,
+    workers_option,
+)
 from flare.common.text import aligned, listing, safe
+from flare.evaluation.options import Options
 from flare.results.refused_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
@@ -33,68 +35,56 @@ PLACE = ("For organisers", 9)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TeamOptions(Options):
+    """The same for all teams: no board is asked for its decimals."""
+
+    on_bad_case: Literal["refuse", "worst"] = option(
+        "Refuse a team with a missing or unusable case, or let the case score 0"
+        " (default: refuse).",
+        default="refuse",
+    )
+    decimals: int | None = option(
+        "Round the numbers in metrics.json to N decimals (default: not at all).",
+        default=None,
+        parse=decimals,
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is scored, and how."""
+
+    teams: Path = argument(
+        "The folder that has a folder, or a zip file, of predictions for each team.",
+        metavar="TEAMS",
+    )
+    ground_truth: Path = option("The reference labels.", metavar="DIR")
+    output: Path = option(
+        "Folder that gets TEAM/metrics.json for each team, refused.csv, and"
+        " scores.sqlite, which keeps what came of each case.",
+        metavar="RESULTS",
+    )
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
+    cluster: str | None = option(
+        "Score on the workers of this Dask scheduler.",
+        default=None,
+        metavar="tls://HOST:PORT",
+    )
+    options: TeamOptions = field(default_factory=TeamOptions)
+    csv: Path | None = csv_option()
+
+
 @click.command("score", cls=Command, exclusive=("workers", "cluster"))
-@click.argument(
-    "teams",
-    type=PATH,
-    metavar="TEAMS",
-    help="The folder that has a folder, or a zip file, of predictions for each team.",
-)
-@click.option(
-    "--ground-truth",
-    type=PATH,
-    required=True,
-    metavar="DIR",
-    help="The reference labels.",
-)
-@click.option(
-    "--output",
-    type=PATH,
-    required=True,
-    metavar="RESULTS",
-    help="Folder that gets TEAM/metrics.json for each team, refused.csv, and"
-    " scores.sqlite, which keeps what came of each case.",
-)
-@challenge_option
-@workers_option
-@click.option(
-    "--cluster",
-    metavar="tls://HOST:PORT",
-    help="Score on the workers of this Dask scheduler.",
-)
-@click.option(
-    "--on-bad-case",
-    type=OneOf(["refuse", "worst"]),
-    default="refuse",
-    help="Refuse a team with a missing or unusable case, or let the case score 0"
-    " (default: refuse).",
-)
-@click.option(
-    "--grid",
-    type=OneOf(["strict", "size"]),
-    help="Say whether only the size of a grid must be right (default: the challenge's"
-    " rule).",
-)
-@click.option(
-    "--unknown-labels",
-    type=OneOf(["refuse", "ignore"]),
-    help="Say what unknown labels in predictions mean (default: the challenge's rule).",
-)
-@click.option(
-    "--decimals",
-    type=Parsed(decimals_of),
-    metavar="N",
-    help="Round the numbers in metrics.json to N decimals (default: not at all).",
-)
-@csv_option
-def command(
-    *, teams: Path, ground_truth: Path, output: Path, csv: Path | None, **options: Any
-) -> None:
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Score the predictions of all teams."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     from flare.evaluation.many.evaluate_many import evaluate_many
 
-    before = _ranks(output, options["challenge"])
+    before = _ranks(asked)
     progress = Progress(every_s=60.0)
 
     def tell(run: Run) -> None:
@@ -105,26 +95,30 @@ def command(
 
     with stopping_with(_stopped):
         scored = evaluate_many(
-            teams,
-            ground_truth,
-            output,
+            asked.teams,
+            asked.ground_truth,
+            asked.output,
+            challenge=asked.challenge,
+            workers=asked.workers,
+            cluster=asked.cluster,
             on_progress=tell,
             on_team=_tell_team,
             on_start=_tell_dashboard,
-            **options,
+            **asdict(asked.options),
         )
     _log.info("\n%s", _summary(scored))
     if before:
-        for line in _moves(before, _ranks(output, options["challenge"])):
+        for line in _moves(before, _ranks(asked)):
             _log.info("%s", line)
-    if csv:
+    if asked.csv:
         from flare.results.metrics_reading import write_scores
 
-        write_scores(csv, [output / t.team for t in scored.teams if not t.refusal])
+        scored_teams = [t.team for t in scored.teams if not t.refusal]
+        write_scores(asked.csv, [asked.output / team for team in scored_teams])
     refused = [found.team for found in scored.teams if found.refusal]
     if refused:
         count = f"{len(refused)} of {len(scored.teams)} teams"
-        where = safe(output / REFUSED_CSV)
+        where = safe(asked.output / REFUSED_CSV)
         raise OutcomeError(f"{count} refused: {listing(refused)}. Why is in {where}")
 
 
@@ -165,15 +159,15 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _ranks(results: Path, challenge: str) -> dict[str, int]:
+def _ranks(asked: Asked) -> dict[str, int]:
     """The ranks of teams by DSC and NSD; none where they cannot be ranked yet."""
     from flare.results.metrics_json import METRICS_JSON
 
-    if not any(results.glob(f"*/{METRICS_JSON}")):
+    if not any(asked.output.glob(f"*/{METRICS_JSON}")):
         return {}  # nor is loaded what a ranking needs
     from flare.ranking.rank import ranks_by_scores
 
-    return ranks_by_scores(results, challenge)
+    return ranks_by_scores(asked.output, asked.challenge)
 
 
 def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:

@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.common.quick_gzip import SizedGzipStream
-from flare.common.streams import GZIP_MAGIC, PlainStream, Stream
+from flare.common.streams import GZIP_MAGIC, PlainStream, SizedGzipStream, Stream
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
     Header,

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.formats import NpzLayout, SpacingOrder
-from flare.common.streams import DamagedStreamError, Stream
-from flare.common.text import listing, safe
-from flare.common.zip_members import (
+from flare.common.archives import (
     ZIP_MAGIC,
     ZipMember,
     ZipMemberStream,
     read_members,
 )
+from flare.common.streams import DamagedStreamError, Stream
+from flare.common.text import listing, safe
 from flare.evaluation.labelmaps.headers import (
     Header,
     NamelessDamageError,

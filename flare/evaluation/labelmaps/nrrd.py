@@ -7,8 +7,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from flare.common.quick_gzip import SizedGzipStream
-from flare.common.streams import PlainStream, Stream
+from flare.common.streams import PlainStream, SizedGzipStream, Stream
 from flare.common.text import safe
 from flare.evaluation.labelmaps.headers import (
     LPS,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from flare.challenge.rules import Challenge
-from flare.common.allocator import reuse_freed_memory
 from flare.common.bulkhead import as_flare_error
 from flare.common.errors import InputError, OrganiserError
 from flare.common.files import open_regular
+from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.scoring.case import Attempt, attempt_case

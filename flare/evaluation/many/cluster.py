@@ -10,9 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from flare.common.extras import install_remedy
+from flare.common.installation import __version__, install_remedy, source_commit
 from flare.common.text import listing, safe
-from flare.common.version import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 
 _log = logging.getLogger(__name__)

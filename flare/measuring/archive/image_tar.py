@@ -122,8 +122,6 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                 content=cast("io.BufferedReader", data or io.BytesIO()),
                 size=entry.size,
             )
-        if not content.finish(is_strict=True):
-            raise BrokenError("there are other data behind its end")
         if is_file_system:
             raise BrokenError(
                 "it is a file system (docker export), not an image: docker save"
@@ -184,11 +182,10 @@ def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
             stored = Hashed(file)
             plain = Hashed(unpacked(stored, kind)) if kind else stored
             content = TarContent(plain, budget)
-            for entry, archive in entries_of(content, budget):
+            # Some builders put a table of contents behind the end.
+            for entry, archive in entries_of(content, budget, is_strict=False):
                 if noted := layer.add(entry, archive):
                     budget.note(noted)
-            # Some builders put a table of contents behind the end.
-            content.finish()
     except LimitError:
         raise
     except BrokenError as error:

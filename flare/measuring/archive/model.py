@@ -8,12 +8,12 @@ leads to some place in the folder, whatever else the archive holds.
 
 from __future__ import annotations
 
+import io
 import os
 import posixpath
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from tarfile import TarFile, TarInfo
 from typing import IO
@@ -34,9 +34,11 @@ from flare.measuring.archive.strict import (
     explained,
     unpacked,
 )
-from flare.measuring.errors import ModelError
+from flare.measuring.errors import ArchiveError, ModelError
 
 MODEL_SUFFIX = ".model.tar.gz"
+
+_FILE, _FOLDER = "a file", "a folder"
 
 _CHANGED = "it has changed since it was checked"
 
@@ -64,6 +66,31 @@ def model_beside(archive: Path) -> Path | None:
     return file if file.exists() else None
 
 
+@contextmanager
+def sent_file(
+    path: Path, wrong: type[ArchiveError | ModelError], what: str
+) -> Iterator[io.BufferedReader]:
+    """Open what a team has sent.
+
+    Raises
+    ------
+    ArchiveError, ModelError
+        As `wrong`, if it is a folder, a device, a pipe or a socket.
+    InputError
+        If there is no such file, or it may not be read.
+    """
+    try:
+        with open_regular(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise wrong(path.name, "it is not a file") from error
+        raise InputError(
+            f"{safe(path)}: it cannot be read ({why(error)})",
+            f"Give {what} as the team has sent it.",
+        ) from error
+
+
 def read_model(path: Path) -> Model:
     """Go through a model once, without writing anything.
 
@@ -74,21 +101,14 @@ def read_model(path: Path) -> Model:
     InputError
         If there is no such file, or it may not be read.
     """
-    try:
-        open_regular(path).close()
-    except OSError as error:
-        if error.errno in NO_FILE:
-            raise ModelError(path.name, "it is no file") from error
-        raise InputError(
-            f"{safe(path)}: it cannot be read ({why(error)})",
-            "Give the model as the team has sent it.",
-        ) from error
+    with sent_file(path, ModelError, "the model"):
+        pass
     walk = ModelTar(path)
     try:
         kinds = {entry.kind for entry in walk.entries()}
     except BrokenError as error:
         raise _model_error(path, error) from error
-    if Kind.FILE not in kinds:
+    if _FILE not in kinds:
         raise ModelError(path.name, "it holds no file")
     return Model(path=path, sha256=walk.sha256, unpacked_bytes=walk.unpacked_bytes)
 
@@ -115,7 +135,7 @@ def unpack_model(model: Model, folder: Path) -> None:
         _make_folder(folder)
         for entry in walk.entries():
             path = folder / entry.name
-            if entry.kind is Kind.LINK:
+            if entry.target:
                 links.append((path, entry.target))
             elif entry.content is None:
                 _make_folder(path)
@@ -177,26 +197,24 @@ PATH_BYTES = 2048
 """and no path of 4096; a model lies below some folder of ours."""
 
 
-class Kind(Enum):
-    """What a name of a model is."""
-
-    FILE = "a file"
-    FOLDER = "a folder"
-    LINK = "a link"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A file, a folder or a link of a model."""
 
     name: str
     """Relative, without `..`; its folder has come before it."""
-    kind: Kind
     content: IO[bytes] | None = None
     """Of a file, to be read before the next entry is asked for."""
     is_program: bool = False
     target: str = ""
     """Where a link leads: from its folder upwards, then downwards, never out."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words."""
+        if self.content is not None:
+            return _FILE
+        return "a link" if self.target else _FOLDER
 
 
 class ModelTar:
@@ -204,7 +222,7 @@ class ModelTar:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._kinds: dict[str, Kind] = {".": Kind.FOLDER}
+        self._kinds = {".": _FOLDER}
         self._budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
         self.sha256 = ""
         self.unpacked_bytes = 0
@@ -223,8 +241,6 @@ class ModelTar:
             content = TarContent(unpacked(stored, kind), self._budget)
             for entry, archive in entries_of(content, self._budget):
                 yield from self._found(entry, archive)
-            if not content.finish(is_strict=True):
-                raise BrokenError("there are other data behind its end")
             while stored.read(PIECE_BYTES):
                 pass
             self.sha256, self.unpacked_bytes = stored.sha256(), content.tell()
@@ -236,16 +252,15 @@ class ModelTar:
             return
         yield from self._folders_above(name)
         if entry.isdir():
-            if self._kinds.get(name) is not Kind.FOLDER:
-                yield self._first(Entry(name=name, kind=Kind.FOLDER))
+            if self._kinds.get(name) != _FOLDER:
+                yield self._first(Entry(name=name))
         elif entry.issym():
             target = _inner_target(name, entry.linkname)
-            yield self._first(Entry(name=name, kind=Kind.LINK, target=target))
+            yield self._first(Entry(name=name, target=target))
         elif entry.isreg():
             yield self._first(
                 Entry(
                     name=name,
-                    kind=Kind.FILE,
                     content=archive.extractfile(entry),
                     is_program=bool(entry.mode & 0o100),
                 )
@@ -265,10 +280,10 @@ class ModelTar:
             kind = self._kinds.get(above)
             if kind is None:
                 self._budget.enter(TarInfo(above))
-                yield self._first(Entry(name=above, kind=Kind.FOLDER))
-            elif kind is not Kind.FOLDER:
+                yield self._first(Entry(name=above))
+            elif kind != _FOLDER:
                 raise BrokenError(
-                    f"it holds {safe(name)} in {safe(above)}, which is {kind.value}"
+                    f"it holds {safe(name)} in {safe(above)}, which is {kind}"
                 )
 
     def _first(self, entry: Entry) -> Entry:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import InputError
-from flare.common.files import open_regular
-from flare.common.text import safe, why
 from flare.measuring.archive.checks import (
     Findings,
     configuration_problems,
@@ -25,8 +22,8 @@ from flare.measuring.archive.image_json import (
     without_volumes,
 )
 from flare.measuring.archive.image_tar import read_contents
-from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model
-from flare.measuring.archive.strict import NO_FILE, BrokenError
+from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model, sent_file
+from flare.measuring.archive.strict import BrokenError
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.results.team_folder import REMEDY, name_problem
@@ -97,16 +94,8 @@ def read_archive(
     ArchiveError
         If it is a folder, a device, a pipe or a socket.
     """
-    try:
-        with open_regular(path) as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        if error.errno in NO_FILE:
-            raise ArchiveError(path.name, "it is not a file") from error
-        raise InputError(
-            f"{safe(path)}: it cannot be read ({why(error)})",
-            "Give TEAMNAME.tar.gz as the team has sent it.",
-        ) from (error)
+    with sent_file(path, ArchiveError, f"TEAMNAME{SUFFIX}") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     problems, doubts = _name_problems(path.name), []
     described: dict[str, Any] = {}
     is_named = is_named and not contract.is_algorithm

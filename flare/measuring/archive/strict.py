@@ -195,22 +195,32 @@ class TarContent:
             if not self.read(min(position - self._position, PIECE_BYTES)):
                 break
 
-    def finish(self, *, is_strict: bool = False) -> bool:
-        """Let the rest go by; says whether it was nothing but a few zeros."""
-        size = 0
-        is_zero = True
+    def finish(self, *, is_strict: bool) -> None:
+        """Let the rest go by.
+
+        Raises
+        ------
+        BrokenError
+            If it is not to be more than a few zeros, and is.
+        """
+        size, is_zero = 0, True
         while data := self.read(PIECE_BYTES):
             size += len(data)
             is_zero &= not data.strip(b"\0")
             if is_strict and not (is_zero and size <= PADDING_BYTES):
-                return False
-        return True
+                raise BrokenError("there are other data behind its end")
 
 
 def entries_of(
-    content: TarContent, budget: Budget
+    content: TarContent, budget: Budget, *, is_strict: bool = True
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-    """Every entry of a tar file, up to its end: two blocks of zeros, or no more."""
+    """Every entry of a tar file, up to its end: two blocks of zeros, or no more.
+
+    Raises
+    ------
+    BrokenError
+        If it has no end, or, where that is strict, something behind it.
+    """
     archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=StrictHeader)
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
@@ -218,6 +228,7 @@ def entries_of(
         yield entry, archive
     if content.read(tarfile.BLOCKSIZE).strip(b"\0"):
         raise BrokenError(_END)
+    content.finish(is_strict=is_strict)
 
 
 def compression_of(file: io.BufferedReader) -> str:

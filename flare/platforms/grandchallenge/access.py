@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from flare.common.extras import install_remedy
+from flare.common.installation import install_remedy
 from flare.common.options import option
 from flare.common.text import safe, shell_word, why
 from flare.platforms.errors import PlatformError
@@ -21,6 +21,12 @@ API = "https://grand-challenge.org/api/v1/"
 TOKEN_REMEDY = (
     "Make one under Your Profile, Manage API Tokens, and put it into FLARE_GC_TOKEN, or"
     " its file's name into FLARE_GC_TOKEN_FILE."
+)
+
+NEW_TOKEN = (
+    "Make one of an external evaluator of the phase (for flare serve) or an admin of"
+    " the challenge (for flare download), and put its file's name into"
+    " FLARE_GC_TOKEN_FILE."
 )
 
 TIMEOUT_S = 60.0
@@ -130,6 +136,18 @@ def without_tokens(text: str, *tokens: str) -> str:
     for token in tokens:
         text = re.sub(re.escape(token), "[token]", text, flags=re.IGNORECASE)
     return text
+
+
+def redacted(value: Any, token: str) -> Any:
+    """What was JSON without a token: before, escapes could have hidden it."""
+    if isinstance(value, str):
+        return without_tokens(value, token)
+    if isinstance(value, list):
+        return [redacted(item, token) for item in value]
+    if isinstance(value, dict):
+        pairs = value.items()
+        return {without_tokens(k, token): redacted(item, token) for k, item in pairs}
+    return value
 
 
 def open_client(api: str, token: str) -> Any:

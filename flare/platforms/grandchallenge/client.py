@@ -18,7 +18,12 @@ from typing import Any, TypeVar
 from flare.common.files import read_regular, unwritable, write_whole
 from flare.common.text import printable, safe
 from flare.platforms.errors import PlatformError
-from flare.platforms.grandchallenge.access import open_client, without_tokens
+from flare.platforms.grandchallenge.access import (
+    NEW_TOKEN,
+    open_client,
+    redacted,
+    without_tokens,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -36,12 +41,6 @@ LARGEST_BYTES = 64 * 2**30
 
 MOST_REDIRECTS = 5
 """From the address of a file to the host that has it."""
-
-NEW_TOKEN = (
-    "Make one of an external evaluator of the phase (for flare serve) or an admin of"
-    " the challenge (for flare download), and put its file's name into"
-    " FLARE_GC_TOKEN_FILE."
-)
 
 Found = TypeVar("Found")
 
@@ -177,7 +176,8 @@ class Client:
                     raise PlatformError(
                         f"{safe(self.api)}: it does not accept the token", NEW_TOKEN
                     )
-                self.check(response)
+                if fault := self._fault_of(response):
+                    raise fault
                 content = self._json_of(response)
             if response.is_success and content is None:
                 raise PassingError(
@@ -248,7 +248,8 @@ class Client:
                 "GET", url, headers={**headers, **own}, follow_redirects=False
             ) as response:
                 if not response.next_request:
-                    self.check(response)
+                    if fault := self._fault_of(response):
+                        raise fault
                     status = response.status_code
                     if not is_own and status in (400, 401, 403):
                         host = self.host_of(response)
@@ -261,18 +262,6 @@ class Client:
             f"{safe(self.api)}: it leads from one address to the next",
             "Ask the platform's staff.",
         )
-
-    def check(self, response: Any) -> None:
-        """Refuse an answer that says nothing of the call itself.
-
-        Raises
-        ------
-        PassingError
-            If the host is at fault.
-        """
-        status = response.status_code
-        if status >= 500 or status == 429:
-            raise PassingError(f"{self.host_of(response)} answers with status {status}")
 
     def host_of(self, message: Any) -> str:
         """The host of a request or response, without the token."""
@@ -294,15 +283,21 @@ class Client:
         kind = type(error)
         if not kind.__module__.startswith("httpx") or not hasattr(error, "request"):
             return None
+        response = getattr(error, "response", None)
+        if response is not None:
+            return self._fault_of(response)
+        is_refused = "CERTIFICATE_VERIFY_FAILED" in str(error)
+        if is_refused or kind.__name__ == "UnsupportedProtocol":
+            return None
         host = self.host_of(error.request)
-        status = getattr(getattr(error, "response", None), "status_code", 0)
-        if status >= 500 or status == 429:
-            return PassingError(f"{host} answers with status {status}")
-        if status or kind.__name__ == "UnsupportedProtocol":
-            return None
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            return None
         return PassingError(f"{host} cannot be reached ({kind.__name__})")
+
+    def _fault_of(self, response: Any) -> PassingError | None:
+        """What a status comes to that says nothing of the request itself."""
+        status = response.status_code
+        if status < 500 and status != 429:
+            return None
+        return PassingError(f"{self.host_of(response)} answers with status {status}")
 
     def _json_of(self, response: Any) -> Any:
         """The content of an answer; None if it is no JSON, or none that can be read."""
@@ -312,19 +307,10 @@ class Client:
             if len(content) > LARGEST_MIB << 20:
                 return None
         try:
-            return self._redacted(json_module.loads(content.decode("utf-8", "replace")))
+            value = json_module.loads(content.decode("utf-8", "replace"))
+            return redacted(value, self._token)
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
-
-    def _redacted(self, value: Any) -> Any:
-        """What was JSON without the token: before, escapes could have hidden it."""
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, list):
-            return [self._redacted(item) for item in value]
-        if isinstance(value, dict):
-            return {self.redact(k): self._redacted(item) for k, item in value.items()}
-        return value
 
     def _headers(self) -> dict[str, str]:
         """What makes a request ours."""
@@ -340,23 +326,14 @@ class Client:
         return self._opened
 
 
-# --- Files ---
+# --- Files ----------------------------------------------------------------------
 
 
 def fetch(calls: Client, url: str, file: Path) -> None:
     """Fetch a file, unless it is there; it has its name when it is whole.
 
     What has arrived of it is kept, and not fetched again if the platform still has the
-    same file.
-
-    Parameters
-    ----------
-    calls : Client
-        To the platform.
-    url : str
-        Its address. One of the platform leads to a newly signed one at each try.
-    file : Path
-        Where it will lie.
+    same file. An address of the platform leads to a newly signed one at each try.
 
     Raises
     ------
@@ -399,6 +376,7 @@ def _fetch_rest(calls: Client, url: str, part: Path) -> None:
     PassingError
         If what arrives is not what was asked for.
     """
+    name = safe(part.name.removeprefix(".").removesuffix(".part"))
     have = part.stat().st_size if part.exists() else 0
     mark = _mark(part) if have else ""
     headers = {"Range": f"bytes={have}-", "If-Range": mark} if mark else {}
@@ -408,29 +386,25 @@ def _fetch_rest(calls: Client, url: str, part: Path) -> None:
         offered = calls.redact(_mark_of(response))
         span = response.headers.get("Content-Range", "")
         is_same = bool(mark) and offered in ("", mark)
-        is_rest = is_same and span.startswith(f"bytes {have}-")
-        if status == 416 or (status == 206 and not is_rest):
+        is_next = is_same and span.startswith(f"bytes {have}-")
+        if status == 416 or (status == 206 and not is_next):
             part.unlink(missing_ok=True)  # nothing is missing, or it is another file
             raise PassingError(f"{host} gives another part than was asked for")
         if status not in (200, 206):
-            name = safe(part.name[1:-5])
-            raise FileRefusedError(
-                f"{host}: it does not give {name} (status {status})", status
-            )
+            problem = f"{host}: it does not give {name} (status {status})"
+            raise FileRefusedError(problem, status)
         if response.headers.get("Content-Type", "").startswith("text/html"):
             raise PassingError(f"{host} gives a page in place of the file")
         is_rest = status == 206
         total = _total(response, have if is_rest else 0)
         if total is not None and total > LARGEST_BYTES:
-            raise TooLargeError(
-                f"{host}: {safe(part.name[1:-5])} has {total >> 30} GiB"
-            )
+            raise TooLargeError(f"{host}: {name} has {total >> 30} GiB")
         _keep_mark(part, offered)
         with part.open("ab" if is_rest else "wb") as content:
             for block in response.iter_raw():
                 content.write(block)
                 if content.tell() > LARGEST_BYTES:
-                    raise TooLargeError(f"{host}: {safe(part.name[1:-5])} does not end")
+                    raise TooLargeError(f"{host}: {name} does not end")
     if total is not None and part.stat().st_size != total:
         if part.stat().st_size > total:
             part.unlink()

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import read_challenge
+from flare.common.installation import PHASE_SETTINGS
 from flare.common.options import option
-from flare.common.places import PHASE_SETTINGS
 from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError

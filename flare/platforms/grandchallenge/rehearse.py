@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flare.common.archives import unpack_own
 from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
-from flare.common.own_tar import unpack_own
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flare.ranking.options import SAMPLES, SEED
-from flare.ranking.ranks import Board, ranks_by_sums
+from flare.ranking.ranks import Board, kendall_tau, ranks_by_sums
 
 GENERATOR = "PCG64"
 """NumPy's name of the generator that draws the samples."""
@@ -80,31 +79,6 @@ def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Boot
         seed=seed,
         taus=_interval(defined) if len(defined) else None,
     )
-
-
-def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Kendall's tau-b of two rankings; None if one of them is a single tie.
-
-    Examples
-    --------
-    One of three pairs is the other way round, two are not: (2 - 1) / 3.
-
-    >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
-    0.3333
-    """
-    orders = [_order(np.asarray(ranks)) for ranks in (first, second)]
-    ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
-    if not ordered:
-        return None
-    agreeing = int((orders[0] * orders[1]).sum())
-    # Other ways to calculate it differ in the last bits.
-    return round(agreeing / math.sqrt(ordered), 12)
-
-
-def _order(ranks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
-    order: np.ndarray[Any, Any] = np.sign(ranks[:, np.newaxis] - ranks)
-    return order
 
 
 def _outside(count: int) -> int:

@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any
 
 import numpy as np
 
 from flare.common.text import printable
-from flare.ranking.options import MissingRule, Ties
+from flare.ranking.options import Ties
 from flare.ranking.ranks import (
     Board,
-    comparable,
+    kendall_tau,
     rank_sums,
     ranks_by_sums,
-    ranks_of,
     ranks_without_each,
     rounded,
 )
-from flare.ranking.robustness.bootstrap import kendall_tau
-from flare.ranking.robustness.significance import ALPHA, PairTest, filled
+from flare.ranking.robustness.significance import ALPHA, PairTest
 from flare.ranking.rules import Average, Integers, RankingRules, Values
 
 DIGITS = 3
@@ -124,12 +120,12 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
     for ties in Ties:
         if ties is not rules.ties:
             yield f"ties: {ties.value}", replace(rules, ties=ties)
-    for missing in missing_rules(rules):
+    for missing in rules.missing_rules:
         if missing is not rules.missing:
             yield f"missing: {missing.value}", replace(rules, missing=missing)
     yield f"{DIGITS} significant digits", replace(rules, digits=DIGITS)
     if any(rule.decimals is not None for rule in rules.metrics):
-        yield "without rounding", unrounded(rules)
+        yield "without rounding", rules.unrounded
     if rules.gate_dsc:
         yield "without the gate", replace(rules, gate_dsc=0.0)
     elif "dsc" in rules.names:
@@ -138,59 +134,9 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
     yield "rank, then median", replace(rules, average=Average.MEDIAN)
 
 
-def missing_rules(rules: RankingRules) -> tuple[MissingRule, ...]:
-    """The rules for missing results that can be applied."""
-    found = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
-    if all(rule.failed is not None for rule in rules.metrics):
-        found.append(MissingRule.VALUE)
-    return tuple(found)
-
-
-def unrounded(rules: RankingRules) -> RankingRules:
-    """The rules without any rounding."""
-    metrics = tuple(replace(rule, decimals=None) for rule in rules.metrics)
-    return replace(rules, metrics=metrics, digits=None)
-
-
-def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
-    """By what can be chosen about the rules, the fields that each choice sets."""
-    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if "dsc" in rules.names else [0.0]
-    roundings = [unrounded(rules), replace(rules, digits=DIGITS)]
-    if any(rule.decimals is not None for rule in rules.metrics):
-        roundings.append(rules)
-    return {
-        "ties": [{"ties": ties} for ties in Ties],
-        "missing results": [{"missing": rule} for rule in missing_rules(rules)],
-        "mean or median of ranks": [{"average": average} for average in Average],
-        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
-        "gate": [{"gate_dsc": gate} for gate in gates],
-    }
-
-
-def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
-    """The teams' ranks by every combination of the alternatives, in any order."""
-    ways = alternatives(board.rules)
-    average = ways.pop("mean or median of ranks")
-    values_differ = [ways.pop(name) for name in ("rounding", "gate")]
-    found = []
-    for rounding, gate in product(*values_differ):
-        changed = replace(board.rules, **rounding, **gate)
-        values = comparable(board.values, changed)
-        for parts in product(*ways.values()):
-            changed = replace(
-                changed, **{k: v for part in parts for k, v in part.items()}
-            )
-            ranks = ranks_of(values, changed)
-            found += [
-                ranks_by_sums(rank_sums(ranks, replace(changed, **how)))
-                for how in average
-            ]
-    return found
-
-
 def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
     """Ranks by the mean, or median, of each metric over the cases."""
-    values = filled(board)
+    values = board.filled
     if average is Average.MEAN:
         values = values.mean(axis=1)
     else:

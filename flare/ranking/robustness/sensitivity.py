@@ -8,13 +8,16 @@ it, and these are found by sorting; no search is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from flare.ranking.ranks import Board
-from flare.ranking.robustness.schemes import Scheme, alternatives, ranks_by_choice
-from flare.ranking.rules import Integers
+from flare.ranking.options import Ties
+from flare.ranking.ranks import Board, comparable, rank_sums, ranks_by_sums, ranks_of
+from flare.ranking.robustness.schemes import DIGITS, GATE_DSC, Scheme
+from flare.ranking.rules import Average, Integers, RankingRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,42 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
         )
         for winner in winners
     )
+
+
+def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
+    """By what can be chosen about the rules, the fields that each choice sets."""
+    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if "dsc" in rules.names else [0.0]
+    roundings = [rules.unrounded, replace(rules, digits=DIGITS)]
+    if any(rule.decimals is not None for rule in rules.metrics):
+        roundings.append(rules)
+    return {
+        "ties": [{"ties": ties} for ties in Ties],
+        "missing results": [{"missing": rule} for rule in rules.missing_rules],
+        "mean or median of ranks": [{"average": average} for average in Average],
+        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
+        "gate": [{"gate_dsc": gate} for gate in gates],
+    }
+
+
+def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
+    """The teams' ranks by every combination of the alternatives, in any order."""
+    ways = alternatives(board.rules)
+    average = ways.pop("mean or median of ranks")
+    values_differ = [ways.pop(name) for name in ("rounding", "gate")]
+    found = []
+    for rounding, gate in product(*values_differ):
+        changed = replace(board.rules, **rounding, **gate)
+        values = comparable(board.values, changed)
+        for parts in product(*ways.values()):
+            changed = replace(
+                changed, **{k: v for part in parts for k, v in part.items()}
+            )
+            ranks = ranks_of(values, changed)
+            found += [
+                ranks_by_sums(rank_sums(ranks, replace(changed, **how)))
+                for how in average
+            ]
+    return found
 
 
 def _withdrawals(

@@ -42,25 +42,9 @@ class PairTest:
     doi:10.2466/11.IT.3.1)."""
 
 
-def filled(board: Board) -> Values:
-    """Comparable values, each missing one replaced by a bad one.
-
-    That is the value of a failed run where the challenge has one, or the worst of any
-    team on any case, whichever is worse: a missing result must never be an advantage.
-
-    Returns
-    -------
-    ndarray of float, shape (teams, cases, metrics)
-        Smaller ones are better.
-    """
-    values = board.comparable
-    worst = np.fmax(board.rules.failed, np.fmax.reduce(values, axis=(0, 1)))
-    return np.where(np.isnan(values), np.nan_to_num(worst), values)
-
-
 def compare_pairs(board: Board) -> tuple[PairTest, ...]:
     """Test all ordered pairs of teams, by each metric."""
-    values = filled(board)
+    values = board.filled
     pairs = list(permutations(range(len(board.teams)), 2))
     if not pairs:
         return ()

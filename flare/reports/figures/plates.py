@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.common.errors import OutputError
-from flare.common.extras import install_remedy
 from flare.common.files import csv_text, write_whole
+from flare.common.installation import __version__, install_remedy
 from flare.common.text import safe
-from flare.common.version import __version__
 from flare.reports.figures.style import WIDTHS_MM, drawing_style, quiet
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.common.errors import OutputError
-from flare.common.extras import install_remedy
+from flare.common.installation import __version__, install_remedy
 from flare.common.text import safe
-from flare.common.version import __version__
 
 if TYPE_CHECKING:
     import jinja2

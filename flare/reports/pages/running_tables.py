@@ -56,7 +56,7 @@ def alarms(run: Running) -> list[Alarm]:
         for disk in run.disks
         if disk.free_bytes < LOW_DISK_BYTES
     ]
-    found += [("archive refused", r.team, "", r.reason) for r in run.refused]
+    found += [("archive refused", r.team, "", r.problem) for r in run.refused]
     for what, name in (
         ("measurement ended", "problem"),
         ("not scored", "scoring_problem"),

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.text import safe
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     MeasuredCase,
     RunStatus,
-    read_cases,
+    read_by_case,
 )
-from flare.results.errors import RankingError
 from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
 from flare.results.traces_csv import MemoryCurve, read_curve, traced_cases
 
@@ -91,13 +89,7 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
 def _rows(folder: Path) -> Mapping[str, MeasuredCase]:
     """The rows of efficiency.csv by case."""
     file = folder / EFFICIENCY_CSV
-    rows: dict[str, MeasuredCase] = {}
-    for row in read_cases(file) if file.exists() else ():
-        if row.case in rows:
-            problem = f"{row.where}: {safe(row.case)} is there twice"
-            raise RankingError(str(file), problem)
-        rows[row.case] = row
-    return dict(sorted(rows.items()))
+    return dict(sorted(read_by_case(file).items())) if file.exists() else {}
 
 
 def _run(row: MeasuredCase, *, is_organiser: bool) -> Run:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from flare.challenge.metrics import Better, is_score
 from flare.challenge.rules import Challenge, MaxMemory, RankedMetric
+from flare.common.installation import __version__
 from flare.common.text import count, printable
-from flare.common.version import __version__
 from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import Decisions
 from flare.ranking.options import MissingRule, Ties

@@ -8,8 +8,8 @@ from typing import Any
 
 from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Challenge
+from flare.common.installation import __version__
 from flare.common.text import printable
-from flare.common.version import __version__
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
 from flare.ranking.robustness.schemes import Scheme

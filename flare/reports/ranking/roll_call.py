@@ -24,13 +24,13 @@ def interim_text(roll: RollCall) -> str:
 def roll_lines(roll: RollCall) -> tuple[str, ...]:
     """What organisers should look at, each in a line."""
     lines = [
-        f"{safe(f.team)}: {safe(f.file)} was refused, and the team"
+        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
         + (
             " is ranked by what else it has sent"
             if f.team in roll.ranked
             else " is not ranked"
         )
-        + f": {printable(f.reason)}"
+        + f": {printable(f.problem)}"
         for f in roll.refused
     ]
     lines += [
@@ -60,8 +60,8 @@ def roll_content(roll: RollCall) -> dict[str, Any]:
         "refused": [
             {
                 "team": printable(f.team),
-                "file": printable(f.file),
-                "reason": printable(f.reason),
+                "file": printable(f.archive),
+                "reason": printable(f.problem),
                 "is_ranked": f.team in roll.ranked,
             }
             for f in roll.refused

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 
 from flare.challenge.metrics import METRICS, metric_of
 from flare.common.text import listing
+from flare.results.efficiency_csv import MEASURED
 
 TITLES = {
     **{metric.name: metric.title_with_unit for metric in METRICS.values()},
-    "runtime_s": "Running time (s)",
-    "engine_runtime_s": "Running time by the engine (s)",
-    "max_gpu_memory_mb": "GPU memory (MB)",
-    "peak_gpu_memory_mb": "Peak of GPU memory (MB)",
-    "idle_gpu_memory_mb": "Idle GPU memory (MB)",
-    "gpu_memory_area_mb_s": "Area under GPU memory (MB s)",
-    "cpu_area_percent_s": "Area under CPU use (% s)",
-    "cpu_s": "Processor time (s)",
-    "max_host_memory_mb": "Memory (MB)",
+    **{
+        name: column.title_with_unit
+        for name, column in MEASURED.items()
+        if column.title
+    },
 }
 
 

@@ -9,19 +9,9 @@ import pytest
 import SimpleITK as sitk
 
 from flare.challenge.formats import case_name
-from flare.evaluation.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-)
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
-from tests.builders import (
-    ORGANS,
-    metaimage_bytes,
-    nifti_bytes,
-    nrrd_bytes,
-    organ_boxes,
-)
+from tests.builders import ORGANS, metaimage_bytes, nifti_bytes, nrrd_bytes, organ_boxes
 from tests.builders.fewer import few_fast
 
 TYPES = ("u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")

@@ -12,11 +12,7 @@ import SimpleITK as sitk
 
 from flare.challenge.formats import case_name
 from flare.common.errors import InputError
-from flare.evaluation.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-)
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.labelmaps.reading import PIECE_BYTES, read_grid, read_label_map

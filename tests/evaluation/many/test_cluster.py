@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 import flare
-from flare.common.version import __version__, source_commit
+from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.evaluation.many import cluster, run
 from tests.builders import wait_until

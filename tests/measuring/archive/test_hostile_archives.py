@@ -10,17 +10,14 @@ from backports import zstd
 
 from flare.measuring.archive import strict
 from flare.measuring.archive.reading import read_archive
-from tests.builders.archives import (
-    FILES,
-    configuration,
-    findings,
-    save,
-    sha256,
-    tar,
-)
+from tests.builders.archives import FILES, configuration, findings, save, sha256, tar
 
 OTHER = b'[{"Config": "x", "RepoTags": ["victim:latest"], "Layers": []}]'
-NOT_THERE = "c" * 64
+NOT_THERE = f"sha256:{'c' * 64}"
+NAMED = {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
+SENSELESS = "its manifest, or its configuration, makes no sense"
+BEHIND = "there are other data behind its end"
+OF_LAYER = "its layer 1 of 1 cannot be read: "
 
 
 def blob(content):
@@ -32,19 +29,24 @@ def descriptor(content, **more):
     return {"digest": f"sha256:{sha256(content)}", **more}
 
 
-def oci(folder, *, layer=None, packed=None, more=None, index=None, **settings):
+def oci(folder, *, more=None, index=None, **settings):
     """An image whose only list is index.json; returns the file and its manifest."""
-    layer = tar(FILES) if layer is None else layer
-    packed = layer if packed is None else packed
+    layer = tar(FILES)
     config = json.dumps(configuration(layer, **settings)).encode()
-    described = {"config": descriptor(config), "layers": [descriptor(packed)]}
+    described = {"config": descriptor(config), "layers": [descriptor(layer)]}
     manifest = json.dumps(described).encode()
-    named = {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
-    content = {"manifests": index or [descriptor(manifest, **named)]}
-    files = blob(config) | blob(packed) | blob(manifest) | (more or {})
+    content = {"manifests": index or [descriptor(manifest, **NAMED)]}
+    files = blob(config) | blob(layer) | blob(manifest) | (more or {})
     file = folder / "team_a.tar.gz"
     file.write_bytes(tar(files | {"index.json": json.dumps(content).encode()}))
     return file, manifest
+
+
+def sent(folder, content):
+    """A file as a team has sent it."""
+    file = folder / "team_a.tar.gz"
+    file.write_bytes(content)
+    return file
 
 
 # --- Two readers (C1) -------------------------------------------------------------
@@ -53,26 +55,17 @@ def oci(folder, *, layer=None, packed=None, more=None, index=None, **settings):
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (
-            {"/manifest.json": OTHER},
-            "it holds /manifest.json, which lies outside of it",
-        ),
-        (
-            {"../manifest.json": OTHER},
-            "it holds ../manifest.json, which lies outside of it",
-        ),
-        ({"./manifest.json": OTHER}, "it holds two files manifest.json"),
-        ({"a/../manifest.json": OTHER}, "it holds two files manifest.json"),
-        (
-            {"x": "-> .", "x/manifest.json": OTHER},
-            "it holds x, a link that leads to no layer",
-        ),
-        ({"x": "-> manifest.json"}, "it holds x, a link that leads to no layer"),
-        ({"x": "-> /etc/passwd"}, "it holds x, a link that leads to no layer"),
+        ({"/manifest.json": OTHER}, "/manifest.json, which lies outside of it"),
+        ({"../manifest.json": OTHER}, "../manifest.json, which lies outside of it"),
+        ({"./manifest.json": OTHER}, "two files manifest.json"),
+        ({"a/../manifest.json": OTHER}, "two files manifest.json"),
+        ({"x": "-> .", "x/manifest.json": OTHER}, "x, a link that leads to no layer"),
+        ({"x": "-> manifest.json"}, "x, a link that leads to no layer"),
+        ({"x": "-> /etc/passwd"}, "x, a link that leads to no layer"),
     ],
 )
 def test_second_manifests_and_links(tmp_path, more, problem):
-    assert findings(save(tmp_path, more=more)) == [problem]
+    assert findings(save(tmp_path, more=more)) == [f"it holds {problem}"]
 
 
 def test_an_index_that_leads_to_another_image(tmp_path):
@@ -100,32 +93,14 @@ def test_an_index_that_leads_to_another_image(tmp_path):
 )
 def test_names_in_an_index(tmp_path, name, tag, shown):
     """Containerd takes one or the other for a tag."""
-    index = [{"digest": f"sha256:{NOT_THERE}", "annotations": {name: tag}}]
-
-    file, _ = oci(tmp_path, index=index)
+    file, _ = oci(tmp_path, index=[{"digest": NOT_THERE, "annotations": {name: tag}}])
 
     assert findings(file) == [f"its tags are {shown}; expected team_a:latest alone"]
 
 
-@pytest.mark.parametrize(
-    "tag",
-    ["team_a:latest", "docker.io/team_a:latest", "docker.io/library/team_a:latest",
-     "localhost/team_a:latest"],
-)  # fmt: skip
-def test_spellings_of_the_right_name(tmp_path, tag):
-    assert findings(save(tmp_path, tags=[tag])) == []
-
-
 def test_a_digest_that_is_not_there(tmp_path):
     """C1b: an engine would have run what it already had under that digest."""
-    index = [
-        {
-            "digest": f"sha256:{NOT_THERE}",
-            "annotations": {"org.opencontainers.image.ref.name": "latest"},
-        }
-    ]
-
-    file, _ = oci(tmp_path, index=index)
+    file, _ = oci(tmp_path, index=[{"digest": NOT_THERE, **NAMED}])
 
     (found,) = findings(file)
     assert found.startswith("it names blobs/sha256/cccccccc")
@@ -134,21 +109,22 @@ def test_a_digest_that_is_not_there(tmp_path):
 
 def test_what_is_for_other_platforms_may_be_left_out(tmp_path):
     _, manifest = oci(tmp_path)
-    named = {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
-    arm = {"os": "linux", "architecture": "arm64"}
-    unknown = {"os": "unknown", "architecture": "unknown"}
-    nested = json.dumps(
-        {
-            "manifests": [
-                {"digest": f"sha256:{NOT_THERE}", "platform": arm},
-                descriptor(manifest, platform={"os": "linux", "architecture": "amd64"}),
-                {"digest": f"sha256:{'d' * 64}", "platform": unknown},
-            ]
-        }
-    ).encode()
-    index = [descriptor(nested, **named)]
+    arm, ours, unknown = (
+        {"platform": {"os": os, "architecture": architecture}}
+        for os, architecture in (
+            ("linux", "arm64"),
+            ("linux", "amd64"),
+            ("unknown", "unknown"),
+        )
+    )
+    inner = [
+        {"digest": NOT_THERE, **arm},
+        descriptor(manifest, **ours),
+        {"digest": f"sha256:{'d' * 64}", **unknown},
+    ]
+    nested = json.dumps({"manifests": inner}).encode()
 
-    file, _ = oci(tmp_path, index=index, more=blob(nested))
+    file, _ = oci(tmp_path, index=[descriptor(nested, **NAMED)], more=blob(nested))
 
     assert findings(file) == []
 
@@ -157,11 +133,10 @@ def test_two_images_in_an_index(tmp_path):
     config = json.dumps(configuration(User="other")).encode()
     other = json.dumps({"config": descriptor(config), "layers": []}).encode()
     _, manifest = oci(tmp_path)
-    named = {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
 
     file, _ = oci(
         tmp_path,
-        index=[descriptor(manifest, **named), descriptor(other)],
+        index=[descriptor(manifest, **NAMED), descriptor(other)],
         more=blob(config) | blob(other),
     )
 
@@ -171,39 +146,39 @@ def test_two_images_in_an_index(tmp_path):
 def test_a_manifest_that_is_an_index_as_well(tmp_path):
     """CVE-2021-41190: which it is depends on who reads it."""
     both = b'{"manifests": [], "layers": []}'
-    named = {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
 
-    file, _ = oci(tmp_path, index=[descriptor(both, **named)], more=blob(both))
+    file, _ = oci(tmp_path, index=[descriptor(both, **NAMED)], more=blob(both))
 
-    assert findings(file) == ["its manifest, or its configuration, makes no sense"]
+    assert findings(file) == [SENSELESS]
 
 
 # --- Digests ----------------------------------------------------------------------
 
 
-def test_a_layer_that_the_configuration_does_not_name(tmp_path):
-    more = {"0/layer.tar": tar(FILES | {"bin/evil": b"x"})}
-
-    assert findings(save(tmp_path, more=more)) == [
-        "its layer 1 of 1 is not the one that its configuration names"
-    ]
-
-
-def test_more_layers_than_the_configuration_names(tmp_path):
-    rootfs = {"diff_ids": []}
-
-    assert findings(save(tmp_path, rootfs=rootfs)) == [
-        "it has 1 layers, but its configuration 0"
-    ]
-
-
-def test_a_layer_that_is_not_there(tmp_path):
-    config = json.dumps(configuration()).encode()
-    entry = {"RepoTags": ["team_a:latest"], "Config": "c.json", "Layers": ["x.tar"]}
-
-    file = save(tmp_path, manifest=[entry], more={"c.json": config})
-
-    assert findings(file) == ["its layer 1 of 1 (x.tar) is not in it"]
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"more": {"0/layer.tar": tar(FILES | {"bin/evil": b"x"})}},
+            "its layer 1 of 1 is not the one that its configuration names",
+        ),
+        (
+            {"rootfs": {"diff_ids": []}},
+            "it has 1 layers, but its configuration 0",
+        ),
+        (
+            {
+                "manifest": [{"RepoTags": ["team_a:latest"], "Config": "c.json",
+                              "Layers": ["x.tar"]}],
+                "more": {"c.json": json.dumps(configuration()).encode()},
+            },
+            "its layer 1 of 1 (x.tar) is not in it",
+        ),
+    ],
+    ids=["another", "one more", "not there"],
+)  # fmt: skip
+def test_layers_that_the_configuration_does_not_name(tmp_path, options, problem):
+    assert findings(save(tmp_path, **options)) == [problem]
 
 
 @pytest.mark.parametrize("what", ["layer", "config", "manifest"])
@@ -234,7 +209,10 @@ def frames(layer):
     return zstd.compress(layer[:700]) + zstd.compress(layer[700:])
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, members, zstd.compress, frames])
+PACKS = pytest.mark.parametrize("pack", [gzip.compress, members, zstd.compress, frames])
+
+
+@PACKS
 def test_compressed_layers_are_read_to_their_end(tmp_path, pack):
     layer = tar({f"{n}": bytes(600) for n in range(9)} | FILES)
 
@@ -244,13 +222,12 @@ def test_compressed_layers_are_read_to_their_end(tmp_path, pack):
     assert archive.unpacked_bytes == 9 * 600 + 2 + len(FILES["workspace/predict.sh"])
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, members, zstd.compress, frames])
+@PACKS
 def test_bombs_are_counted(tmp_path, monkeypatch, pack):
     """What is behind the first member, or frame, counts as well."""
     monkeypatch.setattr(strict, "UNPACKED_BYTES", 2**20)
-    layer = tar(FILES) + bytes(2**21)
 
-    file = save(tmp_path, layer, pack=pack)
+    file = save(tmp_path, tar(FILES) + bytes(2**21), pack=pack)
 
     assert file.stat().st_size < 2**17
     assert findings(file) == ["it holds more than 0 GiB, or too many files"]
@@ -270,9 +247,7 @@ def test_bombs_are_counted(tmp_path, monkeypatch, pack):
     ids=["bzip2", "xz", "gzip cut", "zstd cut", "zstd more", "gzip more", "nothing"],
 )
 def test_layers_that_cannot_be_read(tmp_path, pack, problem):
-    assert findings(save(tmp_path, pack=pack)) == [
-        f"its layer 1 of 1 cannot be read: {problem}"
-    ]
+    assert findings(save(tmp_path, pack=pack)) == [f"{OF_LAYER}{problem}"]
 
 
 def test_frames_without_number(tmp_path, monkeypatch):
@@ -280,19 +255,19 @@ def test_frames_without_number(tmp_path, monkeypatch):
 
     file = save(tmp_path, pack=lambda x: zstd.compress(b"") * 60 + zstd.compress(x))
 
-    assert findings(file) == [f"its layer 1 of 1 cannot be read: {strict._END}"]
+    assert findings(file) == [f"{OF_LAYER}{strict._END}"]
 
 
 # --- Tar files --------------------------------------------------------------------
 
 
-def with_entry(kind, name="x", **more):
-    """A layer with one entry of a kind."""
-    entry = tarfile.TarInfo(name)
+def header(kind=tarfile.REGTYPE, **fields):
+    """The header of an entry, which may claim anything."""
+    entry = tarfile.TarInfo("x")
     entry.type = kind
-    for field, value in more.items():
+    for field, value in fields.items():
         setattr(entry, field, value)
-    return entry.tobuf(tarfile.GNU_FORMAT) + tar(FILES)
+    return entry.tobuf(tarfile.GNU_FORMAT)
 
 
 def sparse():
@@ -310,13 +285,10 @@ def sparse():
 @pytest.mark.parametrize(
     ("layer", "problem"),
     [
-        (with_entry(tarfile.GNUTYPE_SPARSE), "it holds a file with holes (sparse)"),
-        (sparse(), "it holds a file with holes (sparse)"),
-        (
-            with_entry(tarfile.XGLTYPE),
-            "it has headers that only some programs understand",
-        ),
-        (with_entry(tarfile.REGTYPE, size=-512), "its headers make no sense"),
+        (header(tarfile.GNUTYPE_SPARSE) + tar(FILES), "a file with holes (sparse)"),
+        (sparse(), "a file with holes (sparse)"),
+        (header(tarfile.XGLTYPE) + tar(FILES), "headers that only some programs"),
+        (header(size=-512) + tar(FILES), "headers make no sense"),
         # tarfile takes either for the end; what is behind it would not be checked.
         (tar(FILES)[:512] + b"x" * 512 + tar(FILES), strict._END),
         (tar(FILES)[:512] + bytes(512) + tar(FILES), strict._END),
@@ -324,23 +296,67 @@ def sparse():
     ids=["sparse", "sparse PAX", "global", "negative", "no header", "one empty block"],
 )
 def test_tar_files_that_two_readers_read_differently(tmp_path, layer, problem):
-    assert findings(save(tmp_path, layer)) == [
-        f"its layer 1 of 1 cannot be read: {problem}"
+    (found,) = findings(save(tmp_path, layer))
+
+    assert found.startswith(OF_LAYER)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", strict._END),
+        (b"hello" * 1000, strict._END),
+        (gzip.compress(tar(FILES))[:100], strict._END),
+        (gzip.compress(b""), strict._END),
+        (tar({"x": b"1"}), "it has no manifest.json: docker save has not written it"),
+        (tar({"manifest.json": b"[" * 99999}), "it has no manifest.json"),
+        (header(size=2**62), "it holds more than 128 GiB, or too many files"),
+        # It would be read whole, and compresses to a few megabytes.
+        (
+            gzip.compress(header(tarfile.XHDTYPE, size=3 << 30) + bytes(2**16)),
+            "a name in it is too long",
+        ),
+        # Which of them counts depends on who reads the archive.
+        (
+            tar({"manifest.json": b"[]"})[:1024] + tar({"manifest.json": b"[1]"}),
+            "it holds two files manifest.json",
+        ),
+        (
+            header(tarfile.FIFOTYPE)[:512] + tar(FILES),
+            "it holds x, which is neither a file nor a folder",
+        ),
+    ],
+    ids=["empty", "text", "cut", "gzip of nothing", "other tar", "deep", "huge",
+         "long name", "two files", "pipe"],
+)  # fmt: skip
+def test_files_that_are_no_archives(tmp_path, content, problem):
+    (found,) = findings(sent(tmp_path, content))
+
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("behind", "found"),
+    [
+        (bytes(2**19), []),
+        (bytes(2**22), [BEHIND]),
+        (tar({"manifest.json": OTHER}), [BEHIND]),
+    ],
+    ids=["a few zeros", "zeros without end", "another archive"],
+)
+def test_what_is_behind_an_archive(tmp_path, behind, found):
+    content = save(tmp_path, compress=False).read_bytes()
+
+    assert findings(sent(tmp_path, content + behind)) == found
+
+
+def test_small_files_by_the_thousand_are_not_kept(tmp_path):
+    more = {f"{n}.json": b"[" + bytes(2**22 - 1) for n in range(17)}
+
+    assert findings(save(tmp_path, more=more)) == [
+        "its small files take more than 64 MB"
     ]
-
-
-def test_data_behind_the_end_of_the_archive(tmp_path):
-    file = save(tmp_path, compress=False)
-    file.write_bytes(file.read_bytes() + tar({"manifest.json": OTHER}))
-
-    assert findings(file) == ["there are other data behind its end"]
-
-
-def test_an_archive_holds_only_files_folders_and_links(tmp_path):
-    file = save(tmp_path, compress=False)
-    file.write_bytes(with_entry(tarfile.FIFOTYPE)[:512] + file.read_bytes())
-
-    assert findings(file) == ["it holds x, which is neither a file nor a folder"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import tarfile
 import pytest
 
 from flare.common.errors import InputError, OutputError
-from flare.measuring.archive import model
+from flare.measuring.archive import model, strict
 from flare.measuring.archive.model import model_beside, read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.errors import ModelError
@@ -128,77 +128,49 @@ def test_a_folder_may_be_named_twice(tmp_path):
 
 # --- What is refused ----------------------------------------------------------------
 
+OUTSIDE, OUT = "which lies outside of it", "a link that may lead out of it"
+DEVICE = "which is neither a file nor a folder"
+
 
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ([entry("/etc/x")], "it holds /etc/x, which lies outside of it"),
-        ([entry("../x")], "it holds ../x, which lies outside of it"),
-        ([entry("a/../../x")], "it holds a/../../x, which lies outside of it"),
-        ([entry("a/../x")], "it holds a/../x, which lies outside of it"),
-        ([link("a", "/etc")], "it holds a, a link that may lead out of it"),
-        ([link("a", "..")], "it holds a, a link that may lead out of it"),
-        ([link("d/a", "../..")], "it holds d/a, a link that may lead out of it"),
-        ([link("a", "b/..")], "it holds a, a link that may lead out of it"),
-        (
-            [link("d/e/up", "../.."), link("out", "d/e/up/..")],
-            "it holds out, a link that may lead out of it",
-        ),
-        ([link("a", "weights"), entry("a/x")], "it holds a/x in a, which is a link"),
-        (
-            [entry("plans.json/x")],
-            "it holds plans.json/x in plans.json, which is a file",
-        ),
-        (
-            [link("a", "."), link("a", "..")],
-            "it holds a, a link that may lead out of it",
-        ),
-        ([link("a", "b"), entry("a")], "it holds a twice"),
-        ([entry("plans.json")], "it holds plans.json twice"),
-        ([entry("./plans.json")], "it holds plans.json twice"),
-        ([entry("weights")], "it holds weights twice"),
-        ([entry("plans.json", type=FOLDER)], "it holds plans.json twice"),
-        (
-            [entry("a", type=HARD, linkname="plans.json")],
-            "it holds a, a hard link",
-        ),
-        ([entry("a", type=HARD, linkname="/etc/passwd")], "it holds a, a hard link"),
-        (
-            [entry("a", type=tarfile.CHRTYPE, devmajor=1, devminor=3)],
-            "it holds a, which is neither a file nor a folder",
-        ),
-        (
-            [entry("a", type=tarfile.BLKTYPE)],
-            "it holds a, which is neither a file nor a folder",
-        ),
-        (
-            [entry("a", type=tarfile.FIFOTYPE)],
-            "it holds a, which is neither a file nor a folder",
-        ),
-        (
-            [entry("a", type=b"Z")],
-            "it holds a, which is neither a file nor a folder",
-        ),
+        ([entry("/etc/x")], f"/etc/x, {OUTSIDE}"),
+        ([entry("../x")], f"../x, {OUTSIDE}"),
+        ([entry("a/../../x")], f"a/../../x, {OUTSIDE}"),
+        ([entry("a/../x")], f"a/../x, {OUTSIDE}"),
+        ([link("a", "/etc")], f"a, {OUT}"),
+        ([link("a", "..")], f"a, {OUT}"),
+        ([link("d/a", "../..")], f"d/a, {OUT}"),
+        ([link("a", "b/..")], f"a, {OUT}"),
+        ([link("d/e/up", "../.."), link("out", "d/e/up/..")], f"out, {OUT}"),
+        ([link("a", "."), link("a", "..")], f"a, {OUT}"),
+        ([link("a", "weights"), entry("a/x")], "a/x in a, which is a link"),
+        ([entry("plans.json/x")], "plans.json/x in plans.json, which is a file"),
+        ([link("a", "b"), entry("a")], "a twice"),
+        ([entry("plans.json")], "plans.json twice"),
+        ([entry("./plans.json")], "plans.json twice"),
+        ([entry("weights")], "weights twice"),
+        ([entry("plans.json", type=FOLDER)], "plans.json twice"),
+        ([entry("a", type=HARD, linkname="plans.json")], "a, a hard link"),
+        ([entry("a", type=HARD, linkname="/etc/passwd")], "a, a hard link"),
+        ([entry("a", type=tarfile.CHRTYPE, devmajor=1, devminor=3)], f"a, {DEVICE}"),
+        ([entry("a", type=tarfile.BLKTYPE)], f"a, {DEVICE}"),
+        ([entry("a", type=tarfile.FIFOTYPE)], f"a, {DEVICE}"),
+        ([entry("a", type=b"Z")], f"a, {DEVICE}"),
     ],
     ids=lambda value: "" if isinstance(value, list) else value,
 )
 def test_a_model_that_means_harm_is_refused(tmp_path, more, problem):
-    assert problem_of(write_model(tmp_path, WEIGHTS, *more)) == problem
+    assert problem_of(write_model(tmp_path, WEIGHTS, *more)) == f"it holds {problem}"
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("x" * 256, "it holds xxx"),
-        ("ü" * 128, "it holds üüü"),
-        ("/".join(["x" * 200] * 11), "it holds xxx"),
-    ],
-)
-def test_names_that_are_too_long(tmp_path, name, problem):
+@pytest.mark.parametrize("name", ["x" * 256, "ü" * 128, "/".join(["x" * 200] * 11)])
+def test_names_that_are_too_long(tmp_path, name):
     """255 bytes for a name, not characters, and 2048 for a path."""
     found = problem_of(write_model(tmp_path, WEIGHTS, entry(name)))
 
-    assert found.startswith(problem)
+    assert found.startswith(f"it holds {name[:3]}")
     assert found.endswith("a name that is too long")
     assert len(found) < 150
 
@@ -265,18 +237,12 @@ def spoiled_checksum():
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "it is no tar file that can be read to its end"),
-        (b"PK\x03\x04" + bytes(999), "it is no tar file that can be read to its end"),
-        (model_bytes()[:-40], "it is no tar file that can be read to its end"),
-        (spoiled_checksum(), "it is no tar file that can be read to its end"),
-        (
-            gzip.compress(model_bytes(pack=bytes)[:3000]),
-            "it is no tar file that can be read to its end",
-        ),
-        (
-            model_bytes(pack=bz2.compress),
-            "it is compressed by bzip2, expected gzip or zstd",
-        ),
+        (b"", strict._END),
+        (b"PK\x03\x04" + bytes(999), strict._END),
+        (model_bytes()[:-40], strict._END),
+        (spoiled_checksum(), strict._END),
+        (gzip.compress(model_bytes(pack=bytes)[:3000]), strict._END),
+        (model_bytes(pack=bz2.compress), "it is compressed by bzip2, expected gzip or"),
         (model_bytes({}), "it holds no file"),
         (
             model_bytes(pack=lambda tar: gzip.compress(tar * 2)),
@@ -289,19 +255,7 @@ def test_what_is_no_model(tmp_path, content, problem):
     file = tmp_path / "team_a.model.tar.gz"
     file.write_bytes(content)
 
-    assert problem_of(file) == problem
-
-
-def test_the_whole_line(tmp_path):
-    file = write_model(tmp_path, WEIGHTS, entry("../x"))
-
-    with pytest.raises(ModelError) as error:
-        read_model(file)
-
-    assert str(error.value) == (
-        "team_a.model.tar.gz: it holds ../x, which lies outside of it. Write it with:"
-        " tar --hard-dereference -czf TEAMNAME.model.tar.gz -C FOLDER . [F19]"
-    )
+    assert problem_of(file).startswith(problem)
 
 
 def test_a_model_that_is_not_there(tmp_path):
@@ -318,25 +272,25 @@ def make_socket(path):
 def test_a_model_that_is_no_file(tmp_path, make):
     make(tmp_path / "team_a.model.tar.gz")
 
-    assert problem_of(tmp_path / "team_a.model.tar.gz") == "it is no file"
+    assert problem_of(tmp_path / "team_a.model.tar.gz") == "it is not a file"
 
 
-def test_a_model_that_has_changed_since_it_was_read(tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: write_model(file.parent, {**WEIGHTS, "plans.json": b"[]"}),
+        lambda file: file.write_bytes(b""),
+        lambda file: (file.unlink(), os.mkfifo(file)),
+    ],
+    ids=["another", "empty", "a pipe"],
+)
+def test_a_model_that_has_changed_since_it_was_read(tmp_path, change):
     file = write_model(tmp_path)
     found = read_model(file)
-    write_model(tmp_path, {**WEIGHTS, "plans.json": b"[]"})
+    change(file)
 
     with pytest.raises(ModelError, match="it has changed since it was checked"):
         unpack_model(found, tmp_path / "model")
-
-    file.write_bytes(b"")
-    with pytest.raises(ModelError, match="it has changed since it was checked"):
-        unpack_model(found, tmp_path / "model_2")
-
-    file.unlink()
-    os.mkfifo(file)
-    with pytest.raises(ModelError, match="it has changed since it was checked"):
-        unpack_model(found, tmp_path / "model_3")
 
 
 def test_a_model_is_written_over_nothing(tmp_path):
@@ -353,30 +307,24 @@ def test_a_model_is_written_over_nothing(tmp_path):
 # --- With its image -----------------------------------------------------------------
 
 
-def test_the_model_beside_an_archive(tmp_path):
+def test_an_archive_with_its_model(tmp_path):
     file = save(tmp_path, FILES)
     assert model_beside(file) is None
 
     model = write_model(tmp_path)
+    archive = read_archive(file, model=model)
 
     assert model_beside(file) == model
-
-
-def test_an_archive_with_its_model(tmp_path):
-    model = write_model(tmp_path)
-
-    archive = read_archive(save(tmp_path, FILES), model=model)
-
     assert archive.problems == ()
     assert archive.model == read_model(model)
 
 
 def test_an_archive_with_a_broken_model_has_a_problem(tmp_path):
-    model = write_model(tmp_path, {})
+    archive = read_archive(save(tmp_path, FILES), model=write_model(tmp_path, {}))
 
-    archive = read_archive(save(tmp_path, FILES), model=model)
-
-    assert [p.problem for p in archive.problems] == ["it holds no file"]
+    assert [(p.code, p.problem) for p in archive.problems] == [
+        ("F19", "it holds no file")
+    ]
     assert archive.model is None
 
 
@@ -389,9 +337,3 @@ def test_an_image_in_which_no_model_can_be_mounted(tmp_path):
         "/opt/ml/model cannot be a folder: /opt/ml is a file"
     ]
     assert read_archive(file).problems == ()
-
-
-def test_a_model_is_no_image(tmp_path):
-    archive = read_archive(write_model(tmp_path))
-
-    assert archive.problems[0].problem == "its name is that of a model"

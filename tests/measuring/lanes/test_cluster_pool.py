@@ -7,7 +7,7 @@ import pytest
 
 from flare.common.docker import Docker
 from flare.common.engine import Limits
-from flare.common.version import __version__, source_commit
+from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.measuring.errors import DeviceError
 from flare.measuring.lanes import cluster

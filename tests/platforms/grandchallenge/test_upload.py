@@ -518,7 +518,7 @@ def test_a_zip_that_tells_more_than_the_disk_has_is_not_begun(tmp_path, unpack):
 
 @pytest.mark.parametrize("unpack", [prepare_input, unpack_zip])
 def test_a_zip_of_too_many_files_is_not_begun(tmp_path, monkeypatch, unpack):
-    monkeypatch.setattr(unpack, "MOST_ENTRIES", 5)
+    monkeypatch.setattr("flare.evaluation.submission.unpack.MOST_ENTRIES", 5)
     file, target = write_zip(tmp_path / "a.zip", "abcdef"), tmp_path / "target"
     target.mkdir()
 

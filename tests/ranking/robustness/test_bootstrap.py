@@ -9,7 +9,8 @@ import pytest
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.options import Ties
-from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap, kendall_tau
+from flare.ranking.ranks import kendall_tau
+from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
 from flare.ranking.table import read_results

@@ -11,12 +11,14 @@ from flare.ranking import ranks
 from flare.ranking.options import MissingRule
 from flare.ranking.robustness.schemes import (
     aggregate_ranks,
-    alternatives,
     other_schemes,
-    ranks_by_choice,
     ranks_by_tests,
 )
-from flare.ranking.robustness.sensitivity import sensitivity_of
+from flare.ranking.robustness.sensitivity import (
+    alternatives,
+    ranks_by_choice,
+    sensitivity_of,
+)
 from flare.ranking.robustness.significance import compare_pairs
 from flare.ranking.rules import Average, RankingRules
 from tests.builders.results import (

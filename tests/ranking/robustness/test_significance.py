@@ -10,7 +10,7 @@ import pytest
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.significance import compare_pairs, filled, two_sided
+from flare.ranking.robustness.significance import compare_pairs, two_sided
 from flare.ranking.rules import RankingRules
 from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
 
@@ -103,18 +103,18 @@ def test_both_sides_are_as_scipy_tests_them(seed):
 def test_a_missing_result_is_no_advantage():
     """It counts as the worst of any team on any case, or as a failed run if worse."""
     board = one_metric({"a": (1, 9), "b": (np.nan, 2)})
-    assert filled(board)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+    assert board.filled[:, :, 0].tolist() == [[1, 9], [9, 2]]
 
     stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=3600)
     board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert filled(board)[:, :, 0].tolist() == [[1, 9], [3600, 2]]
+    assert board.filled[:, :, 0].tolist() == [[1, 9], [3600, 2]]
 
     stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=5)
     board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert filled(board)[:, :, 0].tolist() == [[1, 9], [9, 2]]
+    assert board.filled[:, :, 0].tolist() == [[1, 9], [9, 2]]
 
     board = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
-    assert filled(board)[1, 0, 0] == -0.2
+    assert board.filled[1, 0, 0] == -0.2
 
 
 def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
@@ -126,7 +126,7 @@ def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
         rules=RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5),
     )
 
-    assert filled(board).tolist() == [[[-0.9, 10]], [[0, 3600]]]
+    assert board.filled.tolist() == [[[-0.9, 10]], [[0, 3600]]]
 
 
 def test_better_is_what_the_metric_says():

@@ -254,7 +254,7 @@ def test_what_has_happened_comes_the_latest_first():
     "run",
     [
         running(CASES, team_run("a", CASES)),
-        running(CASES, refused=(Refusal(team="b", file="b.tar.gz", reason="no"),)),
+        running(CASES, refused=(Refusal(team="b", archive="b.tar.gz", problem="no"),)),
         running(CASES, state=State.FINISHED),
     ],
     ids=["not begun", "all refused", "no team"],

@@ -10,8 +10,12 @@ from contextlib import suppress
 import pytest
 from zlib_ng import zlib_ng
 
-from flare.common.quick_gzip import SizedGzipStream
-from flare.common.streams import MEMBERS, DamagedStreamError, GzipStream
+from flare.common.streams import (
+    MEMBERS,
+    DamagedStreamError,
+    GzipStream,
+    SizedGzipStream,
+)
 from tests.builders import gzip_with
 
 SIZE = 2_150_000

@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from flare.common.own_tar import unpack_own
+from flare.common.archives import unpack_own
 
 
 def tar_of(name):

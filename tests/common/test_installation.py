@@ -1,0 +1,106 @@
+"""What is installed: versions of libraries, our own commit, and how to get more."""
+
+import os
+import sys
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from flare.common import installation
+from flare.common.installation import library_version
+from flare.evaluation.plan import LIBRARIES
+
+COMMIT = "0123456789" * 4
+
+GIT = """#!/bin/sh
+echo run >> {log}
+[ $(wc -l < {log}) -gt {deaths} ] || kill -9 $$
+echo {commit}
+"""
+
+
+@pytest.mark.parametrize(
+    ("deaths", "commit", "runs"), [(0, COMMIT, 1), (2, COMMIT, 3), (9, "unknown", 3)]
+)
+def test_git_is_asked_again_if_it_is_killed(
+    tmp_path, monkeypatch, deaths, commit, runs
+):
+    """A commit "unknown" gave other bytes of metrics.json, and scored all anew."""
+    log, git = tmp_path / "log", tmp_path / "git"
+    git.write_text(GIT.format(log=log, deaths=deaths, commit=COMMIT))
+    git.chmod(0o755)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(installation, "CHECKOUT", tmp_path)
+    installation._commit_of_checkout.cache_clear()
+
+    try:
+        assert installation._commit_of_checkout() == commit
+    finally:
+        installation._commit_of_checkout.cache_clear()
+
+    assert len(log.read_text().split()) == runs
+
+
+@pytest.mark.parametrize("name", [*LIBRARIES, "click"])
+def test_a_version_is_that_of_importlib(name):
+    assert library_version(name) == metadata.version(name)
+
+
+def test_what_comes_first_on_the_path_counts(tmp_path, monkeypatch):
+    """As it is what would be imported; a line of its description is no version."""
+    for place, version in (("first", "7.1"), ("second", "8.2")):
+        folder = tmp_path / place / f"a_tool-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.4\nName: a-tool\nVersion: {version}\n\nVersion: 0\n"
+        )
+    monkeypatch.setattr("sys.path", [str(tmp_path / "first"), str(tmp_path / "second")])
+
+    assert library_version("a-tool") == "7.1"
+
+
+def test_places_that_cannot_be_read_are_passed_by(tmp_path, monkeypatch):
+    """Missing, a file, a folder that is nobody's to read; as Python itself does."""
+    (tmp_path / "file.zip").write_bytes(b"")
+    real = os.listdir
+
+    def listdir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    odd = [str(tmp_path / name) for name in ("missing", "file.zip", "closed")]
+    monkeypatch.setattr("sys.path", [*odd, *sys.path])
+
+    assert library_version("click") == metadata.version("click")
+
+
+def test_a_package_that_is_not_installed():
+    with pytest.raises(PackageNotFoundError, match="no-such-tool"):
+        library_version("no-such-tool")
+
+
+@pytest.mark.parametrize(
+    ("is_checkout", "by_pipx", "command"),
+    [
+        (True, True, ".venv/bin/pip install '.[report]'"),
+        (False, True, "pipx inject flare-evaluation-kit Jinja2"),
+        (False, False, "pip install Jinja2"),
+    ],
+    ids=["checkout", "pipx", "pip"],
+)
+def test_what_to_type_goes_into_the_environment_that_runs(
+    monkeypatch, tmp_path, is_checkout, by_pipx, command
+):
+    """Pipx keeps its own file in each environment, called like the package."""
+    environment = tmp_path / "flare-evaluation-kit"
+    environment.mkdir()
+    if by_pipx:
+        (environment / "pipx_metadata.json").write_text("{}")
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    monkeypatch.setattr(installation, "is_checkout", lambda: is_checkout)
+
+    assert installation.install_remedy("Jinja2", "report") == f"Install it: {command}."
