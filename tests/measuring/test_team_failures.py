@@ -204,13 +204,13 @@ def test_what_was_refused_before_stays_in_the_list(tmp_path):
 
     write_refused([archive("bad", "it is empty"), archive("good")], results)
     write_refused([archive("also", "it has no /bin/bash")], results)
-    assert [(f.team, f.file) for f in read_refused(results)] == [
+    assert [(f.team, f.archive) for f in read_refused(results)] == [
         *(("also", "also.tar.gz"), ("bad", "bad.tar.gz")),
     ]
 
     write_refused([archive("bad")], results)
     (left,) = read_refused(results)
-    assert left.reason.startswith("also.tar.gz: it has no /bin/bash. Write it with")
+    assert left.problem.startswith("also.tar.gz: it has no /bin/bash. Write it with")
 
 
 def test_a_list_of_another_program_is_read(tmp_path):
@@ -218,6 +218,6 @@ def test_a_list_of_another_program_is_read(tmp_path):
 
     (found,) = read_refused(tmp_path)
 
-    assert (found.team, found.file, found.reason) == (
+    assert (found.team, found.archive, found.problem) == (
         *("x", "what it has sent", "no label map"),
     )
