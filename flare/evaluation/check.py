@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from pathlib import Path
 from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError
-from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.errors import (
     EmptyError,
@@ -20,17 +18,16 @@ from flare.evaluation.errors import (
     MissingCasesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.evaluate import OnCase, score_cases
+from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
 from flare.evaluation.problems import problem_lines
-from flare.evaluation.scoring.reading import ignored_labels_text
 from flare.evaluation.submission.find import (
     LabelMapFile,
     find_label_maps,
     find_references,
 )
-from flare.evaluation.submission.match import match_alone, match_cases
+from flare.evaluation.submission.match import match_cases
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -100,20 +97,14 @@ def check_submission(
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
     cts = None if ground_truth else images
-    attempts = score_cases(
-        prepared.pairs,
-        challenge,
-        workers=workers or default_workers(prepared.largest_voxels),
-        check_only=True,
-    )
-    count = len(prepared.pairs)
-    for number, attempt in enumerate(attempts, start=1):
+    for attempt in score_cases(
+        *(prepared, challenge), workers=workers, check_only=True, on_case=on_case
+    ):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)
         if attempt.problem:
             problems.append(attempt.problem)
-        if on_case:
-            on_case(number, count, attempt)
+    count = len(prepared.pairs)
     if not problems and not organs:
         problems.append(EmptyError(count))
     return Report(
@@ -134,22 +125,27 @@ def _prepare(
     are_jobs_read: bool,
 ) -> tuple[Prepared, str]:
     """Check names and headers, and say what they were compared with."""
+    references: Sequence[LabelMapFile] | None = None
     if ground_truth:
         references, submitted = find_files(predictions, ground_truth, challenge)
-        prepared = prepare(
-            match_cases(submitted, references, challenge.labels_by_name), challenge
+        note = "Scores depend on the labels: only an evaluation tells them."
+    else:
+        _check_folder(predictions)
+        if images:
+            references = _stand_ins(predictions, images)
+            note = "Names and grids are those of the images."
+        else:
+            note = (
+                "Whether names and grids are right, and every case is there, is not"
+                " known: add --images with the CTs."
+            )
+        submitted = (
+            find_submission(predictions, references or (), challenge)
+            if are_jobs_read
+            else find_label_maps(predictions, npz=challenge.npz.predictions)
         )
-        return prepared, "Scores depend on the labels: only an evaluation tells them."
-    if images:
-        prepared = _prepare_with_images(
-            predictions, images, challenge, are_jobs_read=are_jobs_read
-        )
-        return prepared, "Names and grids are those of the images."
-    note = (
-        "Whether names and grids are right, and every case is there, is not known: add"
-        " --images with the CTs."
-    )
-    return _prepare_alone(predictions, challenge), note
+    matching = match_cases(submitted, references, challenge.labels_by_name)
+    return prepare(matching, challenge), note
 
 
 def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
@@ -163,26 +159,15 @@ def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
     )
 
 
-def _prepare_with_images(
-    predictions: Path, images: Path, challenge: Challenge, *, are_jobs_read: bool
-) -> Prepared:
-    """Check names and headers against those of the CTs."""
-    _check_folder(predictions)
+def _stand_ins(predictions: Path, images: Path) -> Sequence[LabelMapFile]:
+    """The CTs in the place of the references, as far as CTs tell of them."""
     found = find_images(images)
     if predictions.resolve() == images.resolve():
         raise InputError(
             f"{safe(images)}: these are the predictions as well",
             "Give the folder of the CTs with --images.",
         )
-    references = [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
-    submitted = (
-        find_submission(predictions, references, challenge)
-        if are_jobs_read
-        else find_label_maps(predictions, npz=challenge.npz.predictions)
-    )
-    return prepare(
-        match_cases(submitted, references, challenge.labels_by_name), challenge
-    )
+    return [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
 
 
 def find_images(images: Path) -> tuple[LabelMapFile, ...]:
@@ -205,42 +190,14 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
     return tuple(replace(file, case=file.case.removesuffix(CHANNEL)) for file in files)
 
 
-def _prepare_alone(predictions: Path, challenge: Challenge) -> Prepared:
-    """Check the headers of label maps that there is nothing to compare with."""
-    _check_folder(predictions)
-    submitted = find_submission(predictions, (), challenge)
-    matching = match_alone(submitted, challenge.labels_by_name)
-    problems = list(matching.problems)
-    pairs, voxels = [], []
-    for pair in matching.pairs:
-        try:
-            grid = pair.prediction.read_grid()
-        except SubmissionError as error:
-            problems.append(error)
-        else:
-            pairs.append(pair)
-            voxels.append(math.prod(grid.shape))
-    return Prepared(
-        pairs=tuple(pairs),
-        problems=tuple(problems),
-        warnings=(),
-        voxels=tuple(voxels),
-    )
-
-
 def _check_folder(folder: Path) -> None:
-    """Refuse what is no folder."""
-    if folder.is_dir():
-        return
-    if folder.exists():
+    """Refuse what is not a folder."""
+    if not folder.is_dir():
+        what = "it is a file" if folder.exists() else "there is no such folder"
         raise InputError(
-            f"{safe(folder)}: it is a file",
+            f"{safe(folder)}: {what}",
             "Give the folder of the label maps, or of the CTs.",
         )
-    raise InputError(
-        f"{safe(folder)}: there is no such folder",
-        "Give the folder of the label maps, or of the CTs.",
-    )
 
 
 def organs_in(files: Sequence[Path], challenge: Challenge) -> str:

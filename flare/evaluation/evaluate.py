@@ -5,34 +5,17 @@ The spine: plan (`flare.evaluation.plan`), score, results.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import platform
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
-from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
-from flare.challenge.rules import (
-    Challenge,
-)
-from flare.common.errors import (
-    FileError,
-    SubmissionError,
-    WorkerError,
-)
+from flare.challenge.rules import Challenge, UnknownLabels
+from flare.common.errors import FileError, SubmissionError, WorkerError
 from flare.common.executor import Done, LocalPool, completed
-from flare.common.installation import (
-    BUNDLED_GROUND_TRUTH,
-    PLATFORM_GROUND_TRUTH,
-    __version__,
-    library_version,
-    source_commit,
-)
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.errors import (
@@ -43,8 +26,15 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
+from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.options import Options, check_count
-from flare.evaluation.plan import Plan, log_folder, plan_evaluation
+from flare.evaluation.plan import (
+    Plan,
+    Prepared,
+    file_checksum,
+    plan_evaluation,
+    provenance_of,
+)
 from flare.evaluation.problems import raise_problems
 from flare.evaluation.scoring.case import (
     Attempt,
@@ -52,21 +42,9 @@ from flare.evaluation.scoring.case import (
     count_free_cases,
     worst_score,
 )
-from flare.evaluation.scoring.reading import (
-    ignored_labels_text,
-)
-from flare.evaluation.submission.find import (
-    Folder,
-    LabelMapFile,
-)
+from flare.evaluation.submission.find import Folder, LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import (
-    CaseScore,
-    LowScores,
-    Provenance,
-    References,
-    Results,
-)
+from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
 
@@ -151,55 +129,60 @@ def evaluate(
         options,
         is_measured=is_measured,
     )
-    log_folder(plan.submitted)
-    results = results_of(plan, _attempts(plan, workers, on_case), absent=absent)
+    _log_folder(plan.submitted)
+    attempts = score_cases(
+        *(plan.prepared, plan.rules),
+        workers=workers,
+        check_only=plan.check_only,
+        on_case=on_case,
+    )
+    results = results_of(plan, attempts, absent=absent)
     for note in results.warnings[len(plan.prepared.warnings) :]:
         _log.info("%s", note)
     return results
 
 
-def _attempts(
-    plan: Plan, workers: int | None, on_case: OnCase | None
-) -> Iterator[Attempt]:
-    """Score all cases that can be, and tell of each."""
-    prepared = plan.prepared
-    attempts = score_cases(
-        prepared.pairs,
-        plan.rules,
-        workers=workers or default_workers(prepared.largest_voxels),
-        check_only=plan.check_only,
-    )
-    for number, attempt in enumerate(attempts, start=1):
-        yield attempt
-        if on_case:
-            on_case(number, len(prepared.pairs), attempt)
+def _log_folder(folder: Folder) -> None:
+    """Tell what was found, and what was left out."""
+    if folder.files:
+        _log.info(
+            "Found %d label maps: %s",
+            len(folder.files),
+            listing(file.name for file in folder.files),
+        )
+    if folder.ignored:
+        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
 
 
 def score_cases(
-    pairs: Sequence[CasePair],
-    challenge: Challenge,
+    prepared: Prepared,
+    rules: Challenge,
     *,
-    workers: int,
-    check_only: bool = False,
+    workers: int | None,
+    check_only: bool,
+    on_case: OnCase | None = None,
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
     Parameters
     ----------
-    pairs : sequence of CasePair
+    prepared : Prepared
         The cases.
-    challenge : Challenge
-        Whose rules apply.
-    workers : int
-        Number of processes; with one, this process does the work itself.
+    rules : Challenge
+        What applies.
+    workers : int, optional
+        Number of processes; with one, this process does the work itself. None for as
+        many as CPUs and memory allow.
     check_only : bool
         Only look for problems of the predictions: for a submission that is refused
         anyway, so that its author learns of everything at once.
+    on_case : callable, optional
+        Told of every case when it was taken.
 
     Yields
     ------
     Attempt
-        For each pair, in the order of `pairs`; a refused prediction does not end it.
+        For each pair, in their order; a refused prediction does not end it.
 
     Raises
     ------
@@ -208,23 +191,25 @@ def score_cases(
     WorkerError
         If a case is too much for a process that has this computer to itself.
     """
-    attempt = partial(
-        attempt_case,
-        challenge=challenge,
-        check_only=check_only,
-    )
+    pairs = prepared.pairs
+    workers = workers or default_workers(prepared.largest_voxels)
     pool = LocalPool(max(1, min(workers, len(pairs))))
+    attempt = partial(attempt_case, challenge=rules, check_only=check_only)
     found: dict[str, Done[CasePair, Attempt]] = {}
-    order = deque(pair.case for pair in pairs)
+    number = 0
     for some in completed(pool, attempt, pairs):
         found[some.item.case] = some
-        while order and order[0] in found:
-            done = found.pop(order.popleft())
+        while number < len(pairs) and pairs[number].case in found:
+            done = found.pop(pairs[number].case)
+            number += 1
             if done.is_lost:
                 raise worker_error(done.item, done.error) from done.error
             if done.error:
                 raise done.error
-            yield cast("Attempt", done.result)
+            outcome = cast("Attempt", done.result)
+            yield outcome
+            if on_case:
+                on_case(number, len(pairs), outcome)
 
 
 def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:
@@ -270,94 +255,90 @@ def results_of(
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
-    references = plan.references
-    reasons = reasons_by_case(problems, plan.submitted)
-    told = [file for file in references if file.case not in absent]
-    unusable = unusable_cases(scores, reasons, told, len(references))
-    ignored = ignored_labels(scores, plan.rules)
-    notes = [
-        *(low.reason for low in unusable),
-        *foreign_files(problems),
-        *(low.reason for low in ignored),
-    ]
+    jobs = _durations(plan)
+    reasons = _reasons(problems, plan.submitted)
+    ignored = _ignored_labels(scores, plan.rules)
+    told = [file for file in plan.references if file.case not in absent]
+    unusable = _unusable(scores, reasons, told, len(plan.references))
     cases = tuple(
         scores.get(file.case)
-        or worst_score(file, plan.rules, reason_text(reasons, file.case))
-        for file in references
+        or worst_score(file, plan.rules, _text(*reasons.get(file.case, _NO_FILE)))
+        for file in plan.references
     )
     return Results(
         cases=cases,
         free_cases=count_free_cases(cases, plan.rules),
-        warnings=(*plan.prepared.warnings, *notes),
-        low_scores=(*unusable, *ignored),
-        provenance=make_provenance(
-            plan.challenge,
-            reference_source(plan.ground_truth),
-            references,
-            plan.options.told(),
-            checksum or file_checksum,
+        warnings=(
+            *plan.prepared.warnings,
+            *(low.reason for low in unusable),
+            *(found.finding for found in problems if isinstance(found, _FOREIGN)),
+            *(low.reason for low in ignored),
         ),
+        low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=_durations(references, plan.submitted),
+        jobs=jobs,
+        provenance=provenance_of(plan, checksum or file_checksum),
     )
 
 
-def _durations(
-    references: Sequence[LabelMapFile], submitted: Folder
-) -> dict[str, dict[str, float]]:
+def _durations(plan: Plan) -> dict[str, dict[str, float]]:
     """What the platform says of its jobs' running times, by the number of the case."""
-    files = {file.case: file.durations_s for file in submitted.files}
+    files = {file.case: file.durations_s for file in plan.submitted.files}
     found: dict[str, dict[str, float]] = {}
-    for number, reference in enumerate(references):
+    for number, reference in enumerate(plan.references):
         for key, seconds in files.get(reference.case, ()):
             found.setdefault(key, {})[str(number)] = seconds
     return found
 
 
-NO_FILE = "", "no file was submitted"
-"""The files of a case that has none, and why it cannot be scored."""
-
+# --- Why cases score little or nothing ---------------------------------------------
 
 REASONS = 5
 """So many reasons of zeros are told apart, those of most cases first."""
 
+_NO_FILE: tuple[str, Sequence[str]] = "no file was submitted", ()
+"""Why a case that has no file cannot be scored."""
 
-def reasons_by_case(
+_FOREIGN = (UnexpectedCasesError, NothingToScoreError)
+"""What is said of files that belong to no case, and are left out."""
+
+
+def _reasons(
     problems: Sequence[SubmissionError], submitted: Folder
-) -> dict[str, tuple[str, str]]:
-    """Why the prediction of a case cannot be used, by case: the files, and the reason.
+) -> dict[str, tuple[str, Sequence[str]]]:
+    """Why the prediction of a case cannot be used, by case: the reason, and its files.
 
     The reason alone is equal for all cases of which the same is wrong.
     """
     cases = {file.name: file.case for file in submitted.files}
-    reasons: dict[str, tuple[str, str]] = {}
+    reasons: dict[str, tuple[str, Sequence[str]]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
-            reasons[cases[problem.file]] = safe(problem.file), problem.problem
+            reasons[cases[problem.file]] = problem.problem, [problem.file]
         elif isinstance(problem, DuplicateCasesError):
             for case, files in problem.duplicates:
-                reasons[case] = listing(files), f"{len(files)} files for one case"
+                reasons[case] = f"{len(files)} files for one case", files
         elif isinstance(problem, MisnamedCasesError):
             for file, expected in problem.renames:
                 case = case_name(Path(expected)) or expected
-                reasons[case] = safe(file), "no case has this name"
+                reasons[case] = "no case has this name", [file]
         elif isinstance(problem, OrganFilesError):
             of_case: dict[str, list[str]] = {}
             for file, case in zip(problem.files, problem.cases, strict=True):
                 of_case.setdefault(case, []).append(file)
             for case, own in of_case.items():
-                reasons[case] = listing(own), "each file holds one organ alone"
+                reasons[case] = "each file holds one organ alone", own
     return reasons
 
 
-def reason_text(reasons: Mapping[str, tuple[str, str]], case: str) -> str:
-    """Why the prediction of a case cannot be used, with its files if it has any."""
-    return ": ".join(filter(None, reasons.get(case, NO_FILE)))
+def _text(reason: str, files: Sequence[str]) -> str:
+    """Why a case has the worst score, with its files if it has any."""
+    return f"{listing(files)}: {reason}" if files else reason
 
 
-def unusable_cases(
+def _unusable(
     scores: Mapping[str, CaseScore],
-    reasons: Mapping[str, tuple[str, str]],
+    reasons: Mapping[str, tuple[str, Sequence[str]]],
     references: Sequence[LabelMapFile],
     cases: int,
 ) -> list[LowScores]:
@@ -365,9 +346,9 @@ def unusable_cases(
     groups: dict[str, dict[str, str]] = {}
     for reference in references:
         if reference.case not in scores:
-            files, reason = reasons.get(reference.case, NO_FILE)
+            reason, files = reasons.get(reference.case, _NO_FILE)
             names = groups.setdefault(reason, {})
-            names[reference.case] = files or safe(reference.name)
+            names[reference.case] = listing(files or [reference.name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     rest = {
         case: name for _, names in ordered[REASONS:] for case, name in names.items()
@@ -382,13 +363,7 @@ def unusable_cases(
     return found
 
 
-def foreign_files(problems: Sequence[SubmissionError]) -> list[str]:
-    """Files that were left out, as they belong to no case: a line for each kind."""
-    kinds = (UnexpectedCasesError, NothingToScoreError)
-    return [problem.finding for problem in problems if isinstance(problem, kinds)]
-
-
-def ignored_labels(
+def _ignored_labels(
     scores: Mapping[str, CaseScore], challenge: Challenge
 ) -> list[LowScores]:
     """Which cases have labels that are no organs; one kind at most."""
@@ -398,60 +373,26 @@ def ignored_labels(
     return [LowScores(reason=line, cases=having)] if line else []
 
 
-LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
-"""What a result rests on."""
+def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
+    """What happens to labels that are not organs; empty if there are none.
 
-
-def make_provenance(
-    challenge: Challenge,
-    source: References,
-    references: Sequence[LabelMapFile],
-    options: Mapping[str, str],
-    checksum: Callable[[Path], str],
-) -> Provenance:
-    """Describe this run; a function tells the SHA-256 of a reference file."""
-    rules = scoring_rules(challenge)
-    return Provenance(
-        challenge=challenge.key,
-        challenge_sha256=challenge.checksum,
-        rules=rules,
-        rules_sha256=rules_digest(rules),
-        rules_note=challenge.rules_note,
-        version=__version__,
-        commit=source_commit(),
-        references=source,
-        references_sha256=references_digest(references, checksum),
-        cases=len(references),
-        options={name: value for name, value in options.items() if value},
-        libraries={name: library_version(name) for name in LIBRARIES},
-        machine={
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}",
-        },
-    )
-
-
-def file_checksum(file: Path) -> str:
-    """SHA-256 of the bytes of a file, in hexadecimal digits."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def references_digest(
-    files: Sequence[LabelMapFile], checksum: Callable[[Path], str]
-) -> str:
-    """SHA-256 over the cases' names and the checksums of their files."""
-    digest = hashlib.sha256()
-    for file in files:
-        line = f"{file.case} {checksum(file.path)}\n"
-        digest.update(line.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
-
-
-def reference_source(ground_truth: Path) -> References:
-    """Where the reference labels of a run are from, in one word."""
-    sources: dict[Path, References] = {
-        BUNDLED_GROUND_TRUTH: "bundled",
-        PLATFORM_GROUND_TRUTH: "tarball",
-    }
-    return sources.get(ground_truth.resolve(), "given")
+    `files` are the unknown labels of each prediction.
+    """
+    having = [labels for labels in files if labels]
+    if not having:
+        return ""
+    found = sorted(set().union(*having))
+    effect = "count as background"
+    if challenge.unknown_labels.prediction is UnknownLabels.ZERO:
+        effect = "make their case score 0"
+    where = f"in {len(having)} of {len(files)} files"
+    if len(found) >= UNKNOWN_LABELS_LIMIT:
+        count = f"{len(found)} or more labels, such as {found[0]},"
+        return f"{count} are no organs and {effect}, {where}"
+    if len(found) == 1:
+        effect = effect.replace("count ", "counts ").replace("make their", "makes its")
+        return f"label {found[0]} is no organ and {effect}, {where}"
+    names = listing(map(str, found), last=" and ")
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        names = f"{found[0]} to {found[-1]}"
+    return f"labels {names} are no organs and {effect}, {where}"

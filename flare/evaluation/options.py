@@ -55,12 +55,13 @@ class Options:
 
     def told(self) -> dict[str, str]:
         """What is not the default, as metrics.json has it."""
-        return {
-            "on_bad_case": "" if self.is_refused else self.on_bad_case,
-            "grid": self.grid or "",
-            "unknown_labels": self.unknown_labels or "",
-            "decimals": "" if self.decimals is None else str(self.decimals),
+        given = {
+            "on_bad_case": None if self.is_refused else self.on_bad_case,
+            "grid": self.grid,
+            "unknown_labels": self.unknown_labels,
+            "decimals": self.decimals,
         }
+        return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:

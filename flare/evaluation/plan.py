@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import math
 import os
-from collections.abc import Sequence
+import platform
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import InputError, SubmissionError
-from flare.common.text import listing, safe
-from flare.evaluation.errors import (
-    DemonstrationSetError,
-    GroundTruthError,
+from flare.common.installation import (
+    BUNDLED_GROUND_TRUTH,
+    PLATFORM_GROUND_TRUTH,
+    __version__,
+    library_version,
+    source_commit,
 )
+from flare.common.text import safe
+from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
-from flare.evaluation.scoring.reading import check_headers
+from flare.evaluation.scoring.reading import CheckedHeaders, check_headers
 from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
@@ -26,6 +34,7 @@ from flare.evaluation.submission.find import (
     is_demonstration,
 )
 from flare.evaluation.submission.match import CasePair, Matching, match_cases
+from flare.results.scores import Provenance, References
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +113,11 @@ def prepare(matching: Matching, challenge: Challenge) -> Prepared:
     pairs, headers = [], []
     for pair in matching.pairs:
         try:
-            headers.append(check_headers(pair, challenge))
+            if pair.reference is pair.prediction:  # there is nothing to compare with
+                voxels = math.prod(pair.prediction.read_grid().shape)
+                headers.append(CheckedHeaders(voxels=voxels, warning=None))
+            else:
+                headers.append(check_headers(pair, challenge))
             pairs.append(pair)
         except SubmissionError as error:
             problems.append(error)
@@ -170,11 +183,11 @@ def find_files(
         if is_demo:
             raise DemonstrationSetError from error
         raise
-    expected = {file.case for file in references}
+    cases = {file.case for file in references}
     if (
         is_demo
         and not is_measured
-        and not any(file.case in expected for file in submitted.files)
+        and cases.isdisjoint(f.case for f in submitted.files)
     ):
         raise DemonstrationSetError
     return references, submitted
@@ -203,18 +216,6 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     return tuple(hidden)
 
 
-def log_folder(folder: Folder) -> None:
-    """Tell what was found, and what was left out."""
-    if folder.files:
-        _log.info(
-            "Found %d label maps: %s",
-            len(folder.files),
-            listing(file.name for file in folder.files),
-        )
-    if folder.ignored:
-        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
-
-
 def with_options(
     challenge: Challenge, grid: str | None, unknown_labels: str | None
 ) -> Challenge:
@@ -228,3 +229,54 @@ def with_options(
         )
         challenge = replace(challenge, unknown_labels=rules)
     return challenge
+
+
+# --- Where results come from --------------------------------------------------------
+
+LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
+"""What a result rests on."""
+
+
+def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
+    """Describe an evaluation; a function tells the SHA-256 of a reference file."""
+    references_sha256 = references_digest(plan.references, checksum)
+    rules = scoring_rules(plan.challenge)
+    sources: dict[Path, References] = {
+        BUNDLED_GROUND_TRUTH: "bundled",
+        PLATFORM_GROUND_TRUTH: "tarball",
+    }
+    return Provenance(
+        challenge=plan.challenge.key,
+        challenge_sha256=plan.challenge.checksum,
+        rules=rules,
+        rules_sha256=rules_digest(rules),
+        rules_note=plan.challenge.rules_note,
+        version=__version__,
+        commit=source_commit(),
+        references=sources.get(plan.ground_truth.resolve(), "given"),
+        references_sha256=references_sha256,
+        cases=len(plan.references),
+        options=plan.options.told(),
+        libraries={name: library_version(name) for name in LIBRARIES},
+        machine={
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+    )
+
+
+def file_checksum(file: Path) -> str:
+    """SHA-256 of the bytes of a file, in hexadecimal digits."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def references_digest(
+    files: Sequence[LabelMapFile], checksum: Callable[[Path], str]
+) -> str:
+    """SHA-256 over the cases' names and the checksums of their files."""
+    digest = hashlib.sha256()
+    for file in files:
+        line = f"{file.case} {checksum(file.path)}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -5,11 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from flare.common.errors import (
-    MESSAGE_LIMIT,
-    FileError,
-    SubmissionError,
-)
+from flare.common.errors import MESSAGE_LIMIT, FileError, SubmissionError
 from flare.common.text import listing, safe
 
 FINDINGS_CHARACTERS = 120

@@ -13,10 +13,7 @@ from flare.challenge.rules import Challenge
 from flare.common.text import aligned, listing
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.scoring.reading import read_reference
-from flare.evaluation.submission.find import (
-    find_references,
-    is_demonstration,
-)
+from flare.evaluation.submission.find import find_references, is_demonstration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

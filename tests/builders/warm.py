@@ -235,7 +235,7 @@ def serve(number: str, *modules: str) -> None:
     # What is looked up once in a process: not by each copy.
     importlib.import_module("flare.common.installation").source_commit()
     versions = importlib.import_module("flare.common.installation")
-    for name in importlib.import_module("flare.evaluation.evaluate").LIBRARIES:
+    for name in importlib.import_module("flare.evaluation.plan").LIBRARIES:
         versions.library_version(name)
     gc.collect()
     gc.freeze()  # what is never looked at again is shared with the copies

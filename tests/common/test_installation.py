@@ -9,7 +9,7 @@ import pytest
 
 from flare.common import installation
 from flare.common.installation import library_version
-from flare.evaluation.evaluate import LIBRARIES
+from flare.evaluation.plan import LIBRARIES
 
 COMMIT = "0123456789" * 4
 

@@ -189,12 +189,14 @@ def check(path: Path) -> str:
         return "refused by its voxels"
     assert found.labels.shape == grid.shape
     for label in KNOWN:
-        rows, noted = (found.labels == label).any(axis=2), found.occupied[label].rows
-        assert not (noted & ~rows).any()
-        for turn in (slice(None), slice(None, None, -1)):  # first and last of a slice
-            ends = (each[:, turn].argmax(axis=1) for each in (rows, noted))
-            assert np.array_equal(*ends)
-        assert np.array_equal(rows.any(axis=1), noted.any(axis=1))
+        for axis, noted in ((2, "rows"), (1, "columns")):
+            ends = [(found.labels == label).any(axis=axis)]
+            ends.append(getattr(found.occupied[label], noted))
+            for turn in (slice(None), slice(None, None, -1)):  # from either end
+                turned = (each[:, turn] for each in ends)
+                own, around = (np.maximum.accumulate(each, axis=1) for each in turned)
+                assert not (own & ~around).any()
+                assert np.array_equal(own[:, -1], around[:, -1])
     return "read"
 
 

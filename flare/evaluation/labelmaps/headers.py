@@ -19,11 +19,7 @@ import numpy.typing as npt
 
 from flare.common.errors import FileError
 from flare.common.text import safe
-from flare.evaluation.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-)
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
 
 ONE_VOLUME = (

@@ -15,7 +15,7 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.installation import __version__, library_version, source_commit
 from flare.common.text import safe
-from flare.evaluation.evaluate import LIBRARIES
+from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, OrganScore

@@ -11,22 +11,17 @@ from pathlib import Path
 
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import FAULTS, bulkhead
-from flare.common.errors import (
-    FlareError,
-    InputError,
-    OrganiserError,
-    OutputError,
-)
+from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
 from flare.common.executor import Done, Pool, completed
 from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
-from flare.evaluation.evaluate import file_checksum, results_of, worker_error
+from flare.evaluation.evaluate import results_of, worker_error
 from flare.evaluation.many.batches import Batch, digest_of, score_batch, split
 from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
 from flare.evaluation.many.teams import Progress, ScoredTeam, Submission
 from flare.evaluation.options import Options
-from flare.evaluation.plan import Plan, plan_evaluation
+from flare.evaluation.plan import Plan, file_checksum, plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.evaluation.submission.unpack import unpack_zip

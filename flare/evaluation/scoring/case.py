@@ -13,24 +13,14 @@ from importlib import import_module
 import numpy as np
 
 from flare.challenge.metrics import METRICS, SCORES
-from flare.challenge.rules import (
-    Challenge,
-    Organ,
-    TopSlice,
-    UnknownLabels,
-)
+from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.scoring.reading import (
-    LabelMapSource,
-    Pair,
-    read_prediction,
-    read_reference,
-)
+from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
@@ -230,8 +220,11 @@ def worst_score(
     GroundTruthError
         If its reference has to be read, and is at fault.
     """
-    has_distances = any(METRICS[name].worst is None for name in challenge.metrics)
-    organs = _worst_organs(challenge, reference.read_grid() if has_distances else None)
+    is_read = any(organ.free_cases for organ in challenge.organs) or any(
+        METRICS[name].worst is None for name in challenge.metrics
+    )
+    found = read_reference(reference, challenge) if is_read else None
+    organs = _worst_organs(challenge, found.grid if found else None)
     return CaseScore(
         case=reference.case,
         reference_file=reference.file_name,
@@ -239,7 +232,7 @@ def worst_score(
         organs=organs,
         by_metric=_means(organs, challenge),
         failure=failure,
-        free_of=free_of_case(reference, challenge),
+        free_of=free_organs(found, challenge) if found else (),
     )
 
 
@@ -273,21 +266,6 @@ def left_empty(
         return ()
     present, labels = prediction.present, challenge.labels_by_name
     return tuple(name for name in free_of if labels[name] not in present)
-
-
-def free_of_case(reference: LabelMapSource, challenge: Challenge) -> tuple[str, ...]:
-    """The same of a case that was not scored, whose reference is read for that alone.
-
-    Else whoever fails on such a case would be told of fewer of them.
-
-    Raises
-    ------
-    GroundTruthError
-        If the reference is at fault.
-    """
-    if not any(organ.free_cases for organ in challenge.organs):
-        return ()
-    return free_organs(read_reference(reference, challenge), challenge)
 
 
 def count_free_cases(

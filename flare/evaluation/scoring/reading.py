@@ -10,11 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import (
-    Challenge,
-    GridComparison,
-    UnknownLabels,
-)
+from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FileError
 from flare.common.text import listing, safe
 from flare.evaluation.errors import (
@@ -170,11 +166,10 @@ def read_reference(
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
-        _log.info(
-            "Reference %s has %s", safe(file.name), unknown_labels_text(reference)
-        )
+        unknown, name = unknown_labels_text(reference), safe(file.name)
+        _log.info("Reference %s has %s", name, unknown)
         raise GroundTruthError(
-            f"{safe(file.name)}: it has labels that the challenge does not know"
+            f"{name}: it has labels that the challenge does not know"
         )
     return reference
 
@@ -212,31 +207,6 @@ def other_edition_text(labels: LabelMap, challenge: Challenge) -> str:
             if other.key != challenge.key and known.issuperset(labels.unknown):
                 return f", as in {other.name}"
     return ""
-
-
-def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
-    """What happens to labels that are not organs; empty if there are none.
-
-    `files` are the unknown labels of each prediction.
-    """
-    having = [labels for labels in files if labels]
-    if not having:
-        return ""
-    found = sorted(set().union(*having))
-    effect = "count as background"
-    if challenge.unknown_labels.prediction is UnknownLabels.ZERO:
-        effect = "make their case score 0"
-    where = f"in {len(having)} of {len(files)} files"
-    if len(found) >= UNKNOWN_LABELS_LIMIT:
-        count = f"{len(found)} or more labels, such as {found[0]},"
-        return f"{count} are no organs and {effect}, {where}"
-    if len(found) == 1:
-        effect = effect.replace("count ", "counts ").replace("make their", "makes its")
-        return f"label {found[0]} is no organ and {effect}, {where}"
-    names = listing(map(str, found), last=" and ")
-    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        names = f"{found[0]} to {found[-1]}"
-    return f"labels {names} are no organs and {effect}, {where}"
 
 
 def unknown_labels_text(labels: LabelMap) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from flare.challenge.formats import FORMATS, NpzLayout, case_name
@@ -161,7 +160,8 @@ def find_references(
         raise GroundTruthError(
             f"{names}: the demonstration set lies beside other label maps"
         )
-    for case, same in by_case(files):
+    for case, group in groupby(files, key=lambda file: file.case):
+        same = tuple(group)
         if len(same) > 1:
             names = listing(file.name for file in same)
             raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
@@ -247,16 +247,6 @@ def _label_map_file(
         is_foreign=is_foreign,
         npz=npz,
     )
-
-
-def by_case(
-    files: Iterable[LabelMapFile],
-) -> Iterator[tuple[str, tuple[LabelMapFile, ...]]]:
-    """The files of each case, in the order of the cases' names."""
-    cases: defaultdict[str, list[LabelMapFile]] = defaultdict(list)
-    for file in files:
-        cases[file.case].append(file)
-    return ((case, tuple(cases[case])) for case in sorted(cases))
 
 
 _ONE_FILE = "Save each label map as one .nii.gz or .mha file."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from itertools import groupby
+from pathlib import Path, PurePath, PurePosixPath
 
+from flare.challenge.formats import CHANNEL, SUFFIXES
 from flare.common.errors import SubmissionError
 from flare.evaluation.errors import (
     DuplicateCasesError,
@@ -17,13 +19,7 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import (
-    Folder,
-    LabelMapFile,
-    by_case,
-    is_ignored,
-)
-from flare.evaluation.submission.organ_files import find_organ_files
+from flare.evaluation.submission.find import Folder, LabelMapFile, is_ignored
 
 EXAMPLE = "validation_001.nii.gz"
 """What the file of a case may be called, where no case is known."""
@@ -53,7 +49,7 @@ class Matching:
 
 def match_cases(
     folder: Folder,
-    references: Sequence[LabelMapFile],
+    references: Sequence[LabelMapFile] | None,
     organs: Mapping[str, int] | None = None,
 ) -> Matching:
     """Pair predictions with references by the names of their cases.
@@ -63,21 +59,27 @@ def match_cases(
     is not reported as missing too. Nor is one whose `organs`, here with their labels,
     have files of their own. A file that has the name of a missing case and lacks its
     extension is misnamed as well.
+
+    Without any references, every label map is taken for one of a case, and stands in
+    its pair for the reference as well.
     """
-    expected = {reference.case: reference for reference in references}
-    strays = _strays(folder, expected)
+    known = {file.case: file for file in references or ()}
+    strays = _strays(folder, known)
     if not strays and all(file.is_foreign for file in folder.files):
-        example = PurePath(references[0].name).name
+        example = PurePath(references[0].name).name if references else EXAMPLE
         problem = _nothing_to_score(folder, example)
         return Matching(pairs=(), problems=(problem,))
 
-    files, organ_problem = _without_organs(folder.files, organs or {}, expected)
-    submitted = _submitted(files, expected)
+    cases = None if references is None else known.keys()
+    of_organs = find_organ_files(
+        [file.name for file in folder.files], organs or {}, cases
+    )
+    files = [file for file in folder.files if file.name not in of_organs]
+    submitted = _submitted(files, known)
+    expected = known if references is not None else submitted
     problems: list[SubmissionError] = []
-    explained = set(strays)
-    if organ_problem:
-        problems.append(organ_problem[0])
-        explained |= set(organ_problem[1])
+    if of_organs:
+        problems.append(_organs_problem(of_organs, organs or {}, known))
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
@@ -85,17 +87,19 @@ def match_cases(
     ]
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
-    problems += _name_problems(folder, expected, submitted, strays, explained)
-    alone = [
-        (case, same[0])
+    if references is not None:
+        explained = {*strays, *of_organs.values()}
+        problems += _name_problems(folder, known, submitted, strays, explained)
+    alone = {
+        case: same[0]
         for case, same in sorted(submitted.items())
         if case in expected and len(same) == 1
-    ]
-    problems += [file.problem for _, file in alone if file.problem]
+    }
+    problems += [file.problem for file in alone.values() if file.problem]
     return Matching(
         pairs=tuple(
-            CasePair(case=case, reference=expected[case], prediction=file)
-            for case, file in alone
+            CasePair(case=case, reference=known.get(case, file), prediction=file)
+            for case, file in alone.items()
             if not file.problem
         ),
         problems=tuple(problems),
@@ -141,55 +145,16 @@ def _name_problems(
         yield MissingCasesError(absent, len(expected), archives, folder.is_algorithm)
 
 
-def match_alone(folder: Folder, organs: Mapping[str, int] | None = None) -> Matching:
-    """Take every label map for one of a case; there is nothing to compare it with.
-
-    In each pair, the prediction stands for the reference as well.
-    """
-    if all(file.is_foreign for file in folder.files):
-        problem = _nothing_to_score(folder, EXAMPLE)
-        return Matching(pairs=(), problems=(problem,))
-    files, organ_problem = _without_organs(folder.files, organs or {}, None)
-    submitted = _submitted(files, ())
-    alone = {case: same[0] for case, same in submitted.items() if len(same) == 1}
-    problems: list[SubmissionError] = [organ_problem[0]] if organ_problem else []
-    problems += [file.problem for file in alone.values() if file.problem]
-    duplicates = [
-        (case, tuple(file.name for file in same))
-        for case, same in submitted.items()
-        if len(same) > 1
-    ]
-    if duplicates:
-        problems.append(DuplicateCasesError(duplicates))
-    return Matching(
-        pairs=tuple(
-            CasePair(case=case, reference=file, prediction=file)
-            for case, file in sorted(alone.items())
-            if not file.problem
-        ),
-        problems=tuple(problems),
-    )
-
-
-def _without_organs(
-    files: Sequence[LabelMapFile],
+def _organs_problem(
+    found: Mapping[str, str],
     organs: Mapping[str, int],
-    expected: Mapping[str, LabelMapFile] | None,
-) -> tuple[Sequence[LabelMapFile], tuple[OrganFilesError, tuple[str, ...]] | None]:
-    """The files that hold more than one organ each, and what is wrong with the others.
-
-    With it come the cases that they are of.
-    """
-    cases = None if expected is None else expected.keys()
-    found = find_organ_files([file.name for file in files], organs, cases)
-    if not found:
-        return files, None
+    expected: Mapping[str, LabelMapFile],
+) -> OrganFilesError:
+    """Say that some files hold one organ each, whose cases are `found` beside them."""
     first = next(iter(found.values()))
     example = PurePath(expected[first].name).name if expected else f"{first}.nii.gz"
-    left = [file for file in files if file.name not in found]
-    of_cases = tuple(found.values())
-    problem = OrganFilesError(tuple(found), example, tuple(organs.items()), of_cases)
-    return left, (problem, of_cases)
+    labels, cases = tuple(organs.items()), tuple(found.values())
+    return OrganFilesError(tuple(found), example, labels, cases)
 
 
 def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
@@ -224,13 +189,16 @@ def _submitted(
     An archive, an array or a table counts only in the place of a case.
     """
     submitted = {}
-    for case, same in by_case(files):
+    for case, group in groupby(files, key=lambda file: file.case):
+        same = tuple(group)
         readable = tuple(file for file in same if not file.problem)
         images = tuple(file for file in same if not file.is_foreign)
         if images or case in expected:
             submitted[case] = readable or images[:1] or same[:1]
     return submitted
 
+
+# --- The case that was meant by a name that no case has ----------------------------
 
 SIMILARITY = 0.85
 """How alike names must be, by difflib's ratio, for one to be a slip of the other."""
@@ -304,3 +272,110 @@ def _likeness(name: str, case: str) -> float:
     import difflib  # not at the top: a run whose names are right starts sooner
 
     return difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()
+
+
+# --- Files that hold one organ of a case each ---------------------------------------
+#
+# TotalSegmentator and others write CASE/liver.nii.gz, people CASE_liver.nii.gz. To such
+# a file, "rename it to CASE.nii.gz" would be wrong advice: whoever obeys submits one
+# organ.
+
+SYNONYMS = {
+    "liver": ("hepar",),
+    "kidney": ("kidneys", "kidney_left", "kidney_right"),
+    "kidney_left": ("left_kidney", "lk", "kidney_l"),
+    "kidney_right": ("right_kidney", "rk", "kidney_r"),
+    "spleen": ("lien",),
+    "pancreas": ("panc",),
+    "aorta": (),
+    "inferior_vena_cava": ("ivc", "postcava", "vena_cava"),
+    "adrenal_gland_left": ("left_adrenal_gland", "lag", "left_adrenal"),
+    "adrenal_gland_right": ("right_adrenal_gland", "rag", "right_adrenal"),
+    "gallbladder": ("gall_bladder",),
+    "esophagus": ("oesophagus",),
+    "stomach": (),
+    "duodenum": (),
+    "lesion": ("tumor", "tumour"),
+}
+"""What organs are called in files, TotalSegmentator's word first."""
+
+LEAST_ORGANS = 2
+"""Files are taken for organs if they name at least this many different ones: a single
+word may be part of a name."""
+
+_ENDINGS = re.compile(
+    rf"({'|'.join(map(re.escape, ('.seg.nrrd', *SUFFIXES)))})$", re.IGNORECASE
+)
+
+
+def find_organ_files(
+    names: Sequence[str], organs: Mapping[str, int], cases: Collection[str] | None
+) -> dict[str, str]:
+    """The files that hold one organ of a case, with that case.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Paths of label maps, with forward slashes.
+    organs : mapping of str to int
+        The organs of the challenge, and their labels.
+    cases : collection of str, optional
+        The cases that there are; None if that is not known.
+
+    Returns
+    -------
+    dict of str to str
+        Empty if there are files of fewer than two organs.
+
+    Examples
+    --------
+    >>> organs = {"liver": 1, "kidney": 2}
+    >>> find_organ_files(["a/liver.nii.gz", "a/kidney_left.nii.gz"], organs, ["a"])
+    {'a/liver.nii.gz': 'a', 'a/kidney_left.nii.gz': 'a'}
+    """
+    words = _words(organs)
+    found = {name: _split(name, words, cases) for name in names}
+    known = {name: pair for name, pair in found.items() if pair}
+    if len({organ for _, organ in known.values()}) < LEAST_ORGANS:
+        return {}
+    return {name: case for name, (case, _) in known.items()}
+
+
+def _words(organs: Mapping[str, int]) -> dict[str, str]:
+    """By the words that name them in files, the organs of a challenge."""
+    words: dict[str, str] = {}
+    for first, others in SYNONYMS.items():
+        words |= dict.fromkeys((first, *others), first)
+    return words | {_word(organ): _word(organ) for organ in organs}
+
+
+def _word(text: str) -> str:
+    """A word without what people tend to change in it."""
+    return re.sub(r"[\W_]+", "_", text.casefold()).strip("_")
+
+
+def _split(
+    name: str, words: Mapping[str, str], cases: Collection[str] | None
+) -> tuple[str, str] | None:
+    """The case and the organ of a file, if its name says both."""
+    path = PurePosixPath(name)
+    stem = _ENDINGS.sub("", path.name)
+    folders = [
+        part for part in path.parts[:-1] if _word(part) not in ("", "segmentations")
+    ]
+    parent = folders[-1] if folders else ""
+    if cases is not None and stem in cases:
+        if _word(parent) in words:  # liver/CASE.nii.gz
+            return stem, words[_word(parent)]
+        return None
+    if _word(stem) in words and parent:  # CASE/liver.nii.gz
+        case = parent.removesuffix(CHANNEL)
+        return (case, words[_word(stem)]) if cases is None or case in cases else None
+    if cases is None and _word(parent) in words:
+        return stem, words[_word(parent)]
+    for cut in re.finditer(r"[\W_]+", stem):  # CASE_liver.nii.gz, the longest word
+        case, word = stem[: cut.start()], _word(stem[cut.end() :])
+        case = case.removesuffix(CHANNEL)
+        if word in words and case and (cases is None or case in cases):
+            return case, words[word]
+    return None

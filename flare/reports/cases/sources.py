@@ -26,11 +26,15 @@ from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
-from flare.evaluation.evaluate import file_checksum, references_digest
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.plan import find_submission, with_options
+from flare.evaluation.plan import (
+    file_checksum,
+    find_submission,
+    references_digest,
+    with_options,
+)
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.scoring.reading import (
     check_headers,

@@ -10,7 +10,14 @@ import pytest
 
 import flare
 from flare.challenge.formats import NpzLayout, SpacingOrder
-from flare.common.errors import FlareError, SubmissionError
+from flare.common.errors import FlareError
+from flare.evaluation.errors import (
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
+)
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti
 from tests.builders.npz import (
@@ -38,10 +45,9 @@ def read(tmp_path):
     def read_bytes(content, layout=LAYOUT):
         file = tmp_path / NAME
         file.write_bytes(content)
-        grid = read_grid(file, NAME, layout)
-        if grid.shape != LABELS.shape:  # as an evaluation would say
-            pytest.fail(f"read {grid.shape}")
-        return read_label_map(file, NAME, [1], None, layout)
+        found = read_label_map(file, NAME, [1], None, layout)
+        assert read_grid(file, NAME, layout) == found.grid
+        return found
 
     return read_bytes
 
@@ -94,20 +100,14 @@ def test_all_versions_of_the_array_format_are_read(read, version):
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f4", "<i4"])
-def test_a_spacing_is_of_any_numbers(read, dtype):
+@pytest.mark.parametrize("order", SpacingOrder)
+def test_a_spacing_is_of_any_numbers_in_the_order_of_the_challenge(read, dtype, order):
     spacing = np.array([1, 2, 3], dtype=dtype)
+    layout = NpzLayout(labels="segs", spacing_order=order)
 
-    found = read(npz_bytes(segs=LABELS, spacing=spacing))
+    found = read(npz_bytes(segs=LABELS, spacing=spacing), layout)
 
-    assert found.grid.spacing == (3, 2, 1)
-
-
-def test_the_order_of_a_spacing_is_what_the_challenge_says(read):
-    layout = NpzLayout(labels="segs", spacing_order=SpacingOrder.ZYX)
-
-    found = read(npz_bytes(segs=LABELS, spacing=XYZ[::-1]), layout)
-
-    assert found.grid.spacing == (2.5, 0.8, 0.8)
+    assert found.grid.spacing == ((3, 2, 1) if order is SpacingOrder.XYZ else (1, 2, 3))
 
 
 def test_a_prediction_scores_what_the_same_nifti_file_scores(folders, tmp_path):
@@ -173,24 +173,19 @@ def test_results_of_such_files_are_read_again(folders, output):
         (
             XYZ[::-1],
             "voxel size is 2.5 x 0.8 x 0.8 mm, expected 0.8 x 0.8 x 2.5 mm: its spacing"
-            " is in the reverse order. Save the array spacing in the reverse order.",
+            " is in the reverse order",
         ),
-        (
-            np.ones(3),
-            "voxel size is 1 x 1 x 1 mm, expected 0.8 x 0.8 x 2.5 mm. If the voxels are"
-            " those of the input CT, copy its header; otherwise resample to its grid"
-            " with nearest neighbours.",
-        ),
+        (np.ones(3), "voxel size is 1 x 1 x 1 mm, expected 0.8 x 0.8 x 2.5 mm"),
     ],
     ids=["reversed", "lost"],
 )
 def test_a_spacing_is_held_against_the_reference(folders, spacing, problem):
-    with pytest.raises(SubmissionError) as caught:
+    with pytest.raises(GridPositionError) as caught:
         flare.evaluate(
             *folders(npz_bytes(segs=LABELS, spacing=spacing)), challenge=CHALLENGE
         )
 
-    assert str(caught.value) == f"{NAME}: {problem} [F08]"
+    assert (caught.value.file, caught.value.problem) == (NAME, problem)
 
 
 def test_another_size_is_refused_before_anything_is_unpacked(folders):
@@ -203,12 +198,10 @@ def test_another_size_is_refused_before_anything_is_unpacked(folders):
         {"name": "spacing.npy", "content": npy_bytes(XYZ)},
     ]
 
-    with pytest.raises(SubmissionError) as caught:
+    with pytest.raises(GridSizeError) as caught:
         flare.evaluate(*folders(raw_zip(files)), challenge=CHALLENGE)
 
-    assert str(caught.value).startswith(
-        f"{NAME}: size is 200 x 4000 x 4000 voxels, expected 20 x 16 x 10."
-    )
+    assert caught.value.problem.startswith("size is 200 x 4000 x 4000 voxels")
 
 
 # --- Hostile files ----------------------------------------------------------------
@@ -408,35 +401,24 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_file_is_refused_in_one_line(folders, output, kind):
+def test_a_hostile_file_is_refused(read, kind):
     content, problem = HOSTILE[kind]
 
+    with pytest.raises((FileFormatError, DamagedFileError, FractionError)) as caught:
+        read(content)
+
+    assert caught.value.file == NAME
+    assert problem in (None, caught.value.problem)
+
+
+def test_a_hostile_file_is_refused_in_one_line_with_what_to_do(folders, output):
+    content, problem = HOSTILE["Fortran order"]
     run = run_evaluate(*folders(content), output, "--challenge", CHALLENGE)
 
     assert run.returncode == 1
-    lines = run.stderr.decode().splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith(f"{NAME}: {problem}" if problem else f"{NAME}: ")
-    assert len(lines[0]) < 400
+    (line,) = run.stderr.decode().splitlines()
+    assert line.startswith(f"{NAME}: {problem}. Save numpy.ascontiguousarray(")
     assert not (output / "metrics.json").exists()
-
-
-def test_numpy_reads_fortran_order_which_is_refused_all_the_same(tmp_path):
-    """To turn it would take a second array as large as the first."""
-    file = tmp_path / NAME
-    file.write_bytes(HOSTILE["Fortran order"][0])
-
-    assert np.array_equal(np.load(file)["segs"], LABELS)
-
-
-def test_a_message_says_what_to_do(folders):
-    with pytest.raises(SubmissionError) as caught:
-        flare.evaluate(*folders(HOSTILE["Fortran order"][0]), challenge=CHALLENGE)
-
-    assert str(caught.value) == (
-        "case.npz: its array segs is in Fortran order. Save"
-        " numpy.ascontiguousarray(labels). [F06]"
-    )
 
 
 @pytest.mark.parametrize("name", ["flare21", "flare25-pancancer"])
@@ -445,14 +427,8 @@ def test_elsewhere_the_message_names_the_tasks_that_use_them(folders, name):
     for folder in both:
         write_nifti(folder / "other.nii.gz", LABELS)
 
-    with pytest.raises(SubmissionError) as caught:
+    with pytest.raises(FileFormatError, match="only the tasks from RECIST to 3-D of"):
         flare.evaluate(*both, challenge=name)
-
-    assert str(caught.value) == (
-        "case.npz: it is a NumPy file, which has no grid; only the tasks from RECIST to"
-        " 3-D of FLARE 2025 and 2026 use them. Save label maps as .nii.gz or .mha, with"
-        " the header of the CT. [F06]"
-    )
 
 
 @pytest.mark.slow
@@ -504,13 +480,7 @@ def test_what_is_read_of_changed_arrays_is_what_numpy_reads(read, tmp_path, seed
     drawn = random.Random(seed)
     outcomes = {"read": 0, "refused": 0}
     words = (b"'|i1'", b"'<u2'", b"'|b1'", b"'|O'", b"True", b"(10, 16, 20)", b"(3,)")
-    words += (
-        b"(20, 16, 10)",
-        b"(3200,)",
-        b"(3200, 1, 1)",
-        b"(1, 10, 16, 20)",
-        b"(-1,)",
-    )
+    words += (b"(20, 16, 10)", b"(3200,)", b"(3200, 1, 1)", b"(-1,)")
     for _ in range(400):
         changed = []
         for name, content in members():
@@ -524,7 +494,7 @@ def test_what_is_read_of_changed_arrays_is_what_numpy_reads(read, tmp_path, seed
             changed.append((name, content))
         content = zip_bytes(changed)
         try:
-            found = read_all(tmp_path, content)
+            found = read(content)
         except FlareError:
             outcomes["refused"] += 1
             continue
@@ -537,10 +507,3 @@ def test_what_is_read_of_changed_arrays_is_what_numpy_reads(read, tmp_path, seed
             assert np.array_equal(found.labels, fits)
             assert np.array_equal(arrays["spacing"][::-1], found.grid.spacing)
     assert min(outcomes.values()) > 30, outcomes
-
-
-def read_all(folder, content):
-    """Read a file of whatever size, in a folder."""
-    file = folder / NAME
-    file.write_bytes(content)
-    return read_label_map(file, NAME, [1], None, LAYOUT)

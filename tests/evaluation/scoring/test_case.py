@@ -22,12 +22,13 @@ from flare.evaluation.errors import (
     GroundTruthError,
     LabelError,
 )
+from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.scoring.case import score_case, score_labels
-from flare.evaluation.scoring.reading import check_headers, ignored_labels_text
+from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from tests.builders import AFFINE, organ_boxes, write_nifti

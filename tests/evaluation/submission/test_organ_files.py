@@ -4,7 +4,7 @@ import pytest
 
 import flare
 from flare.evaluation.check import check_submission
-from flare.evaluation.submission.organ_files import find_organ_files
+from flare.evaluation.submission.match import find_organ_files
 from tests.builders import case_names, organ_boxes, write_cases, write_nifti
 
 ORGANS = {"liver": 1, "kidney": 2, "spleen": 3, "pancreas": 4}
