@@ -24,16 +24,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.engine import Engine  # noqa: E402
-from flare.measuring.conditions import Conditions  # noqa: E402
-from flare.measuring.container import run_container  # noqa: E402  the checkout's
-from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
-from flare.measuring.empty_image import (  # noqa: E402
-    NOTHING,
-    make_empty_image,
-    output_volume,
-)
-from flare.measuring.host import Caches, choose_caches, empty_caches  # noqa: E402
+from flare.common.docker import Docker  # noqa: E402  the checkout's
+from flare.common.engine import Limits  # noqa: E402
+from flare.measuring.container import Conditions  # noqa: E402
+from flare.measuring.empty_image import NOTHING, make_empty_image  # noqa: E402
+from flare.measuring.host import choose_caches, empty_caches  # noqa: E402
+from flare.measuring.image import LoadedImage  # noqa: E402
+from flare.measuring.options import Caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """
@@ -68,7 +65,7 @@ def make_image(folder: Path) -> str:
     return TEAM
 
 
-def run_plain(engine: Engine, image: str, folder: Path) -> Measured:
+def run_plain(engine: Docker, image: str, folder: Path) -> Measured:
     """Run a container with the published flags, and a folder for its output."""
     begin = time.perf_counter()
     identity = engine.call(
@@ -87,35 +84,40 @@ def run_plain(engine: Engine, image: str, folder: Path) -> Measured:
 
 
 def run_protected(
-    engine: Engine,
+    engine: Docker,
     image: str,
     empty: str,
     folder: Path,
     *,
-    command: Sequence[str],
+    is_ours: bool = False,
     interval_s: float = 0.1,
     is_cold: bool = False,
 ) -> Measured:
     """Run a container as teams' are run."""
-    limits = Limits(memory="1g", shm_size="64m")
-    conditions = Conditions(limits=limits, interval_s=interval_s)
+    limits = Limits(memory="1g", shm_size="64m", output_size="1g")
+    loaded = LoadedImage(
+        engine=engine,
+        conditions=Conditions(limits=limits, interval_s=interval_s),
+        image=image,
+        overrides=(),
+        empty=empty,
+        key="benchmark",
+        work=folder,
+    )
     begin = time.perf_counter()
-    with output_volume(
-        engine, empty=empty, key="benchmark", size="1g", files=1000
-    ) as volume:
+    with loaded.fresh_volume() as volume:
         if is_cold:
             empty_caches()
         cpu = time.process_time()
-        run = run_container(
-            *(engine, image, folder, volume.name),
-            conditions=conditions,
-            key="benchmark",
-            command=command,
+        run = (
+            loaded.run_ours(NOTHING, folder, volume)
+            if is_ours
+            else loaded.run(folder, volume)
         )
         cpu = time.process_time() - cpu
     return Measured(
         runtime_s=run.runtime_s,
-        inner_s=run.engine_runtime_s or 0.0,
+        inner_s=run.ended.runtime_s or 0.0,
         interval_s=run.trace.mean_interval_s or 0.0,
         cpu_s=cpu,
         whole_s=time.perf_counter() - begin,
@@ -136,15 +138,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path, default=HERE / "measuring.md")
     arguments = parser.parse_args()
-    engine = Engine()
+    engine = Docker()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder = Path(name)
         team, empty = make_image(folder), make_empty_image(engine, EMPTY)
         try:
             runs = measure(engine, team, empty, folder, arguments.rounds)
         finally:
-            engine.remove_image(team)
-            engine.remove_image(EMPTY)
+            engine.remove_tags(team, EMPTY)
     table = make_table(runs)
     print("\n".join(table))
     version = engine.describe()["version"]
@@ -157,18 +158,16 @@ def main() -> None:
 
 
 def measure(
-    engine: Engine, team: str, empty: str, folder: Path, rounds: int
+    engine: Docker, team: str, empty: str, folder: Path, rounds: int
 ) -> dict[str, list[Measured]]:
     """All runs of each kind, which take turns."""
 
     def sleep(interval_s: float) -> Measured:
-        return run_protected(
-            *(engine, team, empty, folder), command=COMMAND, interval_s=interval_s
-        )
+        return run_protected(*(engine, team, empty, folder), interval_s=interval_s)
 
     def nothing(*, is_cold: bool) -> Measured:
         return run_protected(
-            *(engine, empty, empty, folder), command=NOTHING, is_cold=is_cold
+            *(engine, empty, empty, folder), is_ours=True, is_cold=is_cold
         )
 
     kinds = {

@@ -17,21 +17,17 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.engine import Engine  # noqa: E402  the checkout's
-from flare.measuring.conditions import Conditions  # noqa: E402
-from flare.measuring.container import run_container  # noqa: E402
-from flare.measuring.container_command import COMMAND, Limits  # noqa: E402
-from flare.measuring.empty_image import (  # noqa: E402
-    make_empty_image,
-    output_volume,
-)
+from flare.common.docker import Docker  # noqa: E402  the checkout's
+from flare.common.engine import Limits  # noqa: E402
+from flare.measuring.container import Conditions  # noqa: E402
+from flare.measuring.empty_image import make_empty_image  # noqa: E402
+from flare.measuring.image import LoadedImage  # noqa: E402
 
 EMPTY = "flare-benchmark-side-empty:latest"
 KINDS = {
@@ -54,25 +50,28 @@ def make_image(folder: Path, kind: str) -> str:
     return tag
 
 
-def run_on(engine: Engine, image: str, empty: str, folder: Path, cpu: int) -> float:
+def run_on(engine: Docker, image: str, empty: str, folder: Path, cpu: int) -> float:
     """The running time of a container on one processor."""
-    limits = replace(Limits(memory="2g", shm_size="64m"), cpus=str(cpu))
-    key = f"benchmark-side-{cpu}"
-    with output_volume(engine, empty=empty, key=key, size="1g", files=1000) as volume:
-        run = run_container(
-            *(engine, image, folder, volume.name),
-            conditions=Conditions(limits=limits, own_cpus=(cpu,)),
-            key=key,
-            command=COMMAND,
-        )
-    if run.exit_code:
-        text = f"{image}: exit code {run.exit_code}: {run.log[-300:]!r}"
+    limits = Limits(memory="2g", shm_size="64m", output_size="1g", cpus=str(cpu))
+    loaded = LoadedImage(
+        engine=engine,
+        conditions=Conditions(limits=limits, own_cpus=(cpu,)),
+        image=image,
+        overrides=(),
+        empty=empty,
+        key=f"benchmark-side-{cpu}",
+        work=folder,
+    )
+    with loaded.fresh_volume() as volume:
+        run = loaded.run(folder, volume)
+    if run.ended.exit_code:
+        text = f"{image}: exit code {run.ended.exit_code}: {run.log[-300:]!r}"
         raise RuntimeError(text)
     return run.runtime_s
 
 
 def measure(
-    engine: Engine, image: str, empty: str, folder: Path, rounds: int
+    engine: Docker, image: str, empty: str, folder: Path, rounds: int
 ) -> list[tuple[float, float, float]]:
     """For each round: alone, and the two that ran side by side."""
     one, two = sorted(os.sched_getaffinity(0))[:2]
@@ -117,7 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=HERE / "side_by_side.md")
     arguments = parser.parse_args()
-    engine = Engine()
+    engine = Docker()
     table = ["| what | median | all rounds |", "|---|---|---|"]
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder, empty = Path(name), make_empty_image(engine, EMPTY)
@@ -125,10 +124,10 @@ def main() -> None:
             for kind in KINDS:
                 image = make_image(folder, kind)
                 runs = measure(engine, image, empty, folder, arguments.rounds)
-                engine.remove_image(image)
+                engine.remove_tags(image)
                 table += rows(kind, runs)
         finally:
-            engine.remove_image(EMPTY)
+            engine.remove_tags(EMPTY)
     print("\n".join(table))
     version = engine.describe()["version"]
     arguments.output.write_text(

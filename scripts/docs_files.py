@@ -29,7 +29,6 @@ RESULTS                    a folder with a folder for each team
     ├── traces/CASE.csv    every sample
     ├── logs/CASE.log      what the container has written
     ├── rejected/CASE      label maps that cannot be used
-    ├── plots/CASE.png     pictures of the memory, with --plots
     ├── platform.json      of a download: which evaluation it is of
     └── predictions.zip    of a download: what was uploaded
 

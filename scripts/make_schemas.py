@@ -15,6 +15,12 @@ sys.path.insert(0, str(ROOT))
 
 from flare.common.json_schema import json_schema, row_schema  # noqa: E402
 from flare.common.schema import Is  # noqa: E402
+from flare.ranking.ranking_json import (  # noqa: E402
+    MEAN_RANK_COLUMNS,
+    CaseRankRow,
+    RankingFile,
+    RankingRow,
+)
 from flare.results.csv_rows import ValueRow  # noqa: E402
 from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
 from flare.results.groups_csv import GROUPS  # noqa: E402
@@ -48,9 +54,15 @@ def schemas() -> dict[str, str]:
         "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
         "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
         "values": (ValueRow, "values.csv"),
+        "ranking": (
+            Annotated[RankingRow, Is(families=[MEAN_RANK_COLUMNS])],
+            "ranking.csv",
+        ),
+        "case-ranks": (Annotated[CaseRankRow, CLOSED], "case_ranks.csv"),
     }
     files = {
         "metrics": (MetricsFile, "metrics.json"),
+        "ranking": (RankingFile, "ranking.json"),
     }
     found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}
     found |= {name: json_schema(*each) for name, each in files.items()}

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
+
+from flare.common.schema import Is
 
 
 class Better(Enum):
@@ -63,6 +66,9 @@ METRICS = {
     )
 }
 """By name."""
+
+MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
+"""In files of rankings: of a record here, of a column, or another one."""
 
 SCORES = ("dsc", "nsd")
 """Those of every challenge, which pages and figures show."""

@@ -11,11 +11,11 @@ import math
 import re
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 from flare.challenge.formats import NO_NPZ, NpzRules
-from flare.challenge.metrics import METRICS, SCORES, Better
-from flare.common.schema import check
+from flare.challenge.metrics import METRICS, SCORES, Better, MetricName
+from flare.common.schema import Amount, Is, check
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
@@ -193,19 +193,22 @@ class GridRules:
 class RankedMetric:
     """One metric of the final ranking."""
 
-    metric: str
+    metric: MetricName
+    """Name of the metric."""
     better: Better
-    weight: float = 1.0
+    """Which end of it is the good one."""
+    weight: Annotated[float, Is(exclusiveMinimum=0, maximum=1000)] = 1.0
     """How much its rank counts."""
-    tolerance: float = 0.0
-    """In the metric's unit; up to here a value is as good as none."""
-    trace_tolerance_mb: float = 0.0
-    """Of a metric that is the area under a case's GPU memory: taken off the memory
-    before the area."""
-    decimals: int | None = None
-    """Decimals to which values are rounded before they are ranked."""
+    tolerance: Amount = 0.0
+    """In the metric's unit: a value up to here is as good as none."""
+    trace_tolerance_mb: Amount = 0.0
+    """Of an area under GPU memory: what is taken off the memory before, in MB (2^20
+    bytes)."""
+    decimals: Annotated[int, Is(minimum=0, maximum=15)] | None = None
+    """Decimals to which values are rounded before they are ranked; null for none."""
     failed: float | None = None
-    """What a run that failed counts as, where the organisers have published that."""
+    """What a run that failed counts as, in the metric's unit; null where the challenge
+    does not say."""
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -19,9 +19,10 @@ CLOSED = ("download", "measure", "rescore", "score", "serve")
 """Commands that write what is of teams, which other users of the computer cannot read.
 Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
-LEFT: dict[tuple[str, str], str] = {}
-"""Options of earlier versions, by command and flag, and what to use instead, such as
-``{("measure", "--plots"): "flare report RESULTS/TEAM draws them"}``."""
+LEFT: dict[tuple[str, str], str] = {
+    ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
+}
+"""Options of earlier versions, by command and flag, and what to use instead."""
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 

@@ -13,10 +13,12 @@ from flare.common.errors import FlareError
 from flare.common.machine import describe_host
 from flare.common.text import safe
 from flare.measuring.archive.reading import Archive
-from flare.measuring.host import Caches, find_weaknesses, room
+from flare.measuring.empty_image import OUTPUT_FILES
+from flare.measuring.host import find_weaknesses, room
 from flare.measuring.image import LOAD_BYTES_PER_S, LOAD_S
 from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
+from flare.measuring.options import Caches
 from flare.measuring.team import Setup, TeamPlan
 from flare.reports.pages.running import Disk, Event, Now, Running, State, TeamRun
 from flare.results.efficiency_csv import CaseRecord, RunStatus
@@ -118,16 +120,17 @@ class LiveRun(Listener):
 
     def on_plan(self, setup: Setup, plans: Sequence[TeamPlan]) -> None:
         """Note what was done before, and what is left."""
-        options = setup.options
-        has_warm_up = options.has_warm_up and options.caches is Caches.WARM
-        self._case_s = (options.repeats + has_warm_up) * options.limits.timeout_s
+        runs, conditions = setup.job.options.runs, setup.conditions
+        has_warm_up = runs.has_warm_up and conditions.caches is Caches.WARM
+        timeout_s = setup.job.options.limits.timeout_s
+        self._case_s = (runs.repeats + has_warm_up) * timeout_s
         self._run = replace(
             self._run,
-            longest_case_s=options.repeats * options.limits.timeout_s,
+            longest_case_s=runs.repeats * timeout_s,
             settings=tuple(settings_of(setup)),
             lanes=max(len(setup.lanes), 1),
         )
-        folder = setup.engine.folder()
+        folder = setup.engine.folder() if setup.is_here else None
         if folder:
             self._folders["the disk of the engine"] = folder
         for plan in plans:
@@ -216,15 +219,16 @@ def _refusals(archives: Sequence[Archive]) -> Iterator[Refusal]:
 
 def settings_of(setup: Setup) -> Iterator[tuple[str, str]]:
     """How teams are measured, in words for people."""
-    options, limits, engine = setup.options, setup.options.limits, setup.described
-    device = setup.gpu.device if setup.gpu else None
+    options, limits = setup.job.options, setup.conditions.limits
+    runs, gpu, engine = options.runs, setup.conditions.gpu, setup.described
+    device = gpu.device if gpu else None
     if setup.lanes:
         device, limits = setup.lanes[0].gpu, setup.lanes[0].limits
     host = describe_host()
     warm = "warm, after a first run that does not count"
     caches = {
         Caches.COLD: "cold: emptied before each run",
-        Caches.WARM: warm if options.has_warm_up else "warm",
+        Caches.WARM: warm if runs.has_warm_up else "warm",
     }
     yield (
         "GPU",
@@ -232,17 +236,17 @@ def settings_of(setup: Setup) -> Iterator[tuple[str, str]]:
     )
     yield "time limit of a run", f"{limits.timeout_s:g} s"
     yield "memory", f"{limits.memory}, and {limits.shm_size} of /dev/shm"
-    yield "outputs", f"{limits.output_size}, {limits.output_files} files"
+    yield "outputs", f"{limits.output_size}, {OUTPUT_FILES} files"
     yield "disk of a container", f"{limits.disk_bytes / 2**30:g} GiB"
     yield "processors of a container", limits.cpus or "all"
     for lane in setup.lanes:
         what = lane.gpu.uuid if lane.gpu else "no GPU"
         yield lane.name, f"{what}, processors {lane.limits.cpus}"
-    yield "runs of each case", str(options.repeats)
-    yield "caches", caches[options.caches]
-    turns = "take turns" if options.is_interleaved else "one after the other"
+    yield "runs of each case", str(runs.repeats)
+    yield "caches", caches[setup.conditions.caches]
+    turns = "take turns" if options.interleave else "one after the other"
     yield "teams", f"{len(setup.lanes)} at a time" if setup.lanes else turns
-    yield "interval between samples", f"{options.interval_s:g} s"
+    yield "interval between samples", f"{runs.interval_s:g} s"
     runtime = limits.runtime or engine.get("default_runtime") or "its default"
     yield "engine", f"version {engine.get('version')}, runtime {runtime}"
     yield "computer", f"{host['processor']}, {host['cpus']} processors"

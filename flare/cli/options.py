@@ -164,7 +164,13 @@ def _declared(kind: Any) -> Iterator[tuple[Field[Any], Any]]:
         if KEY in row.metadata:
             yield row, hint
         elif is_dataclass(hint):
-            yield from _declared(hint)
+            yield from _declared(_part(row, hint))
+
+
+def _part(row: Field[Any], hint: Any) -> Any:
+    """Which dataclass a part is: that of its default, which may say more of options."""
+    made: Any = row.default_factory
+    return made if isinstance(made, type) and is_dataclass(made) else hint
 
 
 def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
@@ -174,7 +180,7 @@ def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
     for row in fields(kind):
         if KEY not in row.metadata:
             if is_dataclass(hints[row.name]):
-                values[row.name] = _filled(hints[row.name], given)
+                values[row.name] = _filled(_part(row, hints[row.name]), given)
         elif hints[row.name] is bool:
             values[row.name] = given[row.name] != row.default
         elif given[row.name] not in (None, ()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 from flare.challenge.rules import Challenge
 from flare.cli import json_log
 from flare.cli.json_log import facts
-from flare.cli.limits import LimitOptions, open_limits
-from flare.cli.measuring import Measuring, Request
-from flare.common.engine import Engine
+from flare.cli.measuring import Told, opened_page
+from flare.common.engine import Limits, find_engine
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import safe
 from flare.evaluation.problems import raise_problems
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
+from flare.measuring.container import opened_limits
 from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.inputs import Case
+from flare.measuring.measure import measure_teams
+from flare.measuring.options import Options
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, write_refused
+from flare.measuring.team import Job
 from flare.platforms.serving.source import Submission
 from flare.platforms.serving.work import Forecast, Worst, returned_metrics
 from flare.results.efficiency_csv import CaseRecord
@@ -45,7 +47,7 @@ class ServedWork:
 
     Parameters
     ----------
-    request : Request
+    options : Options
         How teams are measured; its archives are those of the submissions.
     challenge : Challenge
         Its rules.
@@ -61,7 +63,7 @@ class ServedWork:
 
     def __init__(
         self,
-        request: Request,
+        options: Options,
         challenge: Challenge,
         cases: Sequence[Case],
         worst: Worst,
@@ -69,9 +71,9 @@ class ServedWork:
         *,
         is_named: bool = True,
     ) -> None:
-        self._request, self._challenge = request, challenge
+        self._options, self._challenge = options, challenge
         self._cases, self._worst, self._now = tuple(cases), worst, now
-        self._results, self._is_named = request.output, is_named
+        self._results, self._is_named = options.output, is_named
 
     @property
     def cases(self) -> int:
@@ -86,8 +88,8 @@ class ServedWork:
         HostError
             If the engine, or the GPU, does not answer, or there is no room.
         """
-        Engine().describe()
-        with open_limits(self._request.limits):
+        find_engine(self._options.engine).describe()
+        with opened_limits(self._options.limits):
             pass
         free = room(self._results).free_bytes
         if free < SPARE_BYTES:
@@ -123,16 +125,20 @@ class ServedWork:
         """
         archive = self._read(file)
         # What it predicts is scored in a step of its own.
-        request = replace(
-            self._request,
-            archives=file,
-            ground_truth=None,
-            new_archive=self._why_another(archive),
+        job = Job(
+            options=replace(
+                self._options,
+                archives=file,
+                ground_truth=None,
+                new_archive=self._why_another(archive),
+            ),
+            challenge=self._challenge,
+            results=self._results,
+            cases=self._cases,
+            archives=(archive,),
         )
-        with self._page(archive) as page:
-            run = _Watched(request, self._challenge, self._results, page)
-            run.watch(Forecast(end, self._now))
-            failed = run.measure([archive], self._cases)
+        with opened_page(job) as page:
+            failed = measure_teams(job, _Watched(job, page, Forecast(end, self._now)))
         for _, error in failed:
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
@@ -154,10 +160,10 @@ class ServedWork:
         SubmissionError
             If it has failed on every case.
         """
-        folder, request = self._results / team, self._request
-        if request.ground_truth:
+        folder, options = self._results / team, self._options
+        if options.ground_truth:
             evaluate_team(
-                folder, request.ground_truth, self._challenge, request.workers
+                folder, options.ground_truth, self._challenge, options.workers
             )
         return returned_metrics(folder, self._worst)
 
@@ -167,24 +173,13 @@ class ServedWork:
 
     def _read(self, file: Path) -> Archive:
         """What is known of an archive before it is loaded."""
-        contract = self._request.contract
+        contract = self._options.contract
         return read_archive(
             file,
             is_named=self._is_named,
             contract=contract,
             model=model_beside(file),
         )
-
-    def _page(self, archive: Archive) -> AbstractContextManager[LivePage | None]:
-        """The page that shows the submission which is measured, if there is one."""
-        if not self._request.page:
-            return nullcontext()
-        from flare.cli.live_page import LivePage
-        from flare.cli.live_run import LiveRun
-
-        name = self._challenge.name
-        run = LiveRun(self._results, [archive], self._cases, challenge=name)
-        return LivePage(self._request.page, run)
 
     def _why_another(self, archive: Archive) -> str:
         """Why the ledger accepts an archive; empty if it is a team's first one."""
@@ -196,11 +191,11 @@ class ServedWork:
         return ""
 
 
-class _Watched(Measuring):
-    """Measuring that says if its end will come too late."""
+class _Watched(Told):
+    """Tells of each case also when the others will be done, if that is too late."""
 
-    def watch(self, forecast: Forecast) -> None:
-        """Say so by this forecast."""
+    def __init__(self, job: Job, page: LivePage | None, forecast: Forecast) -> None:
+        super().__init__(job, page)
         self._forecast = forecast
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
@@ -222,20 +217,20 @@ class _Watched(Measuring):
             _log.warning("%s: %s", team, warning)
 
 
-def warn_of_time(request: Request, cases: int, hours: float) -> None:
+def warn_of_time(options: Options, cases: int, hours: float) -> None:
     """Say so if the cases of one submission can take longer than it has."""
-    longest_h = cases * request.repeats * request.limits.timeout / 3600
+    longest_h = cases * options.runs.repeats * options.limits.timeout_s / 3600
     if longest_h > hours:
         text = (
             "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
             " consider a shorter --timeout"
         )
-        _log.warning(text, cases, request.limits.timeout, longest_h, hours)
+        _log.warning(text, cases, options.limits.timeout_s, longest_h, hours)
 
 
-def worst_of(options: LimitOptions) -> Worst:
+def worst_of(limits: Limits) -> Worst:
     """What counts for a case that has failed: the limits of time and memory."""
-    with open_limits(options) as (limits, gpu):
+    with opened_limits(limits) as (_, gpu):
         total_mb = float(gpu.read().total_mb) if gpu else None
         return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
 

@@ -1,367 +1,327 @@
-"""Speaks to Docker, or to Podman, through its command: the one place that calls it."""
+"""What runs containers, as the kit sees it: an interface, and the engines that fill it.
+
+An engine is a module of its own, and a line in `ENGINES`. Everything that it has to be
+told, and what its answers mean, stands there and nowhere else.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import subprocess
-import threading
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from flare.common.errors import EngineError
-from flare.common.machine import end_with_parent
-from flare.common.text import safe, why
+from flare.common.options import option, seconds
+
+ENGINES = {"docker": "flare.common.docker:Docker"}
+"""Where the engines are; a module is loaded when its engine is used."""
 
 ANSWER_S = 120.0
 """An engine that does not answer for so long will not."""
 
-LOG_LINES = 20_000
-"""Of a longer log, so many lines at its end are asked for."""
 
-_LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes"}
-"""What an engine can say that it limits."""
+def find_engine(name: str = "docker") -> Engine:
+    """An engine by its name in `ENGINES`."""
+    module, _, kind = ENGINES[name].partition(":")
+    engine: Engine = getattr(import_module(module), kind)()
+    return engine
 
 
-class Engine:
-    """Docker, or what stands in for it, through its command.
+# --- What a container may use, and is made of -------------------------------------
 
-    Parameters
-    ----------
-    program : str
-        Name or path of the command.
+
+def size(text: str) -> str:
+    """A size as Docker takes it."""
+    if not re.fullmatch(r"[1-9]\d{0,9}[bkmg]?", text):
+        raise ValueError(f"{text!r} is not a size such as 28g or 512m")
+    return text
+
+
+def size_bytes(text: str) -> int:
+    """A size as Docker takes it, in bytes.
+
+    Examples
+    --------
+    >>> size_bytes("512"), size_bytes("2k"), size_bytes("28g") >> 30
+    (512, 2048, 28)
+    """
+    unit = "bkmg".find(size(text)[-1])
+    return int(text.rstrip("bkmg")) << 10 * max(unit, 0)
+
+
+def processors(text: str) -> str:
+    """Numbers of processors as Docker takes them; empty for all."""
+    if text == "all":
+        return ""
+    if not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        raise ValueError(f"{text!r} are no numbers of processors such as 1-7 or 0,2")
+    return text
+
+
+def limit(help: str, *, default: Any, **more: Any) -> Any:
+    """An option that is a limit of a container."""
+    return option(help, default=default, title="Limits of a container", **more)
+
+
+MEMORY = "28g"
+"""FLARE23's limit of memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a container may use: as it is asked for, or as it is on one computer."""
+
+    gpu: str = limit(
+        "Give it this GPU, as nvidia-smi counts (default: none).",
+        default="none",
+        metavar="INDEX|UUID|none",
+    )
+    timeout_s: float = limit(  # FLARE22 counts a container as stuck after an hour
+        "End it after S seconds on a case (default: 3600).",
+        default=3600.0,
+        parse=seconds,
+        metavar="S",
+    )
+    memory: str = limit(  # swap is not added
+        "Give it so much memory of the host, such as 28g (default: 28g).",
+        default="",
+        parse=size,
+        metavar="SIZE",
+    )
+    shm_size: str = limit(  # FLARE23's
+        "Give it so much memory of /dev/shm, such as 28g (default: 28g).",
+        default="28g",
+        parse=size,
+        metavar="SIZE",
+    )
+    output_size: str = limit(
+        "Give it so much of /workspace/outputs, which is in memory (default: 4g).",
+        default="4g",
+        parse=size,
+        metavar="SIZE",
+    )
+    disk_bytes: int = limit(
+        "Let it write so much anywhere else (default: 64g).",
+        default=64 * 2**30,
+        parse=size_bytes,
+        metavar="SIZE",
+    )
+    processes: int = 4096
+    cpus: str | None = limit(
+        "Give it the processors of these numbers, such as 1-7 (default: all; all but"
+        " the first one where there are more than two).",
+        default=None,
+        parse=processors,
+        metavar="LIST|all",
+    )
+    runtime: str = limit(
+        "Run it by this runtime of the engine, such as runsc (default: the engine's).",
+        default="",
+        metavar="NAME",
+    )
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it is to have a GPU."""
+        return self.gpu not in ("", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """How a container is to be made."""
+
+    image: str
+    """ID of its image."""
+    label: str
+    """By which all that belongs to a measurement is found."""
+    limits: Limits
+    reads: tuple[tuple[str, str], ...]
+    """Folders of this computer, and where it has them: nothing can be written there."""
+    writes: tuple[str, str]
+    """A volume, and where it has it."""
+    environment: tuple[str, ...] = ()
+    """Variables that replace those of the image, as NAME=VALUE."""
+    command: tuple[str, ...] = ()
+    """What is run; empty for what the image itself starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a container has ended, as its engine tells it."""
+
+    exit_code: int = 0
+    runtime_s: float | None = None
+    """By the engine's own clock, which may be set while it runs."""
+    is_out_of_memory: bool = False
+    problem: str = ""
+    """Why the engine could not run it; empty if it could."""
+
+
+class Engine(ABC):
+    """What runs containers.
+
+    A method raises an EngineError if the engine does not answer, or cannot do what it
+    is asked for. One that removes something is content if that is not there.
     """
 
-    def __init__(self, program: str = "docker") -> None:
-        self.program = program
-        self._folder: Path | None = None
+    # --- Itself -------------------------------------------------------------------
 
-    # --- Asking -------------------------------------------------------------------
-
-    def is_installed(self) -> bool:
-        """Whether there is such a command."""
-        return shutil.which(self.program) is not None
-
-    def begin(
-        self,
-        *arguments: str,
-        stdin: int = subprocess.DEVNULL,
-        stdout: int = subprocess.DEVNULL,
-        stderr: int = subprocess.DEVNULL,
-    ) -> subprocess.Popen[bytes]:
-        """Begin a command of the engine, and do not wait for it.
-
-        Parameters
-        ----------
-        *arguments : str
-            The command.
-        stdin, stdout, stderr : int
-            As in `subprocess.Popen`; nothing is read or kept unless told.
-        """
-        return subprocess.Popen(
-            [self.program, *arguments],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            preexec_fn=_end_with_us(),
-        )
-
-    def run(
-        self,
-        *arguments: str,
-        timeout_s: float | None = ANSWER_S,
-        content: bytes = b"",
-        stderr: int = subprocess.PIPE,
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of the engine, whether it fails or not.
-
-        Parameters
-        ----------
-        *arguments : str
-            The command.
-        timeout_s : float or None
-            It is killed after this time; None if it may take for ever.
-        content : bytes
-            What it can read.
-        stderr : int
-            As in `subprocess.run`.
-
-        Raises
-        ------
-        EngineError
-            If there is no such engine, or it does not answer.
-        """
-        try:
-            return subprocess.run(
-                [self.program, *arguments],
-                input=content,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                check=False,
-                timeout=timeout_s,
-                preexec_fn=_end_with_us(),
-            )
-        except OSError as error:
-            raise EngineError(
-                f"{safe(self.program)}: it cannot be run ({why(error)})",
-                "Install Docker, and start it.",
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise EngineError(
-                f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s",
-                "Restart Docker, and go on.",
-            ) from error
-
-    def call(
-        self,
-        *arguments: str,
-        check: bool = True,
-        timeout_s: float = ANSWER_S,
-        content: bytes = b"",
-    ) -> str:
-        """What a command of the engine prints.
-
-        Parameters
-        ----------
-        *arguments : str
-            The command.
-        check : bool
-            Whether it is an error if it fails.
-        timeout_s : float
-            It is killed after this time.
-        content : bytes
-            What it can read.
-
-        Raises
-        ------
-        EngineError
-            If it fails, or does not answer.
-        """
-        run = self.run(*arguments, timeout_s=timeout_s, content=content)
-        if run.returncode and check:
-            raise self.failure(run.stderr, arguments[0])
-        return run.stdout.decode("utf-8", "replace").strip()
-
-    def failure(self, stderr: bytes, command: str) -> EngineError:
-        """The error of a command that has failed, by the first line that it wrote."""
-        lines = stderr.decode("utf-8", "replace").strip().splitlines()
-        said = next((line for line in lines if line.strip()), "")
-        problem = f"{self.program} {command}: {safe(said)}"
-        return EngineError(problem, "See that Docker runs, and that you may use it.")
-
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Versions and settings of the engine, for the record.
+        """Versions and settings, for the record; an error if no engine answers.
 
-        ``limits`` names what it cannot limit.
-
-        Raises
-        ------
-        EngineError
-            If it does not answer.
+        ``version`` is its own; ``limits`` names what it cannot limit, ``security`` what
+        keeps containers in; the versions of its parts are those that
+        `flare.measuring.host.WEAKNESSES` knows.
         """
-        info = self._info()
-        if not info.get("ServerVersion"):
-            raise EngineError(
-                f"{self.program}: no engine answers",
-                "Start Docker, and see that you may use it.",
-            )
-        server = _table(
-            self.call("version", "--format", "{{json .Server}}", check=False)
-        )
-        parts = {
-            str(part.get("Name", "")).lower(): str(part.get("Version", ""))
-            for part in server.get("Components") or []
-        }
-        return {
-            "version": str(info["ServerVersion"]),
-            "containerd": parts.get("containerd", ""),
-            "runc": parts.get("runc", ""),
-            "nvidia_toolkit": _toolkit_version(),
-            "runtimes": sorted(info.get("Runtimes") or {}),
-            "default_runtime": str(info.get("DefaultRuntime", "")),
-            "security": [str(option) for option in info.get("SecurityOptions") or []],
-            "limits": [what for key, what in _LIMITS.items() if not info.get(key)],
-            "storage": str(info.get("Driver", "")),
-            "cgroups": str(info.get("CgroupVersion", "")),
-            "kernel": str(info.get("KernelVersion", "")),
-            "system": str(info.get("OperatingSystem", "")),
-            "folder": str(info.get("DockerRootDir", "")),
-        }
 
+    @abstractmethod
     def folder(self) -> Path | None:
-        """Where the engine keeps its files; None if that is not on this computer."""
-        if self._folder is None:
-            self._info()
-        return self._folder if self._folder and self._folder.is_dir() else None
-
-    def is_here(self) -> bool:
-        """Whether it runs containers on this computer, as far as is known."""
-        return self.folder() is not None
-
-    def _info(self) -> Mapping[str, Any]:
-        """What the engine says of itself; where its files lie is remembered."""
-        info = _table(self.call("info", "--format", "{{json .}}"))
-        self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
-        return info
+        """Where it keeps its files; None if that is not on this computer."""
 
     # --- Images -------------------------------------------------------------------
 
+    @abstractmethod
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
         """All tags of images, by the IDs of those that are there.
 
         Parameters
         ----------
         *names : str
-            IDs or tags of images.
+            IDs, behind ``sha256:``, or tags.
         """
-        form = "{{.Id}} {{json .RepoTags}}"
-        found = self.call("image", "inspect", "--format", form, *names, check=False)
-        lines = [line.partition(" ") for line in found.splitlines()]
-        return {
-            image.removeprefix("sha256:"): frozenset(json.loads(tags) or ())
-            for image, _, tags in lines
-        }
 
-    def image_id(self, name: str) -> str:
-        """The ID of an image that is there; empty if it is not."""
-        return next(iter(self.tags_of(name)), "")
+    @abstractmethod
+    def import_image(self, content: bytes, tag: str) -> str:
+        """Make an image of a tar file of its file system; returns its ID."""
 
-    def inspect_image(self, name: str) -> dict[str, Any] | None:
-        """All that the engine says of an image; None if it is not there."""
-        run = self.run("image", "inspect", name)
-        if run.returncode:
-            return None
-        (found,) = json.loads(run.stdout)
-        return dict(found)
+    @abstractmethod
+    def begin_load(self) -> subprocess.Popen[bytes]:
+        """Begin to load an image.
 
+        Its standard input gets what ``docker save`` writes; what it writes to its
+        standard error is for `load_error` if its status is not 0.
+        """
+
+    @abstractmethod
+    def load_error(self, said: bytes) -> tuple[EngineError, bool]:
+        """Why an image could not be loaded, and whether its content is why."""
+
+    @abstractmethod
+    def tag(self, image: str, tag: str) -> None:
+        """Give an image a tag."""
+
+    @abstractmethod
     def remove_tags(self, *names: str) -> None:
         """Remove tags, and images that have no other one."""
-        if names:
-            self.call("image", "rm", "--force", *names, check=False)
 
+    @abstractmethod
     def remove_untagged(self, *images: str) -> None:
         """Remove images by their IDs, but for those that have a tag."""
-        for image, tags in self.tags_of(*images).items() if images else ():
-            if not tags:
-                self.call("image", "rm", f"sha256:{image}", check=False)
 
     # --- Containers ---------------------------------------------------------------
 
-    def state(self, container: str) -> dict[str, Any]:
-        """What the engine says of how a container runs, or has ended.
+    @abstractmethod
+    def create(self, container: Container) -> str:
+        """Make a container, which is not started yet; returns its ID."""
 
-        Raises
-        ------
-        EngineError
-            If it does not answer.
-        """
-        text = self.call("inspect", "--format", "{{json .State}}", container)
-        return dict(json.loads(text))
+    @abstractmethod
+    def command_line(self, container: Container) -> str:
+        """How a container is made, for the record."""
 
+    @abstractmethod
+    def start(self, container: str) -> subprocess.Popen[bytes]:
+        """Start a container: the process ends when the container does."""
+
+    @abstractmethod
+    def kill(self, container: str) -> None:
+        """End a container, if it still runs."""
+
+    @abstractmethod
+    def ended(self, container: str) -> Ended:
+        """How a container has ended."""
+
+    @abstractmethod
     def log(self, container: str) -> bytes:
-        """The end of what a container has written to stdout and stderr.
+        """The end of what a container has written to stdout and stderr."""
 
-        Raises
-        ------
-        EngineError
-            If the engine does not answer.
-        """
-        command = ("logs", "--tail", str(LOG_LINES), container)
-        return self.run(*command, stderr=subprocess.STDOUT).stdout
-
+    @abstractmethod
     def written_bytes(self, container: str) -> int:
         """What a container has written to its own layer; 0 if that is not known."""
-        command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
-        found = self.call(*command, check=False)
-        return int(found) if found.isdigit() else 0
 
+    @abstractmethod
     def remove_container(self, container: str) -> None:
-        """Remove a container by force, with its volumes.
+        """Remove a container by force; an error if it is still there afterwards."""
 
-        Raises
-        ------
-        EngineError
-            If it is still there afterwards.
+    # --- Volumes ------------------------------------------------------------------
+
+    @abstractmethod
+    def make_volume(self, label: str, size: str, files: int) -> str:
+        """Make a volume in memory, which vanishes with the last container that has it.
+
+        Parameters
+        ----------
+        label : str
+            See `Container`.
+        size : str
+            It takes no more bytes, such as 4g,
+        files : int
+            and no more files and folders; no devices, nor programs that change the
+            user.
         """
-        run = self.run("rm", "--force", "--volumes", container)
-        if not run.returncode:
-            return  # an engine says so only when it is gone
-        if self.call("ps", "--all", "--quiet", "--filter", f"id={container}"):
-            raise EngineError(
-                f"container {container[:12]} cannot be removed",
-                "Restart Docker, and go on.",
-            )
+
+    @abstractmethod
+    def hold_volume(
+        self, volume: str, at: str, label: str, image: str, command: Sequence[str]
+    ) -> str:
+        """Start a container that does nothing but hold a volume; returns its ID."""
+
+    @abstractmethod
+    def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
+        """Begin to write what is in a folder of a container as a tar file to stdout."""
+
+    @abstractmethod
+    def remove_volume(self, volume: str) -> None:
+        """Remove a volume that no container has."""
 
     # --- All with a label ---------------------------------------------------------
 
-    def remove_created(self, label: str) -> None:
-        """Remove containers with a label that were made and not started."""
-        found = self.call(
-            *("ps", "--all", "--quiet", "--filter", f"label={label}"),
-            *("--filter", "status=created"),
-            check=False,
-        )
-        for container in found.split():
-            self.call("rm", "--force", "--volumes", container, check=False)
-
+    @abstractmethod
     def remove_labelled(self, label: str) -> None:
-        """Remove all containers and volumes with a label.
+        """Remove all containers and volumes with a label; an error if one stays."""
 
-        Raises
-        ------
-        EngineError
-            If one is still there afterwards.
+    @abstractmethod
+    def guard_command(
+        self,
+        label: str,
+        tags: Sequence[str],
+        images: Sequence[str],
+        work: Path,
+        *,
+        pause_s: float,
+        loading_s: float,
+    ) -> tuple[str, ...]:
+        """A command that removes everything when whoever has started it was killed.
+
+        It waits for the end of its standard input; a line "done" there says that there
+        is nothing to remove. What its starter still had asked the engine to do may be
+        done only then: so it looks again until nothing was there three times, with
+        pauses between, and for longer while ``work/loading`` tells that an image is
+        being loaded. It needs nothing of Python, nor any file that may be gone.
+
+        Parameters
+        ----------
+        label : str
+            Of containers and volumes.
+        tags, images : sequence of str
+            Of images, and IDs of those that may have no tag yet.
+        work : Path
+            A folder.
+        pause_s, loading_s : float
+            Seconds between two looks, and for how long an image may still come.
         """
-        mine = ("--quiet", "--filter", f"label={label}")
-        for listed, removed in (
-            (("ps", "--all"), ("rm", "--force", "--volumes")),
-            (("volume", "ls"), ("volume", "rm", "--force")),
-        ):
-            found = self.call(*listed, *mine).split()
-            if found:
-                self.call(*removed, *found, check=False)
-            left = self.call(*listed, *mine).split() if found else []
-            if left:
-                raise EngineError(
-                    f"{len(left)} containers or volumes cannot be removed",
-                    "Restart Docker, and go on.",
-                )
-
-
-def _end_with_us() -> Callable[[], None] | None:
-    """What a command calls first, so that nothing is asked for when we are killed.
-
-    While samples are taken, a thread runs, beside which this is not safe.
-    """
-    return end_with_parent() if threading.active_count() < 2 else None
-
-
-def _table(text: str) -> Mapping[str, Any]:
-    """A JSON object; empty if it is none."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _toolkit_version() -> str:
-    """Version of the NVIDIA container toolkit on this computer; empty if none is."""
-    for program in ("nvidia-ctk", "nvidia-container-cli"):
-        if not shutil.which(program):
-            continue
-        try:
-            run = subprocess.run(
-                [program, "--version"],
-                capture_output=True,
-                check=False,
-                timeout=ANSWER_S,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        found = re.search(r"\d+\.\d+\.\d+", run.stdout.decode("utf-8", "replace"))
-        if found:
-            return found[0]
-    return ""

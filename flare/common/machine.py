@@ -69,18 +69,6 @@ def available_bytes(cgroups: Path = CGROUPS) -> int:
     return min([memory, *limits])
 
 
-def size_bytes(text: str) -> int:
-    """A size as Docker takes it, in bytes.
-
-    Examples
-    --------
-    >>> size_bytes("512"), size_bytes("2k"), size_bytes("28g") >> 30
-    (512, 2048, 28)
-    """
-    unit = "bkmg".find(text[-1])
-    return int(text.rstrip("bkmg")) << 10 * max(unit, 0)
-
-
 def _cpu_quotas(cgroups: Path) -> Iterator[tuple[int, int]]:
     """CPU time per period, as control groups of version 2 and 1 give it."""
     version_2 = _numbers(cgroups / "cpu.max")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
+from pathlib import Path
 from typing import Any
 
 KEY = "option"
@@ -145,3 +146,10 @@ def decimals(text: str) -> int:
     if not text.isdecimal() or int(text) > 15:
         raise ValueError(f"{text!r} is not a whole number from 0 to 15")
     return int(text)
+
+
+def page_file(text: str) -> Path:
+    """A file whose name says that it is a page."""
+    if Path(text).suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{text!r} is no page, such as live.html")
+    return Path(text)

@@ -31,9 +31,6 @@ STATE = ".measuring.json"
 KEY_START = 8
 """So many letters of a key tell which folder is measured."""
 
-SCRIPT = Path(__file__).with_name("remove_leftovers.sh")
-"""What the guard runs."""
-
 PAUSE_S = 1.0
 """After a kill, the guard waits so long before it looks again what is still there."""
 
@@ -161,13 +158,11 @@ def _start_guard(
 ) -> subprocess.Popen[bytes]:
     """Start the process that removes everything if this one is killed."""
     return subprocess.Popen(
-        [
-            # Its text, not its file, which somebody may replace while it is run.
-            *("sh", "-c", SCRIPT.read_text(encoding="utf-8"), SCRIPT.name),
-            *(engine.program, f"label={label_of(made.key)}", " ".join(made.tags)),
-            *(" ".join(f"sha256:{image}" for image in made.images), str(work)),
-            *(str(PAUSE_S), str(LOADING_S)),
-        ],
+        engine.guard_command(
+            *(label_of(made.key), made.tags, made.images, work),
+            pause_s=PAUSE_S,
+            loading_s=LOADING_S,
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

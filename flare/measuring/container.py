@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
-from typing import Any, Protocol
 
-from flare.common.engine import ANSWER_S, Engine
+from flare.common.engine import ANSWER_S, MEMORY, Container, Ended, Engine, Limits
 from flare.common.errors import EngineError
-from flare.measuring.cleanup import label_of
-from flare.measuring.conditions import Conditions
-from flare.measuring.container_command import COMMAND, create_command
-from flare.measuring.host import Caches, DiskWatch, busy_s, empty_caches
-from flare.measuring.sampling.control_group import ControlGroup, ProcessGroup
-from flare.measuring.sampling.sampler import Clock, Probe, Sampler
+from flare.measuring.contract import FLARE, Contract
+from flare.measuring.host import (
+    DiskWatch,
+    busy_s,
+    default_cpus,
+    empty_caches,
+)
+from flare.measuring.options import Caches
+from flare.measuring.sampling.control_group import ControlGroup
+from flare.measuring.sampling.nvml import MemorySource, open_gpu
+from flare.measuring.sampling.sampler import Probe, Sampler
 from flare.results.traces_csv import Trace
 
 LOOK_S = 0.2
@@ -31,70 +33,124 @@ LOG_BYTES = 2**20
 """The end of a longer log is kept."""
 
 
-class End(Enum):
-    """Why a container is no longer waited for."""
-
-    ENDED = "ended"
-    LATE = "late"
-    ALARM = "alarm"
-
-
-class Watch(Protocol):
-    """Something that a container may take too much of, such as the disk."""
-
-    def is_alarming(self) -> bool:
-        """Whether it has."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """What was seen of a container between its start and its end."""
+class Conditions:
+    """Under which all containers of a measurement are run."""
 
-    end: End
-    exit_code: int
-    """Of the process that has run it; negative for a signal."""
-    runtime_s: float
-    trace: Trace
-    other_cpu_s: float | None
+    limits: Limits = field(default_factory=Limits)
+    """What a container may use, with the UUID of its GPU."""
+    contract: Contract = FLARE
+    """Where they read and write, and how they are started."""
+    interval_s: float = 0.1
+    """Between two samples."""
+    caches: Caches = Caches.WARM
+    """What a run finds in the memory of the computer."""
+    gpu: MemorySource | None = None
+    """What is sampled of the GPU of the limits."""
+    own_cpus: tuple[int, ...] = ()
+    """Where other containers run beside these, processors that those have not."""
 
 
-def watch_container(
-    begin: Callable[[], subprocess.Popen[bytes]],
-    kill: Callable[[], object],
-    group: ProcessGroup,
-    watch: Watch,
-    conditions: Conditions,
-    clock: Clock,
-) -> Watched:
-    """Start a container, and sample until it has ended, or is ended.
+@contextmanager
+def opened_limits(limits: Limits) -> Iterator[tuple[Limits, MemorySource | None]]:
+    """Limits of one container at a time on this computer, and its GPU, if it has one.
 
     Parameters
     ----------
-    begin : callable
-        Starts it: a process that ends when it does.
-    kill : callable
-        Ends it.
-    group : ProcessGroup
-        All of its processes.
-    watch : Watch
-        Says whether it has to be ended.
+    limits : Limits
+        As asked for.
+
+    Raises
+    ------
+    DeviceError
+        If there is no such GPU.
+    """
+    cpus = default_cpus() if limits.cpus is None else limits.cpus
+    memory = limits.memory or MEMORY
+    if not limits.has_gpu:
+        yield replace(limits, gpu="", memory=memory, cpus=cpus), None
+        return
+    with open_gpu(limits.gpu) as gpu:
+        yield replace(limits, gpu=gpu.device.uuid, memory=memory, cpus=cpus), gpu
+
+
+class End(Enum):
+    """Why a container was no longer waited for."""
+
+    ENDED = "it has ended"
+    LATE = "the time limit ended it"
+    FILLED_DISK = "it was ended because it took too much of the disk"
+    LOST_DISK = "it was ended because something else did"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRun:
+    """The outcome of running a container."""
+
+    runtime_s: float
+    """From the request to start it until the engine said that it has ended."""
+    end: End = End.ENDED
+    ended: Ended
+    """What the engine says of it."""
+    trace: Trace
+    log: bytes
+    other_cpu_s: float | None = None
+    """Processor time that everything else took meanwhile: on the computer, or on the
+    processors of its own."""
+
+
+def run_container(
+    engine: Engine, container: Container, conditions: Conditions
+) -> ContainerRun:
+    """Run a container, and measure it.
+
+    Parameters
+    ----------
+    engine : Engine
+        What it runs in.
+    container : Container
+        How it is made.
     conditions : Conditions
         How long it may run, and what is sampled.
-    clock : callable
-        Seconds that only go forward.
 
     Raises
     ------
     EngineError
-        If it cannot be ended.
+        If the container cannot even be made, or not be removed.
     """
-    probe = Probe(gpu=conditions.gpu, group=group)
-    sampler = Sampler(probe, conditions.interval_s, clock)
+    most_bytes = container.limits.disk_bytes
+    watch = DiskWatch(engine.folder(), most_bytes)
+    if watch.is_full:
+        raise EngineError(
+            f"There is too little room left in {engine.folder()}",
+            "Make room there, and go on.",
+        )
+    identity = engine.create(container)
+    try:
+        if conditions.caches is Caches.COLD:
+            empty_caches()  # making it may have read the image
+        run = _run(engine, identity, watch, conditions)
+        is_guilty = run.end is not End.FILLED_DISK or not conditions.own_cpus
+        # It may have been the one beside it: only what it has for sure written counts.
+        is_guilty = is_guilty or engine.written_bytes(identity) > most_bytes
+    finally:
+        engine.remove_container(identity)
+    if run.end is End.FILLED_DISK and not (is_guilty and watch.is_given_back()):
+        return replace(run, end=End.LOST_DISK)
+    return run
+
+
+def _run(
+    engine: Engine, container: str, watch: DiskWatch, conditions: Conditions
+) -> ContainerRun:
+    """Start a container, and sample until it has ended, or is ended."""
+    probe = Probe(gpu=conditions.gpu, group=ControlGroup(container))
+    sampler = Sampler(probe, conditions.interval_s)
     try:
         sampler.look_before()
         busy_before = busy_s(cpus=conditions.own_cpus)
         start = sampler.start()
-        process = begin()
+        process = engine.start(container)
         try:
             end = _wait(process, conditions.limits.timeout_s, watch)
         except BaseException:
@@ -102,10 +158,10 @@ def watch_container(
             process.kill()
             process.wait()
             raise
-        runtime_s = clock() - start
+        runtime_s = time.perf_counter() - start
         busy_after = busy_s(cpus=conditions.own_cpus)
         if end is not End.ENDED:
-            kill()
+            engine.kill(container)
         try:
             process.wait(ANSWER_S)
         except subprocess.TimeoutExpired as error:
@@ -117,26 +173,18 @@ def watch_container(
         trace = sampler.stop(runtime_s)
     finally:
         sampler.stop(0.0)
-    return Watched(
-        end=end,
-        exit_code=process.returncode,
+    ended = engine.ended(container)
+    return ContainerRun(
         runtime_s=runtime_s,
+        end=end,
+        ended=ended,
         trace=trace,
+        log=_log(engine, container, ended.problem),
         other_cpu_s=_other_cpu_s(busy_before, busy_after, trace),
     )
 
 
-def _other_cpu_s(
-    before: float | None, after: float | None, trace: Trace
-) -> float | None:
-    """Processor time of all but the container; None where that is not known."""
-    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
-    if before is None or after is None or not own:
-        return None
-    return max(0.0, after - before - max(own))
-
-
-def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: Watch) -> End:
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) -> End:
     """Wait until a process has ended, is late, or takes too much.
 
     `subprocess.Popen.wait` with a timeout looks only every 50 ms, which would be timed.
@@ -152,142 +200,19 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: Watch) -> E
             if left <= LOOK_S:
                 return End.LATE
             if watch.is_alarming():
-                return End.ALARM
+                return End.FILLED_DISK
     finally:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerRun:
-    """What came of running a container."""
-
-    runtime_s: float
-    """From the request to start it until the engine said that it has ended."""
-    engine_runtime_s: float | None
-    """The same by the engine's own clock, which may be set while it runs."""
-    exit_code: int
-    is_late: bool
-    """Whether the time limit ended it."""
-    is_out_of_memory: bool
-    has_filled_disk: bool
-    """Whether it was ended because it took too much of the disk."""
-    has_lost_disk: bool
-    """Whether it was ended because something else did."""
-    engine_problem: str
-    """Why the engine could not run it; empty if it could."""
-    trace: Trace
-    log: bytes
-    other_cpu_s: float | None = None
-    """Processor time that everything else took meanwhile: on the computer, or on the
-    processors of its own."""
-
-
-def run_container(
-    engine: Engine,
-    image: str,
-    inputs: Path,
-    outputs: str,
-    *,
-    conditions: Conditions,
-    key: str,
-    command: Sequence[str] = COMMAND,
-    environment: Sequence[str] = (),
-    model: Path | None = None,
-    clock: Clock = time.perf_counter,
-) -> ContainerRun:
-    """Run an image on what is in a folder, and measure it.
-
-    Parameters
-    ----------
-    engine : Engine
-        What it runs in.
-    image : str
-        Its ID.
-    inputs : Path
-        An absolute folder.
-    outputs : str
-        Name of a volume.
-    conditions : Conditions
-        What it may use, and what is sampled.
-    key : str
-        Says which measurement it belongs to.
-    command : sequence of str
-        What is run; nothing for what the image itself starts.
-    environment : sequence of str
-        Variables that replace those of the image.
-    model : Path, optional
-        An absolute folder with the model that was sent beside it.
-    clock : callable
-        Seconds that only go forward.
-
-    Raises
-    ------
-    EngineError
-        If the container cannot even be made, or not be removed.
-    """
-    limits = conditions.limits
-    watch = DiskWatch(engine.folder(), limits.disk_bytes)
-    if watch.is_full:
-        raise EngineError(
-            f"There is too little room left in {engine.folder()}",
-            "Make room there, and go on.",
-        )
-    make = create_command(
-        *(image, str(inputs), outputs, limits, key, environment, conditions.contract),
-        model=str(model or ""),
-    )
-    try:
-        container = engine.call(*make, *command)
-    except EngineError:
-        engine.remove_created(label_of(key))  # the engine may still be at it
-        raise
-    try:
-        if conditions.caches is Caches.COLD:
-            empty_caches()  # making it may have read the image
-        run = _run(engine, container, watch, conditions, clock)
-        is_guilty = not run.has_filled_disk or not conditions.own_cpus
-        # It may have been the one beside it: only what it has for sure written counts.
-        is_guilty = is_guilty or engine.written_bytes(container) > limits.disk_bytes
-    finally:
-        engine.remove_container(container)
-    if run.has_filled_disk and not (is_guilty and watch.is_given_back()):
-        return replace(run, has_filled_disk=False, has_lost_disk=True)
-    return run
-
-
-def _run(
-    engine: Engine,
-    container: str,
-    watch: DiskWatch,
-    conditions: Conditions,
-    clock: Clock,
-) -> ContainerRun:
-    """Start a container, wait for its end, and ask what came of it."""
-    seen = watch_container(
-        lambda: engine.begin("start", "--attach", container),
-        lambda: engine.call("kill", container, check=False),
-        ControlGroup(container),
-        watch,
-        conditions,
-        clock,
-    )
-    state = engine.state(container)
-    problem = ""
-    if state.get("Error") or state.get("Status") in ("created", "running"):
-        problem = str(state.get("Error") or "it did not start")
-    return ContainerRun(
-        runtime_s=seen.runtime_s,
-        engine_runtime_s=_engine_runtime_s(state),
-        exit_code=int(state.get("ExitCode", -1)),
-        is_late=seen.end is End.LATE,
-        has_filled_disk=seen.end is End.ALARM,
-        has_lost_disk=False,
-        is_out_of_memory=bool(state.get("OOMKilled")),
-        engine_problem=problem,
-        trace=seen.trace,
-        log=_log(engine, container, problem),
-        other_cpu_s=seen.other_cpu_s,
-    )
+def _other_cpu_s(
+    before: float | None, after: float | None, trace: Trace
+) -> float | None:
+    """Processor time of all but the container; None where that is not known."""
+    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    if before is None or after is None or not own:
+        return None
+    return max(0.0, after - before - max(own))
 
 
 def _log(engine: Engine, container: str, problem: str) -> bytes:
@@ -298,18 +223,3 @@ def _log(engine: Engine, container: str, problem: str) -> bytes:
         return b"its log cannot be read\n"
     note = f"{problem}\n".encode() if problem else b""
     return log[-LOG_BYTES:] + note
-
-
-def _engine_runtime_s(state: Mapping[str, Any]) -> float | None:
-    """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z.
-
-    Too short where the computer is busy: Docker 20 stamps a start only after it.
-    """
-    try:
-        start, end = (
-            datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", str(state[key])))
-            for key in ("StartedAt", "FinishedAt")
-        )
-    except (KeyError, ValueError):
-        return None
-    return max(0.0, (end - start).total_seconds())

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from flare.common.engine import Engine
-from flare.common.errors import EngineError
-from flare.measuring.cleanup import label_of
 
 _EXIT_CODE = bytes.fromhex("31ff b83c000000 0f05")
 """xor edi, edi; mov eax, 60 (exit); syscall"""
@@ -38,6 +36,9 @@ HOLD = ("/hold",)
 
 OUTPUTS = "/outputs"
 """A folder of the image, for a volume."""
+
+OUTPUT_FILES = 10_000
+"""So many files and folders fit into a volume."""
 
 
 def program_that_ends() -> bytes:
@@ -83,8 +84,7 @@ def make_empty_image(engine: Engine, tag: str) -> str:
     EngineError
         If that fails.
     """
-    engine.call("import", "-", tag, content=image_tar())
-    return engine.image_id(tag)
+    return engine.import_image(image_tar(), tag)
 
 
 def image_tar() -> bytes:
@@ -116,53 +116,35 @@ class Volume:
 
 @contextmanager
 def output_volume(
-    engine: Engine, *, empty: str, key: str, size: str, files: int
+    engine: Engine, empty: str, label: str, size: str
 ) -> Iterator[Volume]:
     """A fresh volume in memory for the output of a container.
 
-    It takes no more bytes or files than it is told, knows neither devices nor
-    programs that change the user, and never lies where users of this computer can
-    reach it. It vanishes when no container has it any more: so one of ours holds it.
+    It vanishes when no container has it any more: so one of ours holds it.
 
     Parameters
     ----------
     engine : Engine
         What makes it.
     empty : str
-        The image of `flare.measuring.empty_image`.
-    key : str
+        ID of our own image.
+    label : str
         Says which measurement it belongs to.
     size : str
         Such as 4g.
-    files : int
-        Files and folders that fit.
 
     Yields
     ------
     Volume
         It, and the container that holds it.
     """
-    options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
-    label = ("--label", label_of(key))
     name, holder = "", ""
     try:
-        name = engine.call(
-            *("volume", "create", "--driver", "local", *label),
-            *("--opt", "type=tmpfs", "--opt", "device=tmpfs"),
-            *("--opt", f"o={options}"),
-        )
-        try:
-            holder = engine.call(
-                *("run", "--detach", *label, "--network", "none", "--cap-drop", "ALL"),
-                *("--security-opt", "no-new-privileges", "--read-only"),
-                *("--volume", f"{name}:{OUTPUTS}", empty, *HOLD),
-            )
-        except EngineError:
-            engine.remove_created(label_of(key))  # made, and not started
-            raise
+        name = engine.make_volume(label, size, OUTPUT_FILES)
+        holder = engine.hold_volume(name, OUTPUTS, label, empty, HOLD)
         yield Volume(name=name, holder=holder)
     finally:
         if holder:
             engine.remove_container(holder)
         if name:
-            engine.call("volume", "rm", "--force", name, check=False)
+            engine.remove_volume(name)

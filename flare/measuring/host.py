@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from flare.common.errors import InputError
-from flare.common.text import why
+from flare.common.text import safe, why
+from flare.measuring.options import Caches
+from flare.results.errors import MeasurementError
 
 SPARE_BYTES = 2**30
 """So much of a disk is left free."""
@@ -55,6 +56,24 @@ def room(folder: Path) -> Room:
         free_bytes=found.f_bavail * found.f_frsize,
         free_files=found.f_favail if found.f_files else None,
     )
+
+
+def check_room(folder: Path, needed: int, file: str, what: str) -> None:
+    """See that there is room for what a file holds.
+
+    Raises
+    ------
+    MeasurementError
+        If there is not.
+    """
+    free = room(folder).free_bytes
+    if free < needed:
+        raise MeasurementError(
+            file,
+            f"{free / 2**30:.1f} GiB are free in {safe(str(folder))}, and the {what}"
+            f" needs {needed / 2**30:.1f}",
+            "Make room there.",
+        )
 
 
 class DiskWatch:
@@ -124,22 +143,13 @@ def _taken(before: Room, after: Room) -> tuple[int, int]:
     return before.free_bytes - after.free_bytes, files
 
 
-class Caches(Enum):
-    """What a run finds in the memory of the computer."""
-
-    COLD = "cold"
-    """Nothing: files are read from the disk, for every run alike."""
-    WARM = "warm"
-    """What earlier runs have left: an earlier run can help a later one."""
-
-
-def choose_caches(wanted: str | None, *, is_engine_here: bool) -> Caches:
+def choose_caches(wanted: Caches | None, *, is_engine_here: bool) -> Caches:
     """What is asked for; else cold where that is possible.
 
     Parameters
     ----------
-    wanted : str or None
-        Cold or warm; None for whatever is possible.
+    wanted : Caches or None
+        None for whatever is possible.
     is_engine_here : bool
         Whether containers run on this computer, whose caches can be emptied.
 
@@ -148,15 +158,13 @@ def choose_caches(wanted: str | None, *, is_engine_here: bool) -> Caches:
     InputError
         If cold caches are asked for in vain.
     """
-    if wanted == Caches.COLD.value and not is_engine_here:
+    if wanted is Caches.COLD and not is_engine_here:
         raise InputError(
             "--caches cold: the engine is on another computer, or hides its files",
             "Run it there, or with --caches warm.",
         )
-    if wanted:
-        return Caches(wanted)
     is_possible = is_engine_here and os.access(CACHES, os.W_OK)
-    return Caches.COLD if is_possible else Caches.WARM
+    return wanted or (Caches.COLD if is_possible else Caches.WARM)
 
 
 def empty_caches() -> None:

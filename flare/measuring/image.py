@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import logging
-import re
-import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from flare.common.engine import ANSWER_S, Engine
+from flare.common.engine import ANSWER_S, Container, Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.model import unpack_model
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.repack import write_image
-from flare.measuring.cleanup import TEAM_TAG, guarded
-from flare.measuring.conditions import Conditions
-from flare.measuring.container import ContainerRun, run_container
-from flare.measuring.container_command import create_command
+from flare.measuring.cleanup import TEAM_TAG, guarded, label_of
+from flare.measuring.container import Conditions, ContainerRun, run_container
+from flare.measuring.contract import MODEL_FOLDER
 from flare.measuring.empty_image import Volume, make_empty_image, output_volume
 from flare.measuring.errors import LoadError
-from flare.measuring.host import SPARE_BYTES, DiskWatch, room
-from flare.measuring.outputs import Output, take_out
-from flare.results.errors import MeasurementError
+from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
 from flare.results.lock import FolderLock
 
 LOAD_S = 300.0
@@ -46,28 +41,6 @@ TRIES = 3
 
 ALONE = "See that nobody else changes images meanwhile, and go on."
 """What to do if it is."""
-
-_CONTENT = re.compile(
-    r"register layer|processing tar|apply(ing )?layer|tar header|diff ?id|xattr|unpack",
-    re.IGNORECASE,
-)
-"""What engines say where they cannot use what an image holds."""
-
-_HOST = re.compile(
-    r"no space|quota|input/output|memory|open files|read-only|connect|time ?out"
-    r"|deadline|kill|cancel",
-    re.IGNORECASE,
-)
-"""What they say where the computer is why."""
-
-_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
-"""Names of files, as some messages have them,"""
-
-_PATH = re.compile(r"(?<![^\s(])/")
-"""and where one begins in others."""
-
-_TAIL = re.compile(r"(\)|: unknown|: exit status \d+)+\s*\Z")
-"""What may come behind the reason."""
 
 _log = logging.getLogger(__name__)
 
@@ -100,64 +73,55 @@ class LoadedImage:
         folder.chmod(0o755)  # whoever the image's user is
         return folder
 
-    @contextmanager
-    def fresh_volume(self) -> Iterator[Volume]:
+    def fresh_volume(self) -> AbstractContextManager[Volume]:
         """An empty volume for an output."""
-        limits = self.conditions.limits
-        with output_volume(
-            self.engine,
-            empty=self.empty,
-            key=self.key,
-            size=limits.output_size,
-            files=limits.output_files,
-        ) as volume:
-            yield volume
+        size = self.conditions.limits.output_size
+        return output_volume(self.engine, self.empty, self._label, size)
 
     def run(self, inputs: Path, volume: Volume) -> ContainerRun:
         """Run the team's image on what is in a folder, and measure it."""
-        return run_container(
-            *(self.engine, self.image, inputs, volume.name),
-            conditions=self.conditions,
-            key=self.key,
-            command=self.conditions.contract.command,
-            environment=self.overrides,
-            model=self.model,
-        )
+        model = str(self.model) if self.model else ""
+        made = self._container(self.image, str(inputs), volume.name, model, self._label)
+        return run_container(self.engine, made, self.conditions)
 
     def run_ours(
-        self,
-        words: Sequence[str],
-        inputs: Path,
-        volume: Volume,
+        self, words: tuple[str, ...], inputs: Path, volume: Volume
     ) -> ContainerRun:
         """Run a program of our own image, under the same conditions.
 
         See `flare.measuring.empty_image` for the programs.
         """
-        return run_container(
-            *(self.engine, self.empty, inputs, volume.name),
-            conditions=self.conditions,
-            key=self.key,
-            command=words,
-        )
-
-    def take_out(self, volume: Volume, folder: Path, most_bytes: int) -> Output:
-        """Copy the files that were written to a volume to a folder."""
-        return take_out(self.engine, volume.holder, folder, most_bytes)
+        made = self._container(self.empty, str(inputs), volume.name, "", self._label)
+        ours = replace(made, command=words, environment=())
+        return run_container(self.engine, ours, self.conditions)
 
     def command(self) -> str:
         """How a container is made, for the record."""
-        contract = self.conditions.contract
-        words = (
-            self.engine.program,
-            *create_command(
-                *("IMAGE", "INPUTS", "OUTPUTS", self.conditions.limits, "KEY"),
-                *(self.overrides, contract),
-                model="MODEL" if self.model else "",
-            ),
-            *((shlex.join(own),) if (own := contract.command) else ()),
+        model = "MODEL" if self.model else ""
+        return self.engine.command_line(
+            self._container("IMAGE", "INPUTS", "OUTPUTS", model, label_of("KEY"))
         )
-        return " ".join(words)
+
+    @property
+    def _label(self) -> str:
+        return label_of(self.key)
+
+    def _container(
+        self, image: str, inputs: str, outputs: str, model: str, label: str
+    ) -> Container:
+        contract = self.conditions.contract
+        return Container(
+            image=image,
+            label=label,
+            limits=self.conditions.limits,
+            reads=(
+                (inputs, contract.inputs),
+                *(((model, MODEL_FOLDER),) if model else ()),
+            ),
+            writes=(outputs, contract.outputs),
+            environment=self.overrides,
+            command=contract.command,
+        )
 
 
 @contextmanager
@@ -194,7 +158,10 @@ def loaded_image(
     FlareError
         If the image or its model has no room, or cannot be loaded.
     """
-    _check_disk(archive, engine)
+    disk = engine.folder()
+    if disk:
+        needed = 2 * archive.unpacked_bytes + SPARE_BYTES
+        check_room(disk, needed, archive.path.name, "image")
     is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
     with guarded(engine, folder, images=images, lock=lock) as place:
@@ -211,20 +178,6 @@ def loaded_image(
             key=place.key,
             work=place.work,
             model=model,
-        )
-
-
-def _check_disk(archive: Archive, engine: Engine) -> None:
-    """See that an image has room."""
-    needed = 2 * archive.unpacked_bytes + SPARE_BYTES
-    folder = engine.folder()
-    free = room(folder).free_bytes if folder else needed
-    if free < needed:
-        raise MeasurementError(
-            archive.path.name,
-            f"{free / 2**30:.1f} GiB are free in {safe(str(folder))}, and the image"
-            f" needs {needed / 2**30:.1f}",
-            "Make room there.",
         )
 
 
@@ -294,7 +247,7 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
             f"{name}: tags of its image have changed while it was loaded", ALONE
         )
     if not before or tags:  # an image without any tag would go with ours
-        engine.call("tag", found, tag)
+        engine.tag(found, tag)
     return found
 
 
@@ -307,9 +260,7 @@ def _feed(engine: Engine, archive: Archive) -> None:
     """Let the engine load what is written of an archive."""
     # The engine unpacks the whole archive, and then each layer from it.
     watch = DiskWatch(engine.folder(), 3 * archive.unpacked_bytes + 2**30)
-    process = engine.begin(
-        *("image", "load", "--quiet"), stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = engine.begin_load()
     problems: list[FlareError] = []
     writer = threading.Thread(
         target=_write, args=(archive, process, problems), daemon=True
@@ -327,35 +278,12 @@ def _feed(engine: Engine, archive: Archive) -> None:
     if problem:
         raise EngineError(f"{safe(archive.path.name)}: {problem}", ALONE)
     if process.returncode:
-        error = engine.failure(said, "image")
-        if is_of_content(said.decode("utf-8", "replace")):
+        error, is_of_content = engine.load_error(said)
+        if is_of_content:
             raise LoadError(
                 archive.path.name, f"the engine cannot load it ({error.finding})"
             )
         raise error
-
-
-def is_of_content(said: str) -> bool:
-    """Whether an engine that cannot load an image names what the image holds.
-
-    Whoever made the image chose the names of files in it, so they decide nothing: what
-    counts is what comes before the first one, and the reason behind the last colon.
-
-    Examples
-    --------
-    >>> is_of_content("failed to register layer: lsetxattr /x: invalid argument")
-    True
-    >>> is_of_content("failed to register layer: lsetxattr /kill: invalid argument")
-    True
-    >>> is_of_content("failed to register layer: write /x: no space left on device")
-    False
-    >>> is_of_content("No such image: sha256:1")
-    False
-    """
-    own, *rest = _PATH.split(_TAIL.sub("", _QUOTED.sub("", said)), maxsplit=1)
-    _, colon, reason = "".join(rest).rpartition(": ")
-    reason = _PATH.split(reason)[0] if colon else ""
-    return bool(_CONTENT.search(own)) and not _HOST.search(f"{own}\n{reason}")
 
 
 def wait_loaded(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
@@ -405,13 +333,6 @@ def model_folder(archive: Archive, work: Path) -> Path | None:
     It is for `flare.measuring.contract.MODEL_FOLDER` of each of its containers, where
     nobody may change it, and is removed with the folder that it is in.
 
-    Parameters
-    ----------
-    archive : Archive
-        Without problems.
-    work : Path
-        A folder of ours, without a model yet.
-
     Raises
     ------
     MeasurementError
@@ -425,14 +346,7 @@ def model_folder(archive: Archive, work: Path) -> Path | None:
     if not model:
         return None
     needed = model.unpacked_bytes + SPARE_BYTES
-    free = room(work).free_bytes
-    if free < needed:
-        raise MeasurementError(
-            model.path.name,
-            f"{free / 2**30:.1f} GiB are free in {safe(work)}, and the model needs"
-            f" {needed / 2**30:.1f}",
-            "Make room there.",
-        )
+    check_room(work, needed, model.path.name, "model")
     folder = work / "model"
     unpack_model(model, folder)
     return folder

@@ -6,6 +6,7 @@ interface a socket there, and still have it under both names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import uuid
@@ -87,6 +88,16 @@ def find_cases(images: Path) -> tuple[Case, ...]:
         If there is none, a case has two, or one is broken.
     """
     return tuple(Case(name=f.case, image=f) for f in find_images(images))
+
+
+def digest_of(cases: Sequence[Case]) -> str:
+    """SHA-256 over the names and contents of all images."""
+    digest = hashlib.sha256()
+    for case in cases:
+        with case.image.path.open("rb") as content:
+            checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{case.name} {checksum}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
 def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:

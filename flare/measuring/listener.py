@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from flare.common.errors import FlareError
-from flare.results.efficiency_csv import CaseRecord
-
-if TYPE_CHECKING:
-    from flare.measuring.team import Setup, TeamPlan
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from flare.common.bulkhead import bulkhead
+from flare.common.errors import FlareError
+from flare.measuring.team import Setup, TeamPlan
+from flare.results.efficiency_csv import CaseRecord
+
+_log = logging.getLogger(__name__)
 
 
 class Listener:
@@ -82,3 +80,14 @@ class Failures:
             self.found[team] = error
             if self._tell:
                 self._tell(team, error)
+
+
+def tell_plan(setup: Setup, plans: Sequence[TeamPlan], listener: Listener) -> int:
+    """Tell what is to be done; so many cases are to be run."""
+    listener.on_plan(setup, plans)
+    total = sum(len(plan.todo) for plan in plans)
+    before = len(setup.job.cases) * len(plans) - total
+    if before:
+        going_on = ", going on" if total else ""
+        _log.info("%d of %d cases are done%s", before, before + total, going_on)
+    return total

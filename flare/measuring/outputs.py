@@ -86,9 +86,9 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
     EngineError
         If the engine does not answer any more.
     """
-    process = engine.begin("cp", f"{holder}:{OUTPUTS}/.", "-", stdout=subprocess.PIPE)
+    process = engine.copy_out(holder, OUTPUTS)
     # If it does not answer, no team is at fault.
-    return unpack(process, folder, most_bytes, lambda: engine.call("version"))
+    return unpack(process, folder, most_bytes, engine.describe)
 
 
 def unpack(

@@ -100,7 +100,7 @@ def record_of(
         cpu_area_percent_s=100 * max(cpu) / cpus if cpu else None,
         cpu_s=max(cpu, default=None),
         max_host_memory_mb=max(host, default=None),
-        engine_runtime_s=run.engine_runtime_s,
+        engine_runtime_s=run.ended.runtime_s,
         runtime_s_spread=_spread([r.runtime_s for r in runs]),
         max_gpu_memory_mb_spread=_spread(maxima),
         repeats=len(runs),

@@ -15,21 +15,19 @@ from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
 from flare.common.engine import Engine
-from flare.common.errors import EngineError
+from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
+from flare.common.text import listing, nearest
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
-from flare.measuring.conditions import Conditions
-from flare.measuring.container import ContainerRun
-from flare.measuring.container_command import Limits
-from flare.measuring.contract import FLARE, Contract
-from flare.measuring.host import Caches, find_weaknesses
+from flare.measuring.container import Conditions, ContainerRun
+from flare.measuring.host import find_weaknesses
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case
 from flare.measuring.lanes.lane import Lane
+from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_label_maps, keep_runs, record_of
-from flare.measuring.sampling.nvml import NvmlSource
 from flare.measuring.trial import run_case, run_empty
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -38,6 +36,7 @@ from flare.results.efficiency_csv import (
     read_records,
     write_records,
 )
+from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.lock import FolderLock
 from flare.results.measurement_json import (
@@ -51,67 +50,47 @@ EMPTY_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How teams are measured."""
+class Job:
+    """What is measured: the options, and all that they name as it was read."""
 
-    limits: Limits
-    interval_s: float = 0.1
-    """Between two samples, as in the official scripts."""
-    repeats: int = 1
-    """Of each case; `flare.measuring.record.counted_run` says which one counts."""
-    caches: Caches = Caches.WARM
-    """What a run finds in the memory of the computer."""
-    has_warm_up: bool = True
-    """Whether a first run, of the first case, is thrown away, if caches are warm."""
-    is_interleaved: bool = False
-    """Whether teams take turns, case by case, instead of one after the other."""
-    rerun: tuple[str, ...] = ()
-    """Cases that are run again."""
-    reason: str = ""
-    """Why they are."""
-    new_archive: str = ""
-    """Why a team may send another archive."""
-    paper: str = ""
-    """Of the team, for the ledger."""
-    unlike_host: str = ""
-    """Why a computer or a GPU may be unlike that of a team's earlier cases."""
-    contract: Contract = FLARE
-    """Where images read and write, and how they are started."""
+    options: Options
+    challenge: Challenge
+    """Its rules decide what a wrong output is, and what the maximum of memory is."""
+    results: Path
+    """A folder for each team is made in it."""
+    cases: tuple[Case, ...]
+    """What the images are run on."""
+    archives: tuple[Archive, ...]
+    """What teams have sent; those with problems are not run."""
+    unread: tuple[tuple[str, FlareError], ...] = ()
+    """Teams whose archives could not be read, and why."""
+
+    @property
+    def runnable(self) -> tuple[Archive, ...]:
+        """Archives without problems."""
+        return tuple(archive for archive in self.archives if not archive.problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What is the same for all teams of a measurement."""
+    """What is the same for all teams that are measured in one place."""
 
-    results: Path
-    """A folder for each team is made in it."""
-    cases: tuple[Case, ...]
-    images_sha256: str
-    """Over the names and contents of all their images."""
-    challenge: Challenge
+    job: Job
     engine: Engine
     described: Mapping[str, Any]
     """What `flare.common.engine.Engine.describe` has returned."""
-    options: Options
-    gpu: NvmlSource | None
+    conditions: Conditions
+    """Under which containers are run."""
+    images_sha256: str
+    """Over the names and contents of the images of all cases."""
+    is_here: bool = True
+    """Whether containers run on this computer, and what a run has left is seen."""
     lane: Lane | None = None
     """Where several teams are measured side by side, that of this one."""
     lock_wait_s: float | None = None
     """How long a team's folder is waited for; None for the usual time."""
     lanes: tuple[Lane, ...] = ()
     """All lanes, for whoever listens."""
-
-    @property
-    def conditions(self) -> Conditions:
-        """Under which containers are run."""
-        return Conditions(
-            limits=self.options.limits,
-            interval_s=self.options.interval_s,
-            caches=self.options.caches,
-            gpu=self.gpu,
-            own_cpus=self.lane.cpus if self.lane and self.lane.of > 1 else (),
-            contract=self.options.contract,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +116,31 @@ class TeamPlan:
         return self.archive.team
 
 
+def check_job(job: Job) -> None:
+    """See that what is asked for can be done.
+
+    Raises
+    ------
+    MeasurementError
+        If it cannot.
+    """
+    options, names = job.options, [case.name for case in job.cases]
+    unknown = sorted(set(options.rerun) - set(names))
+    if unknown:
+        near = nearest(unknown[0], names)
+        problem = f"there is no such case to run again{near}"
+        raise MeasurementError(listing(unknown), problem, "Check --rerun.")
+    about_one = (options.new_archive, options.paper, options.rerun)
+    if len(job.runnable) > 1 and any(about_one):
+        raise MeasurementError(
+            "--new-archive, --paper, --rerun",
+            "they are about one team, but several archives were given",
+            "Measure it alone.",
+        )
+
+
 @contextmanager
-def planned_team(
-    setup: Setup, archive: Archive, *, is_engine_here: bool = True
-) -> Iterator[TeamPlan]:
+def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
     Parameters
@@ -149,8 +149,6 @@ def planned_team(
         Of the measurement.
     archive : Archive
         Of the team, without problems.
-    is_engine_here : bool
-        Whether what an earlier run has left can be removed from here.
 
     Yields
     ------
@@ -162,25 +160,26 @@ def planned_team(
     MeasurementError
         If the team has sent another archive, or was measured in another way.
     """
-    folder = setup.results / archive.team
+    results, options = setup.job.results, setup.job.options
+    folder = results / archive.team
     with ExitStack() as locks:
         # Before anything of the team is read, so that nobody else changes it.
         lock = locks.enter_context(FolderLock(folder, wait_s=setup.lock_wait_s))
-        if is_engine_here:
+        if setup.is_here:
             clean_up(setup.engine, folder)
         entry = _entry(setup, archive)
-        ledger = setup.results / LEDGER_CSV
-        with FolderLock(setup.results):
+        ledger = results / LEDGER_CSV
+        with FolderLock(results):
             if _put_aside(ledger, entry):
                 locks.close()
                 lock = locks.enter_context(FolderLock(folder))
             # Earlier versions took the challenge's file byte by byte.
-            former = {"challenge_sha256": setup.challenge.checksum}
+            former = {"challenge_sha256": setup.job.challenge.checksum}
             log = MeasurementLog(
                 folder / MEASUREMENT_JSON,
                 _settings(setup, archive),
                 former,
-                OF_HOST if setup.options.unlike_host else (),
+                OF_HOST if options.unlike_host else (),
             )
             register(ledger, entry)
         done = read_records(folder / EFFICIENCY_CSV)
@@ -191,7 +190,7 @@ def planned_team(
             lock=lock,
             log=log,
             done=done,
-            todo=_todo(setup.cases, done, setup.options.rerun),
+            todo=_todo(setup.job.cases, done, options.rerun),
         )
 
 
@@ -214,34 +213,26 @@ def _entry(setup: Setup, archive: Archive) -> Entry:
         team=archive.team,
         archive_sha256=archive.sha256,
         model_sha256=archive.model.sha256 if archive.model else "",
-        paper=setup.options.paper,
+        paper=setup.job.options.paper,
         date=date.today().isoformat(),
-        reason=setup.options.new_archive,
+        reason=setup.job.options.new_archive,
     )
 
 
 def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
     """What must not change while a team is measured."""
-    limits, options = setup.options.limits, setup.options
+    conditions, runs = setup.conditions, setup.job.options.runs
     return {
         "archive_sha256": archive.sha256,
-        "gpu": limits.gpu,
-        "timeout_s": limits.timeout_s,
-        "memory": limits.memory,
-        "shm_size": limits.shm_size,
-        "output_size": limits.output_size,
-        "disk_bytes": limits.disk_bytes,
-        "processes": limits.processes,
-        "cpus": limits.cpus,
-        "runtime": limits.runtime,
-        "interval_s": options.interval_s,
-        "repeats": options.repeats,
-        "caches": options.caches.value,
-        **measuring_rules(setup.challenge),
+        **asdict(conditions.limits),
+        "interval_s": conditions.interval_s,
+        "repeats": runs.repeats,
+        "caches": conditions.caches.value,
+        **measuring_rules(setup.job.challenge),
         "images_sha256": setup.images_sha256,
         "processor": describe_host()["processor"],
         **(setup.lane.settings() if setup.lane else {}),
-        **options.contract.settings(),
+        **conditions.contract.settings(),
         **({"model_sha256": archive.model.sha256} if archive.model else {}),
     }
 
@@ -294,7 +285,7 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     FlareError
         If the image cannot be loaded, or not even an empty container be run.
     """
-    setup, options = plan.setup, plan.setup.options
+    setup, job = plan.setup, plan.setup.job
     with loaded_image(
         plan.archive,
         plan.folder,
@@ -304,8 +295,9 @@ def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
     ) as image:
         empty = run_empty(image, EMPTY_RUNS)
         plan.log.add(_made_with(plan, image, empty))
-        if options.has_warm_up and options.caches is Caches.WARM:
-            run_case(image, plan.todo[0], setup.challenge)
+        is_warm = setup.conditions.caches is Caches.WARM
+        if job.options.runs.has_warm_up and is_warm:
+            run_case(image, plan.todo[0], job.challenge)
         yield OpenTeam(plan, image)
 
 
@@ -356,11 +348,11 @@ class OpenTeam:
         self, case: Case
     ) -> tuple[CaseRecord, Sequence[ContainerRun], Sequence[Path]]:
         """Run a case until a repeat fails: its row, its runs and its label maps."""
-        challenge = self._plan.setup.challenge
+        challenge = self._plan.setup.job.challenge
         runs: list[ContainerRun] = []
         files: Sequence[Path] = ()
         status, message = RunStatus.OK, ""
-        for _ in range(self._plan.setup.options.repeats):
+        for _ in range(self._plan.setup.job.options.runs.repeats):
             try:
                 trial = run_case(self._image, case, challenge)
             except EngineError as error:
@@ -395,7 +387,7 @@ class OpenTeam:
     def _rerun_note(self, case: Case) -> str:
         """Why a case is run again, and what had come of it before."""
         before = self._records.get(case.name)
-        options = self._plan.setup.options
+        options = self._plan.setup.job.options
         if not before or case.name not in options.rerun:
             return before.rerun if before else ""
         was = before.status.value
@@ -409,7 +401,8 @@ def _made_with(
     plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""
-    setup, options, unlike = plan.setup, plan.setup.options, plan.log.unlike
+    setup, options, unlike = plan.setup, plan.setup.job.options, plan.log.unlike
+    gpu = setup.conditions.gpu
     return {
         "team": plan.team,
         "archive": plan.archive.path.name,
@@ -425,10 +418,10 @@ def _made_with(
         },
         "unlike": {"reason": options.unlike_host, "found": unlike} if unlike else None,
         "host": describe_host(),
-        "gpu": asdict(setup.gpu.device) if setup.gpu else None,
+        "gpu": asdict(gpu.device) if gpu else None,
         **({"lane": setup.lane.record()} if setup.lane else {}),
         "command": image.command(),
-        "warm_up": options.has_warm_up,
-        "interleaved": options.is_interleaved,
+        "warm_up": options.runs.has_warm_up,
+        "interleaved": options.interleave,
         "doubts": list(plan.archive.doubts),
     }

@@ -17,14 +17,13 @@ from flare.evaluation.check import check_submission
 from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.archive.reading import Archive
-from flare.measuring.conditions import Conditions
-from flare.measuring.container import ContainerRun
+from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.host import SPARE_BYTES
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case, lay_out
-from flare.measuring.outputs import Output, renamed
+from flare.measuring.outputs import Output, renamed, take_out
 from flare.results.efficiency_csv import RunStatus
 from flare.results.lock import FolderLock
 
@@ -49,23 +48,23 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
     another container tells.
     """
     seconds = f"after {run.runtime_s:.1f} s"
-    if run.engine_problem:
-        return RunStatus.ENGINE_ERROR, f"the engine says: {safe(run.engine_problem)}"
-    if run.has_filled_disk:
+    if run.ended.problem:
+        return RunStatus.ENGINE_ERROR, f"the engine says: {safe(run.ended.problem)}"
+    if run.end is End.FILLED_DISK:
         room = "it took too much of the disk (--disk), or left less than"
         text = f"the container was ended {seconds}: {room} {SPARE_BYTES >> 30} GiB"
         return RunStatus.FAILED, text
-    if run.has_lost_disk:
+    if run.end is End.LOST_DISK:
         text = "the disk was filled meanwhile, but not by the container"
         return RunStatus.ENGINE_ERROR, text
     if run.trace.problem:
         # Without samples, its memory would be that of the idle GPU.
         return RunStatus.ENGINE_ERROR, f"sampling has ended early: {run.trace.problem}"
-    if run.is_late:
+    if run.end is End.LATE:
         return RunStatus.TIMED_OUT, f"the container was ended {seconds}"
-    if run.exit_code:
-        code = f"the container ended with exit code {run.exit_code} {seconds}"
-        if run.is_out_of_memory:
+    if run.ended.exit_code:
+        code = f"the container ended with exit code {run.ended.exit_code} {seconds}"
+        if run.ended.is_out_of_memory:
             return RunStatus.OUT_OF_MEMORY, f"{code}: its memory did not suffice"
         return RunStatus.FAILED, code
     return RunStatus.OK, ""
@@ -218,9 +217,9 @@ def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
             problem = error.finding
         else:
             run = found.run
-            if not run or not run.engine_problem:
+            if not run or not run.ended.problem:
                 return found
-            problem = run.engine_problem
+            problem = run.ended.problem
         run_empty(image)
     message = f"the engine cannot run it: {safe(problem)}"
     return Trial(run=run, status=RunStatus.FAILED, message=message)
@@ -238,8 +237,8 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     with image.fresh_volume() as volume:
         runs = [image.run_ours(NOTHING, inputs, volume) for _ in range(times)]
     for run in runs:
-        if run.engine_problem or run.exit_code:
-            problem = run.engine_problem or f"exit code {run.exit_code}"
+        if run.ended.problem or run.ended.exit_code:
+            problem = run.ended.problem or f"exit code {run.ended.exit_code}"
             raise EngineError(
                 f"An empty container cannot be run ({safe(problem)})",
                 "Check the engine, --gpu, --memory, --shm-size and --runtime.",
@@ -259,7 +258,7 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
         status, message = status_of_run(run)
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
-        output = image.take_out(volume, folder, most_bytes)
+        output = take_out(image.engine, volume.holder, folder, most_bytes)
     taken = image.fresh_folder("taken") if contract.is_algorithm else folder
     output = renamed(output, case.name, taken, contract)
     status, message = status_of_output(output, ct.parent, challenge, contract)

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from flare.challenge.digest import differences_text, scoring_rules
 from flare.challenge.reading import challenge_names
 from flare.challenge.rules import Challenge
+from flare.common.schema import Count, Is
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import Evaluation, EvaluationFile
@@ -45,14 +46,21 @@ class Origin:
     """What all results were made with, as far as that is known."""
 
     challenge_sha256: str = ""
+    """SHA-256 of the challenge's file that scored them; empty if it is not known."""
     references_sha256: str = ""
+    """Digest of the references; empty if it is not known."""
     rules_sha256: str = ""
-    """Empty if an earlier version scored a team: it did not record them."""
+    """Digest of the rules that scored them; empty if a team's metrics.json does not
+    tell."""
     options: str = ""
     """Options of the evaluation that change scores, as on the command line."""
-    measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By setting of measurement.json: all values that it has, in their order."""
-    teams_measured: int = 0
+    measured: Annotated[
+        Mapping[str, tuple[str, ...]],
+        Is(each=("SETTING", "All values of a setting, in their order.")),
+    ] = field(default_factory=dict)
+    """By setting of measurement.json: all values that teams were measured with."""
+    teams_measured: Count = 0
+    """Teams whose measurement.json tells settings."""
 
 
 def check_origins(

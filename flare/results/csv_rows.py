@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
-from flare.challenge.metrics import RUNTIME, is_score
+from flare.challenge.metrics import RUNTIME, MetricName, is_score
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
 from flare.common.text import cell_text, listing, safe
@@ -21,7 +21,6 @@ from flare.results.errors import RankingError
 _Record = TypeVar("_Record")
 
 Sha256OrEmpty = Annotated[str, Is(pattern="^[0-9a-f]{64}$", may_be_empty=True)]
-MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 
 
 def read_rows(

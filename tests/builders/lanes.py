@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from flare.measuring.container_command import Limits
+from flare.common.engine import Limits
 from flare.measuring.lanes.lane import Lane, Place
 from flare.measuring.lanes.process import Begun, Ended, Planned, Ran
 from flare.measuring.sampling.nvml import Device

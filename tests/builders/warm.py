@@ -53,7 +53,7 @@ RANKING = (
     *SCORING,
     "flare.cli.commands.rank",
     "flare.cli.commands.score",
-    "flare.evaluation.many.evaluate_many",
+    "flare.evaluation.many.score",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
     "flare.reports.ranking.ranking",

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from flare.cli.live_run import LiveRun, free_bytes, settings_of
+from flare.common.engine import Limits
 from flare.common.errors import EngineError
 from flare.measuring.archive.reading import Archive
-from flare.measuring.container_command import Limits
+from flare.measuring.container import Conditions
 from flare.measuring.errors import ArchiveError
-from flare.measuring.host import Caches
+from flare.measuring.options import Caches, Options, RunOptions
 from flare.measuring.sampling.nvml import Device
-from flare.measuring.team import Options
 from flare.reports.pages.running import CaseState, Disk, Now, State, seconds_left
 from tests.builders.lanes import device, lane
 from tests.builders.running import record
@@ -56,18 +56,31 @@ def case(name):
     return SimpleNamespace(name=name)
 
 
-def setup(*, folder=None, gpu=None, limits=None, lanes=(), **options):
+def setup(*, folder=None, gpu=None, limits=None, lanes=(), caches=None, **options):
     """How teams are measured."""
     limits = limits or Limits(timeout_s=600.0)
+    runs = {k: options.pop(k) for k in ("repeats", "has_warm_up") if k in options}
     return SimpleNamespace(
-        options=Options(limits=limits, **options),
+        job=SimpleNamespace(
+            options=Options(
+                **dict.fromkeys(("archives", "images", "output"), Path()),
+                limits=limits,
+                runs=RunOptions(**runs),
+                **options,
+            )
+        ),
+        conditions=Conditions(
+            limits=replace(limits, memory="28g"),
+            caches=caches or Caches.WARM,
+            gpu=SimpleNamespace(device=gpu) if gpu else None,
+        ),
+        is_here=True,
         engine=SimpleNamespace(folder=lambda: folder),
         described={
             "version": "24.0.7",
             "default_runtime": "runc",
             "security": ["name=seccomp,profile=default", "name=rootless"],
         },
-        gpu=SimpleNamespace(device=gpu) if gpu else None,
         lanes=lanes,
     )
 
@@ -127,7 +140,7 @@ def test_before_anything_is_run_teams_and_refusals_are_known(live):
         ("a", CASES, ("odd",)),
         ("b", CASES, ()),
     ]
-    assert [(r.team, r.file) for r in found.refused] == [("c", "c.tar.gz")]
+    assert [(r.team, r.archive) for r in found.refused] == [("c", "c.tar.gz")]
     assert found.refused[0].reason.startswith("c.tar.gz: it is no tar file. Ask.")
     assert found.disks == (Disk(name="the disk of the results", free_bytes=8),)
     assert (found.done, found.left, found.settings) == (0, 6, ())
@@ -281,9 +294,7 @@ def test_how_it_is_measured_is_said_in_words():
     gpu = Device(uuid="GPU-1", name="NVIDIA H100", driver="550.1", version="v2")
     limits = replace(Limits(), timeout_s=90.5, cpus="1-7", runtime="runsc")
 
-    found = dict(
-        settings_of(setup(gpu=gpu, limits=limits, repeats=3, is_interleaved=True))
-    )
+    found = dict(settings_of(setup(gpu=gpu, limits=limits, repeats=3, interleave=True)))
     cold = dict(settings_of(setup(caches=Caches.COLD)))
 
     assert found["GPU"] == "NVIDIA H100, driver 550.1, GPU-1"

@@ -242,35 +242,10 @@ def test_the_help_of_rank_says_which_files_are_written():
     assert f"{files} ranking.tex, report.txt, methods.txt and sheets/TEAM.md" in text
 
 
-# --- Pictures ---------------------------------------------------------------------
+def test_an_option_that_has_left_names_what_to_use_instead(capfd):
+    status = main(["measure", "a.tar.gz", "--images", "x", "--output", "y", "--plots"])
 
-
-@pytest.fixture
-def _without_matplotlib(monkeypatch):
-    """As where it was not installed."""
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-
-
-@pytest.mark.usefixtures("_without_matplotlib")
-@pytest.mark.parametrize(
-    ("is_checkout", "remedy"),
-    [
-        (True, "Install it: .venv/bin/pip install '.[plots]'."),
-        (False, "Install it: pip install matplotlib."),
-    ],
-)
-def test_pictures_need_matplotlib_before_anything_is_measured(
-    monkeypatch, capfd, tmp_path, is_checkout, remedy
-):
-    """Neither the archive nor the images are there: they are not looked at."""
-    monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
-
-    status = main(
-        ["measure", "no.tar.gz", "--images", "no", "--output", "no", "--plots"]
-    )
-
-    assert status == 1
-    assert capfd.readouterr().err == (
-        f"--plots: matplotlib is not installed. {remedy} [H07]\n"
+    assert status == 2
+    assert "--plots is an option of earlier versions: flare report" in (
+        capfd.readouterr().err
     )

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 
 DOCKER = Path(__file__).with_name("docker.sh")
 
@@ -42,7 +42,7 @@ class ScriptedEngine:
     @property
     def engine(self):
         """It, as the kit knows engines."""
-        return Engine(str(self.folder / "docker"))
+        return Docker(str(self.folder / "docker"))
 
     def tell(self, **info):
         """What it says of itself, in one line as engines do."""
@@ -88,7 +88,7 @@ def python_engine(folder, *lines):
         f"{code}\n"
     )
     program.chmod(0o755)
-    return Engine(str(program))
+    return Docker(str(program))
 
 
 def state_of(folder):

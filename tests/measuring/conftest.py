@@ -1,23 +1,30 @@
 """What tests with a scripted engine have in common: teams' archives, and a bench."""
 
+from contextlib import nullcontext
+from dataclasses import fields, replace
+
 import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common import engine as engine_module
-from flare.measuring import cleanup
+from flare.common import docker as engine_module
+from flare.common.engine import Limits
+from flare.measuring import cleanup, container
+from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.container_command import Limits
 from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
-from flare.measuring.measure import measure
-from flare.measuring.team import Options
+from flare.measuring.measure import measure_teams
+from flare.measuring.options import Options, RunOptions
+from flare.measuring.team import Job
 from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.engine import ScriptedEngine
+
+RUNS = [field.name for field in fields(RunOptions)]
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -93,20 +100,30 @@ class Bench:
             for file in files
         ]
         assert [a.problems for a in archives] == [()] * len(archives)
+        if gpu:
+            limits = replace(limits, gpu="0")
         if meanwhile:
             meanwhile()
-        failed = measure(
-            archives,
-            self.cases if cases is None else self.cases[:cases],
-            self.results,
-            read_challenge("flare21"),
-            engine=self.engine.engine,
+        runs = {name: options.pop(name) for name in RUNS if name in options}
+        job = Job(
             options=Options(
-                limits=limits, interval_s=0.02, **{"has_warm_up": False, **options}
+                archives=self.folder / "archives",
+                images=self.images,
+                output=self.results,
+                limits=limits,
+                runs=RunOptions(**{"interval_s": 0.02, "has_warm_up": False} | runs),
+                **options,
             ),
-            gpu=gpu,
-            listener=Notes(self.told),
+            challenge=read_challenge("flare21"),
+            results=self.results,
+            cases=self.cases if cases is None else self.cases[:cases],
+            archives=tuple(archives),
         )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(measure_module, "find_engine", lambda _: self.engine.engine)
+            if gpu:
+                patch.setattr(container, "open_gpu", lambda _: nullcontext(gpu))
+            failed = measure_teams(job, Notes(self.told))
         return dict(failed)
 
     def rows(self, team):

@@ -3,14 +3,24 @@
 import pytest
 
 from flare.cli.main import main
-from flare.measuring.container_command import Limits, create_command
+from flare.common.docker_words import create_words
+from flare.common.engine import Container, Limits
 
 
 def command(environment=(), **limits):
-    words = create_command(
-        "IMAGE", "/in", "volume", Limits(**limits), "key", environment
+    return " ".join(create_words(made(environment=environment, limits=limits)))
+
+
+def made(*, limits, model=(), **more):
+    """A container of FLARE's contract."""
+    return Container(
+        image="IMAGE",
+        label="flare.measure=key",
+        limits=Limits(**limits),
+        reads=(("/in", "/workspace/inputs"), *model),
+        writes=("volume", "/workspace/outputs"),
+        **more,
     )
-    return " ".join(words)
 
 
 def test_the_whole_command():
@@ -39,9 +49,8 @@ def test_what_can_be_chosen(limits, words):
 
 
 def test_the_model_of_a_team_is_mounted_read_only():
-    words = create_command(
-        "IMAGE", "/in", "volume", Limits(), "key", model="/results/.work/model"
-    )
+    model = (("/results/.work/model", "/opt/ml/model"),)
+    words = tuple(create_words(made(limits={}, model=model)))
 
     assert words[-7:] == (
         *("--volume", "/in:/workspace/inputs/:ro"),

@@ -8,16 +8,16 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
+from flare.common.engine import Limits
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.container_command import Limits, create_command
-from flare.measuring.contract import FLARE, algorithm
+from flare.measuring.contract import FLARE, Contract
 from flare.measuring.inputs import find_cases, lay_out
 from flare.measuring.outputs import Output, renamed
 from flare.measuring.rescore import evaluate_team
 from flare.ranking.results_folder import read_teams
 from tests.builders.archives import save
-from tests.builders.results import write_team
+from tests.builders.results import ranked, write_team
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
@@ -29,7 +29,11 @@ from tests.builders.teams import (
     save_team,
 )
 
-ALGORITHM = algorithm("ct-image", "images/ct", "images/organs")
+ALGORITHM = Contract(
+    contract="algorithm",
+    input_socket=("ct-image", "images/ct"),
+    output_path="images/organs",
+)
 
 PATIENT = Limits(timeout_s=60)
 """This computer may be busy."""
@@ -46,18 +50,6 @@ cp /input/images/ct/*.nii.gz /output/images/organs/output.nii.gz
 echo '{}' > /output/results.json
 """
 """In the tests, the image of a case is the label map that is wanted."""
-
-
-def test_the_whole_command_of_an_algorithm():
-    """FLARE's own is in test_container.py, word for word as before."""
-    words = create_command(
-        "IMAGE", "/in", "volume", Limits(), "key", contract=ALGORITHM
-    )
-
-    assert words[-5:] == (
-        *("--volume", "/in:/input/:ro"),
-        *("--volume", "volume:/output/", "IMAGE"),
-    )
 
 
 # --- What it is given ---------------------------------------------------------------
@@ -306,7 +298,7 @@ def test_teams_under_two_contracts_are_noted(tmp_path):
             record = {"settings": {"timeout_s": 60, **contract}, "sessions": [{}]}
             (tmp_path / team / "measurement.json").write_text(json.dumps(record))
 
-    found = read_teams(tmp_path, ["dsc", "runtime_s"], {})
+    found = read_teams(tmp_path, ranked("dsc", "runtime_s"))
 
     text = "algorithm ct-image=images/ct images/organs"
     assert f"Teams were measured with different contract: a flare, b {text}" in (

@@ -9,12 +9,12 @@ import pytest
 from flare.common.errors import InputError
 from flare.measuring import host
 from flare.measuring.host import (
-    Caches,
     busy_s,
     choose_caches,
     empty_caches,
     is_busy,
 )
+from flare.measuring.options import Caches
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -83,15 +83,15 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
     monkeypatch.setattr(host, "CACHES", file)
     assert choose_caches(None, is_engine_here=True) is Caches.COLD
     assert choose_caches(None, is_engine_here=False) is Caches.WARM
-    assert choose_caches("warm", is_engine_here=True) is Caches.WARM
-    assert choose_caches("cold", is_engine_here=True) is Caches.COLD
+    assert choose_caches(Caches.WARM, is_engine_here=True) is Caches.WARM
+    assert choose_caches(Caches.COLD, is_engine_here=True) is Caches.COLD
     empty_caches()
     assert file.read_text() == "3"
 
 
 def test_the_caches_of_another_computer():
     with pytest.raises(InputError) as caught:
-        choose_caches("cold", is_engine_here=False)
+        choose_caches(Caches.COLD, is_engine_here=False)
     assert str(caught.value) == (
         "--caches cold: the engine is on another computer, or hides its files. Run it"
         " there, or with --caches warm. [H01]"

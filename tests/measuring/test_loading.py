@@ -8,12 +8,13 @@ import textwrap
 
 import pytest
 
+from flare.common.docker_words import is_of_content
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.repack import write_image
 from flare.measuring.errors import ArchiveError, LoadError
-from flare.measuring.image import is_of_content, load_image
+from flare.measuring.image import load_image
 from tests.builders import ROOT
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
-from tests.builders import case_names
 from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
@@ -54,20 +53,6 @@ def test_apptainer_is_refused_in_one_line(bench, flare):
     assert (status, stderr.count("\n")) == (2, 1)
     assert "Docker" in stderr
     assert "Podman" in stderr
-
-
-@pytest.mark.slow
-@pytest.mark.tools(package="matplotlib")
-def test_pictures_of_the_memory(bench, flare):
-    status, _, _ = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--plots"),
-    )
-
-    assert status == 0
-    pictures = sorted((bench.results / "good" / "plots").iterdir())
-    assert [file.name for file in pictures] == [f"{c}.png" for c in case_names(3)]
-    assert all(file.read_bytes()[:4] == b"\x89PNG" for file in pictures)
 
 
 def test_an_image_is_tried_on_one_case(bench, flare):

@@ -11,7 +11,6 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
-from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
@@ -93,7 +92,7 @@ def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
 
 
 def test_the_record_has_what_matters(bench):
-    bench.measure(bench.archive("good", PREDICT), cases=1, is_interleaved=True)
+    bench.measure(bench.archive("good", PREDICT), cases=1, interleave=True)
 
     record = json.loads((bench.results / "good" / "measurement.json").read_text())
     assert record["settings"]["timeout_s"] == 0.6
@@ -153,9 +152,7 @@ def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
 
 
 def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
-    limits = Limits(gpu="GPU-1")
-
-    failed = bench.measure(bench.archive("good", PREDICT), cases=1, limits=limits)
+    failed = bench.measure(bench.archive("good", PREDICT), cases=1, gpu=FakeGpu())
 
     assert str(failed["good"]).startswith(
         "An empty container cannot be run (could not select device driver"
@@ -191,7 +188,7 @@ def test_teams_are_measured_and_scored_one_after_the_other(bench):
 def test_teams_take_turns(bench):
     files = [bench.archive(team, PREDICT) for team in ("a", "b")]
 
-    bench.measure(*files, cases=2, is_interleaved=True)
+    bench.measure(*files, cases=2, interleave=True)
 
     runs = [(told[0], told[1][-1]) for told in bench.told if isinstance(told, tuple)]
     assert runs == [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")]

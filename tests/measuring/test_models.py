@@ -11,7 +11,7 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.errors import InputError
-from flare.measuring import image
+from flare.measuring import host
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.host import Room
 from flare.measuring.inputs import find_archives
@@ -187,9 +187,9 @@ def test_a_model_needs_room(bench, monkeypatch):
     """A GiB more than it has; no fault of the team, and nothing is run."""
     archive = bench.archive("a", NEEDS_MODEL)
     write_model(archive.parent, name="a.model.tar.gz")
-    little, real = Room(free_bytes=2**29, free_files=None), image.room
+    little, real = Room(free_bytes=2**29, free_files=None), host.room
     monkeypatch.setattr(
-        image, "room", lambda folder: little if ".work" in str(folder) else real(folder)
+        host, "room", lambda folder: little if ".work" in str(folder) else real(folder)
     )
 
     error = bench.measure(archive)["a"]

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import outputs
 from flare.measuring.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
@@ -29,6 +29,10 @@ def tar(*entries):
     return content.getvalue()
 
 
+INFO = """{ echo '{"ServerVersion": "1"}'; exit; }"""
+"""What an engine says of itself that is there."""
+
+
 @pytest.fixture
 def take(tmp_path):
     """Take an output that a stand-in for the engine hands over as a tar file."""
@@ -37,13 +41,13 @@ def take(tmp_path):
         (tmp_path / "content").write_bytes(content)
         program = tmp_path / "engine"
         program.write_text(
-            f'#!/bin/sh\n[ "$1" = cp ] || exit {0 if is_alive else 1}\n'
+            f"#!/bin/sh\n[ $1 = cp ] || {INFO if is_alive else 'exit 1'}\n"
             f'cat "{tmp_path}/content"\nexit {status}\n'
         )
         program.chmod(0o755)
         folder = tmp_path / "outputs"
         folder.mkdir()
-        return take_out(Engine(str(program)), "holder", folder, MOST_BYTES)
+        return take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
 
     return run
 

@@ -7,7 +7,8 @@ import nibabel
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.measuring.container import ContainerRun
+from flare.common.engine import Ended
+from flare.measuring.container import ContainerRun, End
 from flare.measuring.outputs import Output
 from flare.measuring.trial import largest_bytes, status_of_output, status_of_run
 from flare.results.efficiency_csv import RunStatus
@@ -16,13 +17,7 @@ from tests.builders import write_cases
 
 RUN = ContainerRun(
     runtime_s=2.34,
-    engine_runtime_s=2.0,
-    exit_code=0,
-    is_late=False,
-    is_out_of_memory=False,
-    has_filled_disk=False,
-    has_lost_disk=False,
-    engine_problem="",
+    ended=Ended(),
     trace=Trace(samples=(), interval_s=0.1, runtime_s=2.34),
     log=b"",
 )
@@ -32,15 +27,15 @@ RUN = ContainerRun(
     ("changes", "status", "message"),
     [
         ({}, "ok", ""),
-        ({"engine_problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
+        ({"problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
         (
-            {"has_filled_disk": True},
+            {"end": End.FILLED_DISK},
             "failed",
             "the container was ended after 2.3 s: it took too much of the disk"
             " (--disk), or left less than 1 GiB",
         ),
         (
-            {"has_lost_disk": True},
+            {"end": End.LOST_DISK},
             "engine error",
             "the disk was filled meanwhile, but not by the container",
         ),
@@ -49,7 +44,7 @@ RUN = ContainerRun(
             "engine error",
             "sampling has ended early: gone",
         ),
-        ({"is_late": True}, "timed out", "the container was ended after 2.3 s"),
+        ({"end": End.LATE}, "timed out", "the container was ended after 2.3 s"),
         (
             {"exit_code": 3},
             "failed",
@@ -64,11 +59,13 @@ RUN = ContainerRun(
         # A child that was ended for want of memory has not kept it from working.
         ({"is_out_of_memory": True}, "ok", ""),
         # What was measured with is looked at before what was measured.
-        ({"is_late": True, "exit_code": 137}, "timed out", "the container was ended"),
+        ({"end": End.LATE, "exit_code": 137}, "timed out", "the container was ended"),
     ],
 )
 def test_what_the_engine_says(changes, status, message):
-    found = status_of_run(replace(RUN, **changes))
+    own = {k: v for k, v in changes.items() if k in ("end", "trace")}
+    ended = Ended(**{k: v for k, v in changes.items() if k not in own})
+    found = status_of_run(replace(RUN, ended=ended, **own))
 
     assert found[0] is RunStatus(status)
     assert found[1] == message or (message and found[1].startswith(message))

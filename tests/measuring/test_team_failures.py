@@ -8,18 +8,19 @@ from types import SimpleNamespace
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.common.engine import Limits
 from flare.common.errors import EngineError
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
-from flare.measuring.container_command import Limits
 from flare.measuring.errors import ArchiveError
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
-from flare.measuring.measure import measure
+from flare.measuring.measure import measure_teams
+from flare.measuring.options import Options
 from flare.measuring.summary import write_refused
-from flare.measuring.team import Options
+from flare.measuring.team import Job
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
@@ -41,7 +42,7 @@ class FakeTeams(Listener):
     @contextmanager
     def plan(self, setup, archive):
         self._do(archive.team, "made")
-        yield SimpleNamespace(team=archive.team, todo=setup.cases)
+        yield SimpleNamespace(team=archive.team, todo=setup.job.cases)
         self._do(archive.team, "close")
 
     @contextmanager
@@ -71,15 +72,22 @@ def run(monkeypatch, tmp_path):
         teams = FakeTeams(fails)
         monkeypatch.setattr(measuring, "planned_team", teams.plan)
         monkeypatch.setattr(measuring, "opened_team", teams.open)
-        failed = measure(
-            [SimpleNamespace(team="a"), SimpleNamespace(team="b")],
-            cases,
-            tmp_path / "results",
-            read_challenge("flare21"),
-            engine=SimpleNamespace(describe=dict),
-            options=Options(limits=Limits(), is_interleaved=interleaved),
-            listener=teams,
+        engine = SimpleNamespace(describe=dict, folder=lambda: None)
+        monkeypatch.setattr(measuring, "find_engine", lambda _: engine)
+        job = Job(
+            options=Options(
+                archives=tmp_path,
+                images=tmp_path / "images",
+                output=tmp_path / "results",
+                limits=Limits(),
+                interleave=interleaved,
+            ),
+            challenge=read_challenge("flare21"),
+            results=tmp_path / "results",
+            cases=cases,
+            archives=tuple(SimpleNamespace(team=team, problems=()) for team in "ab"),
         )
+        failed = measure_teams(job, teams)
         found = {team: str(error) for team, error in failed}
         assert teams.told == found
         return found, teams.calls
@@ -158,8 +166,8 @@ def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
 
 def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(monkeypatch):
     monkeypatch.setattr(measured, "run_case", end_with_an_error)
-    options = SimpleNamespace(repeats=1)
-    setup = SimpleNamespace(challenge=None, options=options)
+    options = SimpleNamespace(runs=SimpleNamespace(repeats=1))
+    setup = SimpleNamespace(job=SimpleNamespace(challenge=None, options=options))
     opened = measured.OpenTeam(SimpleNamespace(done={}, setup=setup), None)
 
     with pytest.raises(KeyboardInterrupt):
@@ -196,13 +204,13 @@ def test_what_was_refused_before_stays_in_the_list(tmp_path):
 
     write_refused([archive("bad", "it is empty"), archive("good")], results)
     write_refused([archive("also", "it has no /bin/bash")], results)
-    assert [(f.team, f.file) for f in read_refused(results)] == [
+    assert [(f.team, f.archive) for f in read_refused(results)] == [
         *(("also", "also.tar.gz"), ("bad", "bad.tar.gz")),
     ]
 
     write_refused([archive("bad")], results)
     (left,) = read_refused(results)
-    assert left.reason.startswith("also.tar.gz: it has no /bin/bash. Write it with")
+    assert left.problem.startswith("also.tar.gz: it has no /bin/bash. Write it with")
 
 
 def test_a_list_of_another_program_is_read(tmp_path):
@@ -210,6 +218,6 @@ def test_a_list_of_another_program_is_read(tmp_path):
 
     (found,) = read_refused(tmp_path)
 
-    assert (found.team, found.file, found.reason) == (
+    assert (found.team, found.archive, found.problem) == (
         *("x", "what it has sent", "no label map"),
     )

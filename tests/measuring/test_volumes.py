@@ -7,7 +7,7 @@ from flare.measuring.empty_image import output_volume
 
 
 def volume_of(engine, size):
-    return output_volume(engine, empty="empty", key="key", size=size, files=10)
+    return output_volume(engine, "empty", "flare.measure=key", size)
 
 
 def test_a_volume_goes_even_if_its_container_cannot_be_made(make_engine):
@@ -42,7 +42,7 @@ def test_the_volume_of_an_output(make_engine):
         assert (found.name, found.holder) == ("v", "c")
 
     create, hold, *rest = make_engine.state()["calls"]
-    assert create[-1] == "o=size=2g,nr_inodes=10,mode=0777,nosuid,nodev"
+    assert create[-1] == "o=size=2g,nr_inodes=10000,mode=0777,nosuid,nodev"
     assert "flare.measure=key" in create
     assert "flare.measure=key" in hold
     assert [call[0] for call in rest] == ["rm", "volume"]

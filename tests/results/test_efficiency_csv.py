@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flare.challenge.rules import MaxMemory
+from flare.common.engine import Ended
 from flare.common.errors import OutputError
 from flare.measuring.container import ContainerRun
 from flare.measuring.record import record_of
@@ -35,13 +36,7 @@ def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
     trace = Trace(samples=samples, interval_s=0.1, runtime_s=runtime_s, idle_mb=idle_mb)
     return ContainerRun(
         runtime_s=runtime_s,
-        engine_runtime_s=runtime_s - 0.2,
-        exit_code=0,
-        is_late=False,
-        is_out_of_memory=False,
-        has_filled_disk=False,
-        has_lost_disk=False,
-        engine_problem="",
+        ended=Ended(runtime_s=runtime_s - 0.2),
         trace=trace,
         log=b"",
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy  # noqa: F401  before ours, as in evaluate.py
@@ -16,11 +16,11 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError
-from flare.cli.contract_options import contract_options
-from flare.cli.limits import LimitOptions, limit_options, open_limits
-from flare.cli.options import PATH, challenge_option, workers_option
+from flare.cli.options import takes
 from flare.cli.progress import Progress
+from flare.common.engine import Limits
 from flare.common.errors import InputError
+from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, printable, safe, why
 from flare.evaluation.check import check_submission, organs_in
 from flare.evaluation.errors import UploadError
@@ -29,10 +29,10 @@ from flare.evaluation.submission.unpack import (
     is_zip,
     unpack_zip,
 )
+from flare.measuring.contract import Contract
 
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive
-    from flare.measuring.contract import Contract
 
 PLACE = ("For participants", 1)
 
@@ -43,57 +43,41 @@ _log = logging.getLogger(__name__)
 class Request:
     """What is to be checked, and how."""
 
-    predictions: Path
-    """Or an image."""
-    images: Path | None
-    ground_truth: Path | None
-    run: Path | None
-    model: Path | None
-    limits: LimitOptions
-    contract: Contract
-    challenge: str
-    workers: int | None
+    predictions: Path = argument(
+        "What would be zipped, or the image that would be sent.",
+        metavar="PREDICTIONS|TEAMNAME.tar.gz",
+    )
+    images: Path | None = option(
+        "Compare names and grids with those of the CTs in this folder.",
+        default=None,
+        metavar="DIR",
+    )
+    ground_truth: Path | None = option(
+        "Compare them with these reference labels, where they are public.",
+        default=None,
+        metavar="DIR",
+    )
+    run: Path | None = option(
+        "Also run TEAMNAME.tar.gz on this image, as it will be measured.",
+        default=None,
+        metavar="CT_IMAGE",
+    )
+    model: Path | None = option(
+        "The model of TEAMNAME.tar.gz, for /opt/ml/model of its containers (default:"
+        " TEAMNAME.model.tar.gz beside it, if it is there).",
+        default=None,
+        metavar="FILE.tar.gz",
+    )
+    limits: Limits = field(default_factory=Limits)
+    contract: Contract = field(default_factory=Contract)
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
 
 
 @click.command("check", cls=Command, exclusive=("images", "ground_truth"))
-@click.argument(
-    "predictions",
-    type=PATH,
-    metavar="PREDICTIONS|TEAMNAME.tar.gz",
-    help="What would be zipped, or the image that would be sent.",
-)
-@click.option(
-    "--images",
-    type=PATH,
-    metavar="DIR",
-    help="Compare names and grids with those of the CTs in this folder.",
-)
-@click.option(
-    "--ground-truth",
-    type=PATH,
-    metavar="DIR",
-    help="Compare them with these reference labels, where they are public.",
-)
-@click.option(
-    "--run",
-    type=PATH,
-    metavar="CT_IMAGE",
-    help="Also run TEAMNAME.tar.gz on this image, as it will be measured.",
-)
-@click.option(
-    "--model",
-    type=PATH,
-    metavar="FILE.tar.gz",
-    help="The model of TEAMNAME.tar.gz, for /opt/ml/model of its containers (default:"
-    " TEAMNAME.model.tar.gz beside it, if it is there).",
-)
-@limit_options(gpu="none")
-@contract_options
-@challenge_option
-@workers_option
-def command(**given: Any) -> None:
+@takes(Request)
+def command(request: Request) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
-    request = Request(**given)
     file = request.predictions
     if file.is_file():
         _check_file(request)
@@ -207,8 +191,8 @@ def _check_archive(request: Request) -> None:
 
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
-    from flare.common.engine import Engine
-    from flare.measuring.conditions import Conditions
+    from flare.common.engine import find_engine
+    from flare.measuring.container import Conditions, opened_limits
     from flare.measuring.inputs import case_of
     from flare.measuring.trial import try_archive
     from flare.results.efficiency_csv import RunStatus
@@ -217,10 +201,10 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     case = case_of(image)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
-        open_limits(request.limits) as (limits, gpu),
+        opened_limits(request.limits) as (limits, gpu),
         try_archive(
             *(archive, Path(folder), case, challenge),
-            engine=Engine(),
+            engine=find_engine(),
             conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
         ) as trial,
     ):

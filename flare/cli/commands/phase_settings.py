@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import dataclass, field
 
 import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.console import VERBATIM
-from flare.cli.contract_options import contract_options
-from flare.cli.options import challenge_option
+from flare.cli.options import takes
 from flare.common.errors import InputError
+from flare.common.options import challenge_option, option
 from flare.common.text import listing
 from flare.measuring.contract import Contract
 from flare.platforms.grandchallenge.phase_settings import (
@@ -27,23 +28,29 @@ PLACE = ("For organisers", 4)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseOptions:
+    """Of which phases the settings are."""
+
+    external: bool = option(
+        "Print those of a phase that flare serve evaluates, with running time and GPU"
+        " memory.",
+        default=False,
+    )
+    gpu: str = option(
+        "With --external, as flare serve is told: without a GPU, no memory is ranked.",
+        default="0",
+        metavar="ID|none",
+    )
+    contract: Contract = field(default_factory=Contract)
+    challenge: str = challenge_option()
+
+
 @click.command("phase-settings", cls=Command)
-@click.option(
-    "--external",
-    is_flag=True,
-    help="Print those of a phase that flare serve evaluates, with running time and GPU"
-    " memory.",
-)
-@click.option(
-    "--gpu",
-    default="0",
-    metavar="ID|none",
-    help="With --external, as flare serve is told: without a GPU, no memory is ranked.",
-)
-@contract_options
-@challenge_option
-def command(*, external: bool, gpu: str, contract: Contract, challenge: str) -> None:
+@takes(PhaseOptions)
+def command(options: PhaseOptions) -> None:
     """Print the settings of three phases."""
+    external, gpu, contract = options.external, options.gpu, options.contract
     if gpu != "0" and not external:
         raise InputError(
             "--gpu: it is about what flare serve runs", "Give --external, too."
@@ -53,7 +60,7 @@ def command(*, external: bool, gpu: str, contract: Contract, challenge: str) -> 
             "--contract algorithm: it is about what flare serve runs",
             "Give --external, too.",
         )
-    rules = read_challenge(challenge)
+    rules = read_challenge(options.challenge)
     settings = settings_for(rules)
     if external:
         settings = external_settings_for(rules, contract, has_gpu=gpu != "none")

@@ -107,8 +107,8 @@ class ClusterPool:
         How each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
-    program : str
-        Of the engine.
+    engine : Engine
+        What containers run in there.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class ClusterPool:
         address: str,
         wanted: Wanted,
         folders: Mapping[str, Path],
-        program: str,
+        engine: Engine,
     ) -> None:
-        self._client, self._address, self._program = client, address, program
+        self._client, self._address, self._engine = client, address, engine
         self._wanted, self._folders = wanted, folders
         self._computers: dict[str, tuple[Lane, ...]] = {}
         """The lanes of each computer, by its identity."""
@@ -263,7 +263,7 @@ class ClusterPool:
             return
         check_workers(self._client, self._folders, workers)
         looked = self._client.run(
-            *(look_at_place, self._wanted.gpus, self._program),
+            *(look_at_place, self._wanted.gpus, self._engine),
             workers=list(workers),
             on_error="return",
         )
@@ -300,17 +300,9 @@ class ClusterPool:
         )
 
 
-class FarEngine(Engine):
-    """What containers run in on the workers; nothing of it is to be seen here."""
-
-    def folder(self) -> Path | None:
-        """It is on other computers."""
-        return None
-
-
 @contextmanager
 def opened_cluster(
-    address: str, wanted: Wanted, folders: Mapping[str, Path], program: str
+    address: str, wanted: Wanted, folders: Mapping[str, Path], engine: Engine
 ) -> Iterator[ClusterPool]:
     """The lanes of a scheduler's workers.
 
@@ -323,8 +315,8 @@ def opened_cluster(
     folders : mapping of str to Path
         What all workers have to see; that of the results gets a folder for a moment,
         as another one of the same path would not do.
-    program : str
-        Of the engine.
+    engine : Engine
+        What containers run in there.
 
     Raises
     ------
@@ -336,4 +328,4 @@ def opened_cluster(
         results.mkdir(parents=True, exist_ok=True)
         mark = tempfile.TemporaryDirectory(prefix=".shared-", dir=results)
         seen = {**folders, "results": Path(stack.enter_context(mark))}
-        yield ClusterPool(client, address, wanted, seen, program)
+        yield ClusterPool(client, address, wanted, seen, engine)

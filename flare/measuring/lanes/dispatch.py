@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from flare.challenge.rules import Challenge
-from flare.common.engine import Engine
+from flare.common.engine import Engine, find_engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
+from flare.evaluation.submission.find import LabelMapFile
+from flare.measuring.archive.model import Model
 from flare.measuring.archive.reading import Archive
+from flare.measuring.container import Conditions
 from flare.measuring.errors import DeviceError
-from flare.measuring.host import Caches
-from flare.measuring.inputs import Case
-from flare.measuring.lanes.lane import Lane, check_alike, unlike
+from flare.measuring.host import find_weaknesses
+from flare.measuring.inputs import digest_of
+from flare.measuring.lanes.lane import (
+    Lane,
+    Wanted,
+    check_alike,
+    divide,
+    look_at_place,
+    unlike,
+)
 from flare.measuring.lanes.process import (
     Begun,
     Ended,
     Failed,
+    LocalPool,
     Message,
     Planned,
     Pool,
     Ran,
     Said,
     TeamJob,
-    setup_of,
 )
-from flare.measuring.listener import Failures, Listener
-from flare.measuring.measure import check_options, digest_of, tell_plan
-from flare.measuring.team import Options, Setup, TeamPlan, planned_team
+from flare.measuring.listener import Failures, Listener, tell_plan
+from flare.measuring.options import Caches, Options
+from flare.measuring.team import Job, Setup, TeamPlan, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import (
@@ -44,6 +53,8 @@ from flare.results.measurement_json import (
 )
 
 _log = logging.getLogger(__name__)
+
+_File = TypeVar("_File", Archive, Model, LabelMapFile)
 
 DEATHS = 3
 """So many processes may be killed that measure a team before it is given up."""
@@ -229,20 +240,9 @@ class Dispatch:
 
 
 def measure_on_lanes(
-    archives: Sequence[Archive],
-    cases: Sequence[Case],
-    results: Path,
-    challenge: Challenge,
-    *,
-    pool: Pool,
-    engine: Engine,
-    described: Mapping[str, Any],
-    options: Options,
-    is_far: bool = False,
-    are_unlike: bool = False,
-    listener: Listener | None = None,
+    job: Job, listener: Listener
 ) -> tuple[tuple[str, FlareError], ...]:
-    """Run the images of teams as `flare.measuring.measure.measure` does, side by side.
+    """Run the images of teams as `flare.measuring.measure.measure_teams` does, at once.
 
     A team is measured whole by one lane, unless the process that measures it is killed:
     then it goes on on a lane of the same kind. All teams are told of as done when the
@@ -250,21 +250,9 @@ def measure_on_lanes(
 
     Parameters
     ----------
-    archives, cases, results, challenge
-        As there.
-    pool : Pool
-        The lanes.
-    engine : Engine
-        By its program, what containers run in on each computer.
-    described : mapping
-        What an engine of one of the lanes has told of itself.
-    options : Options
-        How they are measured; each lane has limits of its own.
-    is_far : bool
-        Whether lanes are of other computers.
-    are_unlike : bool
-        Whether lanes may be of other kinds.
-    listener : Listener, optional
+    job : Job
+        What is measured; its options say on which lanes.
+    listener : Listener
         Told what happens.
 
     Returns
@@ -277,37 +265,103 @@ def measure_on_lanes(
     HostError
         If no team can be measured.
     """
-    check_options(archives, cases, options)
-    lanes = pool.lanes()
-    check_lanes(lanes, options, are_unlike=are_unlike)
-    listener = listener or Listener()
-    first = TeamJob(
-        archive=archives[0],
-        cases=tuple(_absolute(case) for case in cases),
-        results=results.absolute(),
-        challenge=challenge,
-        program=engine.program,
-        options=options,
-        images_sha256=digest_of(cases),
-        lane=lanes[0],
-    )
+    with _opened(job) as (pool, engine, described):
+        lanes = tuple(pool.lanes())
+        check_lanes(lanes, job.options)
+        for weakness in find_weaknesses(described):
+            _log.info("Before you run images of others: %s", weakness)
+        for lane in lanes:
+            gpu = f"GPU {lane.gpu.name} ({lane.gpu.uuid})" if lane.gpu else "no GPU"
+            own = f"processors {lane.limits.cpus}, memory {lane.limits.memory}"
+            _log.info("%s: %s, %s", lane.name, gpu, own)
+        runs = job.options.runs
+        setup = Setup(
+            job=_absolute(job),
+            engine=engine,
+            described=described,
+            conditions=Conditions(
+                contract=job.options.contract,
+                interval_s=runs.interval_s,
+                caches=runs.caches or Caches.WARM,
+            ),
+            images_sha256=digest_of(job.cases),
+            is_here=job.options.cluster is None,
+            lanes=lanes,
+        )
+        return _measure(setup, pool, listener)
+
+
+@contextmanager
+def _opened(job: Job) -> Iterator[tuple[Pool, Engine, Mapping[str, Any]]]:
+    """The lanes of this computer or of a cluster, and what an engine of them is."""
+    options = job.options
+    engine = find_engine(options.engine)
+    wanted = Wanted(limits=options.limits, lanes=options.lanes)
+    if options.cluster is None:
+        place = look_at_place(wanted.gpus, engine)
+        yield LocalPool(divide(place, wanted)), engine, place.engine
+        return
+    # Here, as nobody without a cluster needs to have Dask.
+    from flare.measuring.lanes.cluster import opened_cluster
+
+    first = job.runnable[0]
+    folders = {"images": options.images, "archives": first.path.parent}
+    if first.model:
+        folders["model"] = first.model.path.parent
+    folders["results"] = job.results
+    with opened_cluster(options.cluster, wanted, folders, engine) as pool:
+        yield pool, engine, pool.places[0].engine
+
+
+def check_lanes(lanes: Sequence[Lane], options: Options) -> None:
+    """See that teams can be measured side by side as asked.
+
+    Raises
+    ------
+    HostError
+        If they cannot.
+    """
+    is_several = len(lanes) > 1 or lanes[0].of > 1
+    if options.interleave and is_several:
+        raise InputError(
+            "--interleave: teams take turns on one lane, and there are several",
+            "Leave it out.",
+        )
+    if options.runs.caches is Caches.COLD and any(lane.of > 1 for lane in lanes):
+        raise InputError(
+            "--caches cold: lanes of a computer share its caches",
+            "Measure with warm ones, which is the default.",
+        )
+    if not options.unlike_lanes:
+        check_alike(lanes)
+
+
+def _measure(
+    setup: Setup, pool: Pool, listener: Listener
+) -> tuple[tuple[str, FlareError], ...]:
+    """Plan all teams, and deal them out."""
+    options, results = setup.job.options, setup.job.results
 
     def make_job(turn: Turn, lane: Lane) -> TeamJob:
         """What a lane is to do of a team."""
         rerun = tuple(name for name in options.rerun if name in turn.left)
-        return replace(
-            _job(first, turn.plan.archive, lane, rerun),
+        waits = bool(turn.deaths or turn.after)
+        return TeamJob(
+            setup=replace(
+                _on_lane(setup, lane, rerun),
+                lock_wait_s=LOCK_WAIT_S if waits else None,
+            ),
+            archive=turn.plan.archive,
             after=turn.after,
-            lock_wait_s=LOCK_WAIT_S if turn.deaths or turn.after else None,
         )
 
     failures = Failures(results, listener.on_failure)
     plans: list[TeamPlan] = []
-    for archive in archives:
+    for archive in setup.job.runnable:
         file = results / archive.team / MEASUREMENT_JSON
-        job = _job(first, archive, _fitting(lanes, file), options.rerun)
-        plans += _planned(setup_of(job, engine, described), job, failures, is_far)
-    setup = replace(setup_of(first, engine, described), lanes=tuple(lanes))
+        own = _on_lane(setup, _fitting(setup.lanes, file), options.rerun)
+        with failures.noted(archive.team), planned_team(own, archive) as plan:
+            plans.append(plan)
     tell_plan(setup, plans, listener)
     with closing(pool):
         dispatch = Dispatch(
@@ -324,61 +378,34 @@ def measure_on_lanes(
     return tuple(failures.found.items())
 
 
-def check_lanes(
-    lanes: Sequence[Lane], options: Options, *, are_unlike: bool = False
-) -> None:
-    """See that teams can be measured side by side as asked.
-
-    Raises
-    ------
-    HostError
-        If they cannot.
-    """
-    is_several = len(lanes) > 1 or lanes[0].of > 1
-    if options.is_interleaved and is_several:
-        raise InputError(
-            "--interleave: teams take turns on one lane, and there are several",
-            "Leave it out.",
-        )
-    if options.caches is Caches.COLD and any(lane.of > 1 for lane in lanes):
-        raise InputError(
-            "--caches cold: lanes of a computer share its caches",
-            "Measure with warm ones, which is the default.",
-        )
-    if not are_unlike:
-        check_alike(lanes)
-
-
-def _planned(
-    setup: Setup, job: TeamJob, failures: Failures, is_far: bool
-) -> Sequence[TeamPlan]:
-    """What is to be done of a team; nothing if that cannot be, which is noted."""
-    with (
-        failures.noted(job.archive.team),
-        planned_team(setup, job.archive, is_engine_here=not is_far) as plan,
-    ):
-        return [plan]
-    return []
-
-
-def _job(
-    first: TeamJob, archive: Archive, lane: Lane, rerun: tuple[str, ...]
-) -> TeamJob:
-    """What a lane is to do of a team."""
-    model = archive.model
-    if model:
-        model = replace(model, path=model.path.absolute())
+def _on_lane(setup: Setup, lane: Lane, rerun: tuple[str, ...]) -> Setup:
+    """What a team is measured with on a lane, where some cases are run again."""
+    own_cpus = lane.cpus if lane.of > 1 else ()
+    options = replace(setup.job.options, rerun=rerun)
     return replace(
-        first,
-        archive=replace(archive, path=archive.path.absolute(), model=model),
-        options=replace(first.options, limits=lane.limits, rerun=rerun),
+        setup,
+        job=replace(setup.job, options=options, archives=(), unread=()),
+        conditions=replace(setup.conditions, limits=lane.limits, own_cpus=own_cpus),
         lane=lane,
     )
 
 
-def _absolute(case: Case) -> Case:
-    """A case whose path holds in every process."""
-    return replace(case, image=replace(case.image, path=case.image.path.absolute()))
+def _absolute(job: Job) -> Job:
+    """What is measured, with paths that hold in every process."""
+    return replace(
+        job,
+        results=job.results.absolute(),
+        cases=tuple(replace(c, image=_at(c.image)) for c in job.cases),
+        archives=tuple(
+            replace(_at(a), model=_at(a.model) if a.model else None)
+            for a in job.runnable
+        ),
+    )
+
+
+def _at(file: _File) -> _File:
+    """What has a path, with the absolute one."""
+    return replace(file, path=file.path.absolute())
 
 
 def _fitting(lanes: Sequence[Lane], file: Path) -> Lane:

@@ -9,11 +9,10 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import Engine
+from flare.common.engine import MEMORY, Engine, Limits, size_bytes
 from flare.common.errors import InputError
-from flare.common.machine import available_bytes, describe_host, size_bytes
+from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe
-from flare.measuring.container_command import Limits
 from flare.measuring.errors import DeviceError
 from flare.measuring.sampling.nvml import Device, open_gpu
 from flare.results.errors import MeasurementError
@@ -126,15 +125,15 @@ class Place:
     """What `flare.common.engine.Engine.describe` has returned."""
 
 
-def look_at_place(gpus: Sequence[str], program: str) -> Place:
+def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
     """Look at the computer that this is run on.
 
     Parameters
     ----------
     gpus : sequence of str
         Indexes or UUIDs of the GPUs that are to be used.
-    program : str
-        Of the engine.
+    engine : Engine
+        What containers run in.
 
     Raises
     ------
@@ -160,7 +159,7 @@ def look_at_place(gpus: Sequence[str], program: str) -> Place:
         cores=_cores(sorted(sched_getaffinity(0))),
         memory_bytes=available_bytes(),
         gpus=tuple(devices),
-        engine=Engine(program).describe(),
+        engine=engine.describe(),
     )
 
 
@@ -181,24 +180,35 @@ def _cores(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How each computer is to be divided."""
+    """How each computer is to be divided.
 
-    gpus: tuple[str, ...] = ()
-    """Indexes or UUIDs, a lane for each; none to measure without."""
-    lanes: int = 1
-    """How many, where there is no GPU."""
-    cpus: str | None = None
-    """Numbers of processors to be divided, such as 1-7; empty for all, None for all
-    but one, where there are enough."""
-    memory: str | None = None
-    """Of a container; None for an equal part, and no more than `Limits` has."""
+    Raises
+    ------
+    InputError
+        If GPUs are named and lanes counted.
+    """
+
     limits: Limits
-    """What is equal on all lanes."""
+    """As asked for: a lane for each GPU, and an equal part of what is not told."""
+    lanes: int | None = None
+    """How many, where there is no GPU."""
+
+    def __post_init__(self) -> None:
+        if self.gpus and self.lanes is not None:
+            raise InputError(
+                f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
+                "Name the GPUs instead: --gpu 0,1.",
+            )
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Indexes or UUIDs, a lane for each; none to measure without."""
+        return tuple(self.limits.gpu.split(",")) if self.limits.has_gpu else ()
 
     @property
     def count(self) -> int:
         """Lanes of a computer."""
-        return len(self.gpus) or self.lanes
+        return len(self.gpus) or self.lanes or 1
 
 
 def divide(place: Place, wanted: Wanted) -> tuple[Lane, ...]:
@@ -248,8 +258,8 @@ def _processors(
     """The processors of each lane, as many for each, and those that are left."""
     known = sorted(number for core in place.cores for number in core)
     given = list(known)
-    if wanted.cpus:
-        given = _numbers(wanted.cpus)
+    if wanted.limits.cpus:
+        given = _numbers(wanted.limits.cpus)
         missing = sorted(set(given) - set(known))
         if missing:
             names = listing([str(number) for number in missing])
@@ -257,7 +267,7 @@ def _processors(
                 f"--cpus: {safe(place.host)} has no processor {names}",
                 "Name those that the program may use.",
             )
-    elif wanted.cpus is None and len(known) > max(2, wanted.count):
+    elif wanted.limits.cpus is None and len(known) > max(2, wanted.count):
         given = known[1:]
     if len(given) < wanted.count:
         raise InputError(
@@ -291,19 +301,19 @@ def _numbers(cpus: str) -> list[int]:
 
 def _memory(place: Place, wanted: Wanted) -> str:
     """What a container may use of the computer's memory, as Docker writes it."""
-    lanes, there = wanted.count, place.memory_bytes
-    if wanted.memory is None:
+    lanes, there, memory = wanted.count, place.memory_bytes, wanted.limits.memory
+    if not memory:
         part = there // lanes // STEP_BYTES * STEP_BYTES
-        if size_bytes(wanted.limits.memory) <= part or lanes == 1:
-            return wanted.limits.memory
+        if size_bytes(MEMORY) <= part or lanes == 1:
+            return MEMORY
         return _written(max(part, STEP_BYTES))
-    if lanes > 1 and lanes * size_bytes(wanted.memory) > there:
+    if lanes > 1 and lanes * size_bytes(memory) > there:
         raise InputError(
-            f"--memory {wanted.memory}: {lanes} lanes of {safe(place.host)} would have"
-            f" more than its {there / 2**30:.1f} GiB",
+            f"--memory {memory}: {lanes} lanes of {safe(place.host)} would have more"
+            f" than its {there / 2**30:.1f} GiB",
             f"Give at most {_written(there // lanes)}.",
         )
-    return wanted.memory
+    return memory
 
 
 def _written(size: int) -> str:

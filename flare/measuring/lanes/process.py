@@ -22,17 +22,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, Self, cast
 
-from flare.challenge.rules import Challenge
-from flare.common.engine import Engine
 from flare.common.errors import FlareError
 from flare.common.files import closed_to_others
 from flare.common.machine import end_with
 from flare.measuring.archive.reading import Archive
-from flare.measuring.inputs import Case
 from flare.measuring.lanes.lane import Lane
 from flare.measuring.listener import Failures
 from flare.measuring.sampling.nvml import open_gpu
-from flare.measuring.team import Options, Setup, opened_team, planned_team
+from flare.measuring.team import Setup, opened_team, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
@@ -92,23 +89,20 @@ Message = Planned | Begun | Ran | Failed | Said | Ended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamJob:
-    """All that a process needs to measure a team; paths are absolute."""
+    """All that a process needs to measure a team on a lane; paths are absolute."""
 
+    setup: Setup
+    """With the lane, and its limits; what is on its computer is opened there."""
     archive: Archive
-    cases: tuple[Case, ...]
-    results: Path
-    challenge: Challenge
-    program: str
-    """Of the engine."""
-    options: Options
-    """With the limits of the lane."""
-    images_sha256: str
-    lane: Lane
     after: tuple[Path, ...] = ()
     """Folders of teams whose process was killed on the lane: what those have left is
     being removed while they are locked."""
-    lock_wait_s: float | None = None
-    """How long a folder is waited for; None for the usual time."""
+
+    @property
+    def lane(self) -> Lane:
+        """Where the team is measured."""
+        assert self.setup.lane
+        return self.setup.lane
 
 
 def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
@@ -121,12 +115,13 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
     tell : callable
         Told what happens, always between containers; `Ended` is the last.
     """
-    failures = Failures(job.results, lambda _, error: tell(Failed(error=error)))
+    results, wait_s = job.setup.job.results, job.setup.lock_wait_s
+    failures = Failures(results, lambda _, error: tell(Failed(error=error)))
     with failures.noted(job.archive.team):
         for folder in job.after:
-            with suppress(MeasurementError), FolderLock(folder, wait_s=job.lock_wait_s):
+            with suppress(MeasurementError), FolderLock(folder, wait_s=wait_s):
                 pass
-        with _setup(job) as setup, planned_team(setup, job.archive) as plan:
+        with _opened(job) as setup, planned_team(setup, job.archive) as plan:
             names = tuple(case.name for case in plan.todo)
             tell(Planned(todo=names, done=dict(plan.done)))
             if plan.todo:
@@ -140,31 +135,15 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
 
 
 @contextmanager
-def _setup(job: TeamJob) -> Iterator[Setup]:
+def _opened(job: TeamJob) -> Iterator[Setup]:
     """What the team is measured with, on the computer that this is run on."""
-    engine = Engine(job.program)
-    setup = setup_of(job, engine, engine.describe())
+    described = job.setup.engine.describe()
+    setup = replace(job.setup, described=described, is_here=True)
     if job.lane.gpu is None:
         yield setup
         return
     with open_gpu(job.lane.gpu.uuid) as gpu:
-        yield replace(setup, gpu=gpu)
-
-
-def setup_of(job: TeamJob, engine: Engine, described: Mapping[str, Any]) -> Setup:
-    """What the team is measured with, but for the GPU."""
-    return Setup(
-        results=job.results,
-        cases=job.cases,
-        challenge=job.challenge,
-        engine=engine,
-        described=described,
-        images_sha256=job.images_sha256,
-        options=job.options,
-        gpu=None,
-        lane=job.lane,
-        lock_wait_s=job.lock_wait_s,
-    )
+        yield replace(setup, conditions=replace(setup.conditions, gpu=gpu))
 
 
 class LaneProcess:

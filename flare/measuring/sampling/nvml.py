@@ -46,19 +46,6 @@ class DeviceState:
     """Whether heat or power slow it down."""
 
 
-class MemorySource(Protocol):
-    """Something with the memory of a GPU."""
-
-    def read(self) -> MemoryReading:
-        """The memory now."""
-
-    def processes(self) -> frozenset[int]:
-        """Process IDs, as the host has them, of all that use the GPU."""
-
-    def state(self) -> DeviceState:
-        """Clock, temperature and throttling now."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Which GPU it is."""
@@ -68,6 +55,21 @@ class Device:
     driver: str
     version: str
     """"v2", or "v1" if the driver does not know the second version of the call."""
+
+
+class MemorySource(Protocol):
+    """Something with the memory of a GPU."""
+
+    device: Device
+
+    def read(self) -> MemoryReading:
+        """The memory now."""
+
+    def processes(self) -> frozenset[int]:
+        """Process IDs, as the host has them, of all that use the GPU."""
+
+    def state(self) -> DeviceState:
+        """Clock, temperature and throttling now."""
 
 
 class NvmlSource:

@@ -26,12 +26,6 @@ Pause = Callable[[float], bool]
 """Waits for so many seconds; true if it was told to stop."""
 
 
-# --- The container on the host ----------------------------------------------------
-
-
-# --- Sampling ---------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class Probe:
     """What a sample is made of."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.archives import unpack_own
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
 from flare.common.text import safe
@@ -178,7 +178,7 @@ def rehearse(
     UploadError
         If the platform would refuse the upload, or the tarball, itself.
     """
-    docker = Engine(engine)
+    docker = Docker(engine)
     configuration = _inspect(docker, image)
     with tempfile.TemporaryDirectory(
         prefix="flare-rehearsal-", ignore_cleanup_errors=True
@@ -276,7 +276,7 @@ def _read_run(folders: Folders) -> Run:
     )
 
 
-def _inspect(engine: Engine, image: str) -> dict[str, Any]:
+def _inspect(engine: Docker, image: str) -> dict[str, Any]:
     """The configuration of an image that the platform would accept."""
     if not engine.is_installed():
         raise EngineError(
@@ -315,7 +315,7 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
     EngineError
         If the container engine, or the image, cannot be used.
     """
-    docker = Engine(engine)
+    docker = Docker(engine)
     variables = _inspect(docker, image)["Env"] or []
     environment = dict(variable.partition("=")[::2] for variable in variables)
     challenge = environment.get("FLARE_CHALLENGE") or STANDARD_CHALLENGE

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.installation import __version__
+from flare.common.schema import dump
 from flare.common.text import printable
 from flare.ranking.rank import Analysis
+from flare.ranking.ranking_json import (
+    BootstrapContent,
+    FirstPlace,
+    PairTests,
+    RankingFile,
+    RankingSettings,
+    Rival,
+    SchemeContent,
+)
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
@@ -19,10 +27,10 @@ from flare.ranking.rules import RankingRules
 from flare.reports.ranking.roll_call import interim_text, roll_content, roll_lines
 
 
-def ranking_content(analysis: Analysis) -> dict[str, Any]:
+def ranking_content(analysis: Analysis) -> RankingFile:
     """What ranking.json holds."""
     table = analysis.table
-    content: dict[str, Any] = {
+    content: RankingFile = {
         "interim": interim_text(table.roll) or None,
         "settings": _settings(analysis.challenge, analysis.rules),
         "decisions": list(analysis.decisions.lines),
@@ -47,7 +55,7 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
             for s in analysis.standings.guests
         ],
         "roll_call": roll_content(table.roll),
-        "origin": asdict(table.origin) if table.origin else None,
+        "origin": dump(table.origin) if table.origin else None,
         "missing": [
             {
                 "team": printable(m.team),
@@ -68,10 +76,9 @@ def ranking_content(analysis: Analysis) -> dict[str, Any]:
     return content
 
 
-def _settings(challenge: Challenge, rules: RankingRules) -> dict[str, Any]:
+def _settings(challenge: Challenge, rules: RankingRules) -> RankingSettings:
     """What the ranking was made with."""
-    left_out = list(rules.left_out)
-    return {
+    content: RankingSettings = {
         "version": __version__,
         "challenge": challenge.key,
         "challenge_name": printable(challenge.name),
@@ -80,23 +87,14 @@ def _settings(challenge: Challenge, rules: RankingRules) -> dict[str, Any]:
         "ties": rules.ties.value,
         "missing": rules.missing.value,
         "efficiency_gate_dsc": rules.gate_dsc,
-        "metrics": [
-            {
-                "metric": rule.metric,
-                "better": rule.better.value,
-                "weight": rule.weight,
-                "tolerance": rule.tolerance,
-                "trace_tolerance_mb": rule.trace_tolerance_mb,
-                "decimals": rule.decimals,
-                "failed": rule.failed,
-            }
-            for rule in rules.metrics
-        ],
-        **({"not_measured": left_out} if left_out else {}),
+        "metrics": [dump(rule) for rule in rules.metrics],
     }
+    if rules.left_out:
+        content["not_measured"] = list(rules.left_out)
+    return content
 
 
-def bootstrap_content(found: Bootstrap) -> dict[str, Any]:
+def bootstrap_content(found: Bootstrap) -> BootstrapContent:
     """How the ranks depend on the cases."""
     return {
         "samples": found.samples,
@@ -115,7 +113,7 @@ def bootstrap_content(found: Bootstrap) -> dict[str, Any]:
     }
 
 
-def recount_content(found: Sensitivity) -> dict[str, Any]:
+def recount_content(found: Sensitivity) -> FirstPlace:
     """What the first place of a team depends on."""
     return {
         "team": printable(found.team),
@@ -133,7 +131,7 @@ def recount_content(found: Sensitivity) -> dict[str, Any]:
     }
 
 
-def _by_rival(withdrawn: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:
+def _by_rival(withdrawn: Iterable[tuple[str, Sequence[str]]]) -> list[Rival]:
     """The cases that each rival needs to be withdrawn."""
     return [
         {
@@ -145,7 +143,7 @@ def _by_rival(withdrawn: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, 
     ]
 
 
-def pairs_content(tests: Sequence[PairTest]) -> dict[str, Any]:
+def pairs_content(tests: Sequence[PairTest]) -> PairTests:
     """Which team is better than which other."""
     metrics = {test.metric for test in tests}
     return {
@@ -171,7 +169,7 @@ def pairs_content(tests: Sequence[PairTest]) -> dict[str, Any]:
     }
 
 
-def schemes_content(schemes: Sequence[Scheme]) -> list[dict[str, Any]]:
+def schemes_content(schemes: Sequence[Scheme]) -> list[SchemeContent]:
     """How the teams rank in other ways."""
     return [
         {

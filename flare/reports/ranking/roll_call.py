@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flare.common.text import listing, printable, safe
 from flare.ranking.completeness import RollCall
+from flare.ranking.ranking_json import RollCallContent
 
 
 def interim_text(roll: RollCall) -> str:
@@ -54,7 +53,7 @@ def roll_lines(roll: RollCall) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def roll_content(roll: RollCall) -> dict[str, Any]:
+def roll_content(roll: RollCall) -> RollCallContent:
     """For ranking.json."""
     return {
         "refused": [

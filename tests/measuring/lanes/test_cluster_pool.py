@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from flare.common.docker import Docker
+from flare.common.engine import Limits
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
-from flare.measuring.container_command import Limits
 from flare.measuring.errors import DeviceError
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
@@ -16,6 +17,7 @@ from flare.measuring.lanes.process import Ended
 from tests.builders.lanes import device, place
 
 ADDRESS = "tcp://10.0.0.1:8786"
+LIMITS = {"limits": Limits()}
 CORES = [(n,) for n in range(9)]
 
 
@@ -69,18 +71,17 @@ def _at_once(monkeypatch):
 
 def pool_of(client, **wanted):
     """A pool of its workers."""
-    asked = Wanted(**{"limits": Limits()} | wanted)
-    return ClusterPool(client, ADDRESS, asked, {}, "docker")
+    return ClusterPool(client, ADDRESS, Wanted(**LIMITS | wanted), {}, Docker())
 
 
 def test_workers_of_a_computer_share_its_lanes():
     """Two of one computer, and one of another, which has the name of the first."""
-    here, gpus = [device(0), device(1)], ("0", "1")
+    here = [device(0), device(1)]
     first = place(CORES, gpus=here)
     second = place(CORES, gpus=here, identity="boot-2")
     client = Client(**{"tcp://a:1": first, "tcp://a:2": first, "tcp://b:1": second})
 
-    lanes = pool_of(client, gpus=gpus).lanes()
+    lanes = pool_of(client, limits=Limits(gpu="0,1")).lanes()
 
     assert [(lane.name, lane.limits.gpu, lane.limits.cpus) for lane in lanes] == [
         ("here, lane 0", "GPU-0", "1,2,3,4"),
@@ -224,7 +225,7 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
 def test_something_else_than_an_address_is_refused(tmp_path):
     with (
         pytest.raises(ClusterError) as caught,
-        opened_cluster("slurm.yaml", Wanted(limits=Limits()), {}, "docker"),
+        opened_cluster("slurm.yaml", Wanted(**LIMITS), {}, Docker()),
     ):
         pass
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from flare.common.engine import Limits
 from flare.common.errors import InputError
-from flare.measuring.container_command import Limits
 from flare.measuring.lanes.lane import Wanted, _cores, check_alike, divide
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
@@ -15,9 +15,14 @@ PAIRS = [(n, n + 8) for n in range(8)]
 """Eight cores of two processors each: 0 and 8, 1 and 9, and so on."""
 
 
+def wanting(lanes=None, **limits):
+    """How a computer is to be divided."""
+    return Wanted(limits=Limits(**limits), lanes=lanes)
+
+
 def cpus_of(where, **wanted):
     """The processors of each lane, and those that are left."""
-    lanes = divide(where, Wanted(limits=Limits(), **wanted))
+    lanes = divide(where, wanting(**wanted))
     (spare,) = {each.spare for each in lanes}
     return [each.limits.cpus for each in lanes], spare
 
@@ -47,7 +52,7 @@ def test_processors_are_divided_into_equal_parts(cores, wanted, expected, spare)
 def test_each_gpu_has_a_lane():
     where = place(SINGLES, gpus=[device(1), device(2)])
 
-    one, two = divide(where, Wanted(gpus=("0", "1"), limits=Limits(timeout_s=5)))
+    one, two = divide(where, wanting(gpu="0,1", timeout_s=5))
 
     assert (one.limits.gpu, two.limits.gpu) == ("GPU-1", "GPU-2")
     assert (one.number, two.number, one.of) == (0, 1, 2)
@@ -73,16 +78,16 @@ def test_each_gpu_has_a_lane():
 @pytest.mark.parametrize(
     ("memory_gib", "lanes", "given", "expected"),
     [
-        (64, 2, None, "28g"),
-        (63, 4, None, "16128m"),  # 15.75 GiB, which is a multiple of 256 MiB
-        (32, 4, None, "8g"),
-        (16, 1, None, "28g"),
+        (64, 2, "", "28g"),
+        (63, 4, "", "16128m"),  # 15.75 GiB, which is a multiple of 256 MiB
+        (32, 4, "", "8g"),
+        (16, 1, "", "28g"),
         (64, 4, "16g", "16g"),
         (8, 1, "28g", "28g"),
     ],
 )
 def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected):
-    wanted = Wanted(lanes=lanes, memory=given, limits=Limits())
+    wanted = wanting(lanes, memory=given)
 
     found = divide(place(SINGLES, memory_gib=memory_gib), wanted)
 
@@ -112,7 +117,7 @@ def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected
 )
 def test_what_a_computer_has_not_is_refused(wanted, message):
     with pytest.raises(InputError) as caught:
-        divide(place(SINGLES), Wanted(limits=Limits(), **wanted))
+        divide(place(SINGLES), wanting(**wanted))
 
     assert str(caught.value) == message
 

@@ -1,0 +1,440 @@
+"""Docker, or Podman, through its command: the one place that knows what it answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from flare.common.docker_words import create_words, is_of_content
+from flare.common.engine import ANSWER_S, Container, Ended, Engine
+from flare.common.errors import EngineError
+from flare.common.machine import end_with_parent
+from flare.common.text import safe, why
+
+LOG_LINES = 20_000
+"""Of a longer log, so many lines at its end are asked for."""
+
+_LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes"}
+"""What an engine can say that it limits."""
+
+
+LEFTOVERS = Path(__file__).with_name("remove_leftovers.sh")
+"""What the guard of a measurement runs."""
+
+
+class Docker(Engine):
+    """Docker, or what stands in for it, through its command.
+
+    Parameters
+    ----------
+    program : str
+        Name or path of the command.
+    """
+
+    def __init__(self, program: str = "docker") -> None:
+        self.program = program
+        self._folder: Path | None = None
+
+    # --- Its command --------------------------------------------------------------
+
+    def is_installed(self) -> bool:
+        """Whether there is such a command."""
+        return shutil.which(self.program) is not None
+
+    def begin(
+        self,
+        *arguments: str,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
+        """Begin a command, and do not wait for it; nothing is kept unless told."""
+        return subprocess.Popen(
+            [self.program, *arguments],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            preexec_fn=_end_with_us(),
+        )
+
+    def run(
+        self,
+        *arguments: str,
+        timeout_s: float | None = ANSWER_S,
+        content: bytes = b"",
+        stderr: int = subprocess.PIPE,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of the engine, whether it fails or not.
+
+        Parameters
+        ----------
+        *arguments : str
+            The command.
+        timeout_s : float or None
+            It is killed after this time; None if it may take for ever.
+        content : bytes
+            What it can read.
+        stderr : int
+            As in `subprocess.run`.
+
+        Raises
+        ------
+        EngineError
+            If there is no such engine, or it does not answer.
+        """
+        try:
+            return subprocess.run(
+                [self.program, *arguments],
+                input=content,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                check=False,
+                timeout=timeout_s,
+                preexec_fn=_end_with_us(),
+            )
+        except OSError as error:
+            raise EngineError(
+                f"{safe(self.program)}: it cannot be run ({why(error)})",
+                "Install Docker, and start it.",
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise EngineError(
+                f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s",
+                "Restart Docker, and go on.",
+            ) from error
+
+    def call(
+        self,
+        *arguments: str,
+        check: bool = True,
+        timeout_s: float = ANSWER_S,
+        content: bytes = b"",
+    ) -> str:
+        """What a command of the engine prints.
+
+        Parameters
+        ----------
+        *arguments : str
+            The command.
+        check : bool
+            Whether it is an error if it fails.
+        timeout_s : float
+            It is killed after this time.
+        content : bytes
+            What it can read.
+
+        Raises
+        ------
+        EngineError
+            If it fails, or does not answer.
+        """
+        run = self.run(*arguments, timeout_s=timeout_s, content=content)
+        if run.returncode and check:
+            raise self.failure(run.stderr, arguments[0])
+        return run.stdout.decode("utf-8", "replace").strip()
+
+    def failure(self, stderr: bytes, command: str) -> EngineError:
+        """The error of a command that has failed, by the first line that it wrote."""
+        lines = stderr.decode("utf-8", "replace").strip().splitlines()
+        said = next((line for line in lines if line.strip()), "")
+        problem = f"{self.program} {command}: {safe(said)}"
+        return EngineError(problem, "See that Docker runs, and that you may use it.")
+
+    # --- Itself -------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """Versions and settings of the engine, for the record."""
+        info = self._info()
+        if not info.get("ServerVersion"):
+            raise EngineError(
+                f"{self.program}: no engine answers",
+                "Start Docker, and see that you may use it.",
+            )
+        server = _table(
+            self.call("version", "--format", "{{json .Server}}", check=False)
+        )
+        parts = {
+            str(part.get("Name", "")).lower(): str(part.get("Version", ""))
+            for part in server.get("Components") or []
+        }
+        return {
+            "version": str(info["ServerVersion"]),
+            "containerd": parts.get("containerd", ""),
+            "runc": parts.get("runc", ""),
+            "nvidia_toolkit": _toolkit_version(),
+            "runtimes": sorted(info.get("Runtimes") or {}),
+            "default_runtime": str(info.get("DefaultRuntime", "")),
+            "security": [str(option) for option in info.get("SecurityOptions") or []],
+            "limits": [what for key, what in _LIMITS.items() if not info.get(key)],
+            "storage": str(info.get("Driver", "")),
+            "cgroups": str(info.get("CgroupVersion", "")),
+            "kernel": str(info.get("KernelVersion", "")),
+            "system": str(info.get("OperatingSystem", "")),
+            "folder": str(info.get("DockerRootDir", "")),
+        }
+
+    def folder(self) -> Path | None:
+        """Where the engine keeps its files; None if that is not on this computer."""
+        if self._folder is None:
+            self._info()
+        return self._folder if self._folder and self._folder.is_dir() else None
+
+    def _info(self) -> Mapping[str, Any]:
+        """What the engine says of itself; where its files lie is remembered."""
+        info = _table(self.call("info", "--format", "{{json .}}"))
+        self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
+        return info
+
+    # --- Images -------------------------------------------------------------------
+
+    def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
+        """All tags of images, by the IDs of those that are there."""
+        form = "{{.Id}} {{json .RepoTags}}"
+        found = self.call("image", "inspect", "--format", form, *names, check=False)
+        lines = [line.partition(" ") for line in found.splitlines()]
+        return {
+            image.removeprefix("sha256:"): frozenset(json.loads(tags) or ())
+            for image, _, tags in lines
+        }
+
+    def inspect_image(self, name: str) -> dict[str, Any] | None:
+        """All that the engine says of an image; None if it is not there."""
+        run = self.run("image", "inspect", name)
+        if run.returncode:
+            return None
+        (found,) = json.loads(run.stdout)
+        return dict(found)
+
+    def import_image(self, content: bytes, tag: str) -> str:
+        """Make an image of a tar file of its file system; returns its ID."""
+        self.call("import", "-", tag, content=content)
+        return next(iter(self.tags_of(tag)), "")
+
+    def begin_load(self) -> subprocess.Popen[bytes]:
+        """Begin to load an image."""
+        pipe = subprocess.PIPE
+        return self.begin("image", "load", "--quiet", stdin=pipe, stderr=pipe)
+
+    def load_error(self, said: bytes) -> tuple[EngineError, bool]:
+        """Why an image could not be loaded, and whether its content is why."""
+        text = said.decode("utf-8", "replace")
+        return self.failure(said, "image"), is_of_content(text)
+
+    def tag(self, image: str, tag: str) -> None:
+        """Give an image a tag."""
+        self.call("tag", image, tag)
+
+    def remove_tags(self, *names: str) -> None:
+        """Remove tags, and images that have no other one."""
+        if names:
+            self.call("image", "rm", "--force", *names, check=False)
+
+    def remove_untagged(self, *images: str) -> None:
+        """Remove images by their IDs, but for those that have a tag."""
+        for image, tags in self.tags_of(*images).items() if images else ():
+            if not tags:
+                self.call("image", "rm", f"sha256:{image}", check=False)
+
+    # --- Containers ---------------------------------------------------------------
+
+    def create(self, container: Container) -> str:
+        """Make a container, which is not started yet; returns its ID."""
+        try:
+            return self.call(*create_words(container), *container.command)
+        except EngineError:
+            self._remove_created(container.label)  # the engine may still be at it
+            raise
+
+    def command_line(self, container: Container) -> str:
+        """How a container is made, for the record."""
+        command = (shlex.join(container.command),) if container.command else ()
+        return " ".join((self.program, *create_words(container), *command))
+
+    def start(self, container: str) -> subprocess.Popen[bytes]:
+        """Start a container: the process ends when the container does."""
+        return self.begin("start", "--attach", container)
+
+    def kill(self, container: str) -> None:
+        """End a container, if it still runs."""
+        self.call("kill", container, check=False)
+
+    def ended(self, container: str) -> Ended:
+        """How a container has ended."""
+        text = self.call("inspect", "--format", "{{json .State}}", container)
+        state = json.loads(text)
+        problem = ""
+        if state.get("Error") or state.get("Status") in ("created", "running"):
+            problem = str(state.get("Error") or "it did not start")
+        return Ended(
+            exit_code=int(state.get("ExitCode", -1)),
+            runtime_s=_runtime_s(state),
+            is_out_of_memory=bool(state.get("OOMKilled")),
+            problem=problem,
+        )
+
+    def log(self, container: str) -> bytes:
+        """The end of what a container has written to stdout and stderr."""
+        command = ("logs", "--tail", str(LOG_LINES), container)
+        return self.run(*command, stderr=subprocess.STDOUT).stdout
+
+    def written_bytes(self, container: str) -> int:
+        """What a container has written to its own layer; 0 if that is not known."""
+        command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
+        found = self.call(*command, check=False)
+        return int(found) if found.isdigit() else 0
+
+    def remove_container(self, container: str) -> None:
+        """Remove a container by force, with its volumes."""
+        run = self.run("rm", "--force", "--volumes", container)
+        if not run.returncode:
+            return  # an engine says so only when it is gone
+        if self.call("ps", "--all", "--quiet", "--filter", f"id={container}"):
+            raise EngineError(
+                f"container {container[:12]} cannot be removed",
+                "Restart Docker, and go on.",
+            )
+
+    # --- Volumes ------------------------------------------------------------------
+
+    def make_volume(self, label: str, size: str, files: int) -> str:
+        """Make a volume in memory, which vanishes with the last container that has it.
+
+        It never lies where users of this computer can reach it.
+        """
+        options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
+        return self.call(
+            *("volume", "create", "--driver", "local", "--label", label),
+            *("--opt", "type=tmpfs", "--opt", "device=tmpfs"),
+            *("--opt", f"o={options}"),
+        )
+
+    def hold_volume(
+        self, volume: str, at: str, label: str, image: str, command: Sequence[str]
+    ) -> str:
+        """Start a container that does nothing but hold a volume; returns its ID."""
+        try:
+            return self.call(
+                *("run", "--detach", "--label", label),
+                *("--network", "none", "--cap-drop", "ALL"),
+                *("--security-opt", "no-new-privileges", "--read-only"),
+                *("--volume", f"{volume}:{at}", image, *command),
+            )
+        except EngineError:
+            self._remove_created(label)  # made, and not started
+            raise
+
+    def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
+        """Begin to write what is in a folder of a container as a tar file to stdout."""
+        return self.begin("cp", f"{container}:{folder}/.", "-", stdout=subprocess.PIPE)
+
+    def remove_volume(self, volume: str) -> None:
+        """Remove a volume that no container has."""
+        self.call("volume", "rm", "--force", volume, check=False)
+
+    # --- All with a label ---------------------------------------------------------
+
+    def _remove_created(self, label: str) -> None:
+        """Remove containers with a label that were made and not started."""
+        found = self.call(
+            *("ps", "--all", "--quiet", "--filter", f"label={label}"),
+            *("--filter", "status=created"),
+            check=False,
+        )
+        for container in found.split():
+            self.call("rm", "--force", "--volumes", container, check=False)
+
+    def remove_labelled(self, label: str) -> None:
+        """Remove all containers and volumes with a label; an error if one stays."""
+        mine = ("--quiet", "--filter", f"label={label}")
+        for listed, removed in (
+            (("ps", "--all"), ("rm", "--force", "--volumes")),
+            (("volume", "ls"), ("volume", "rm", "--force")),
+        ):
+            found = self.call(*listed, *mine).split()
+            if found:
+                self.call(*removed, *found, check=False)
+            left = self.call(*listed, *mine).split() if found else []
+            if left:
+                raise EngineError(
+                    f"{len(left)} containers or volumes cannot be removed",
+                    "Restart Docker, and go on.",
+                )
+
+    def guard_command(
+        self,
+        label: str,
+        tags: Sequence[str],
+        images: Sequence[str],
+        work: Path,
+        *,
+        pause_s: float,
+        loading_s: float,
+    ) -> tuple[str, ...]:
+        """A command that removes everything when whoever has started it was killed."""
+        return (
+            # Its text, not its file, which somebody may replace while it is run.
+            *("sh", "-c", LEFTOVERS.read_text(encoding="utf-8"), LEFTOVERS.name),
+            *(self.program, f"label={label}", " ".join(tags)),
+            *(" ".join(f"sha256:{image}" for image in images), str(work)),
+            *(str(pause_s), str(loading_s)),
+        )
+
+
+def _end_with_us() -> Callable[[], None] | None:
+    """What a command calls first, so that nothing is asked for when we are killed.
+
+    While samples are taken, a thread runs, beside which this is not safe.
+    """
+    return end_with_parent() if threading.active_count() < 2 else None
+
+
+def _table(text: str) -> Mapping[str, Any]:
+    """A JSON object; empty if it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _toolkit_version() -> str:
+    """Version of the NVIDIA container toolkit on this computer; empty if none is."""
+    for program in ("nvidia-ctk", "nvidia-container-cli"):
+        if not shutil.which(program):
+            continue
+        try:
+            run = subprocess.run(
+                [program, "--version"],
+                capture_output=True,
+                check=False,
+                timeout=ANSWER_S,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        found = re.search(r"\d+\.\d+\.\d+", run.stdout.decode("utf-8", "replace"))
+        if found:
+            return found[0]
+    return ""
+
+
+def _runtime_s(state: Mapping[str, Any]) -> float | None:
+    """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z.
+
+    Too short where the computer is busy: Docker 20 stamps a start only after it.
+    """
+    try:
+        start, end = (
+            datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", str(state[key])))
+            for key in ("StartedAt", "FinishedAt")
+        )
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, (end - start).total_seconds())
