@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from flare.common.installation import __version__
     from flare.evaluation.evaluate import evaluate
-    from flare.evaluation.many.evaluate_many import evaluate_many
+    from flare.evaluation.many.score import evaluate_many
     from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
     from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
@@ -96,7 +96,7 @@ _MODULES = {
     "__version__": "flare.common.installation",
     "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",
-    "evaluate_many": "flare.evaluation.many.evaluate_many",
+    "evaluate_many": "flare.evaluation.many.score",
     "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
     "rank": "flare.reports.ranking.ranking",
     "read_challenge": "flare.challenge.reading",

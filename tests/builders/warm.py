@@ -53,7 +53,7 @@ RANKING = (
     *SCORING,
     "flare.cli.commands.rank",
     "flare.cli.commands.score",
-    "flare.evaluation.many.evaluate_many",
+    "flare.evaluation.many.score",
     "flare.ranking.rank",
     "flare.reports.ranking.files",
     "flare.reports.ranking.ranking",
@@ -64,7 +64,6 @@ RANKING = (
 PLATFORM = (
     *SCORING,
     "flare.cli.commands.serve",
-    "flare.cli.serving",
     "flare.platforms.grandchallenge.external",
     "flare.platforms.serving.service",
     "gcapi",

@@ -273,6 +273,7 @@ def test_a_container_that_cannot_be_started_is_no_engine_error(attacked):
 # --- What a container does --------------------------------------------------------
 
 
+@pytest.mark.gate
 @needs_root
 @pytest.mark.tools("setpriv")
 def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(

@@ -15,6 +15,7 @@ from tests.builders.teams import BRISK, example_tags, left_behind
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
+@pytest.mark.gate
 @pytest.mark.tools(package="matplotlib")
 def test_the_testing_phase_as_readme_shows_it(python_base, tmp_path):
     """Its commands, one after the other, in another folder for the results.

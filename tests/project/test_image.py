@@ -20,7 +20,7 @@ from tests.builders import (
 )
 from tests.builders.archives import tar
 from tests.builders.engine import IMAGE, LOCAL_BASE, build, built, call
-from tests.project.test_files import WRONG_HASH, read_requirements
+from tests.project.test_scripts import read_requirements
 
 pytestmark = pytest.mark.docker
 
@@ -53,6 +53,7 @@ def run_image(image, folder, output, *flags, user=ANYBODY):
     )
 
 
+@pytest.mark.gate
 def test_the_image_gives_what_the_checkout_gives(image, tmp_path):
     """Byte for byte, but for what is said of the machine."""
     predictions = ROOT / "examples" / "predictions"
@@ -192,7 +193,8 @@ def test_pip_in_the_build_refuses_a_file_with_another_hash(docker, tmp_path):
         shutil.copy(ROOT / name, checkout)
     for name in ("scripts", "flare", "ground-truth"):
         shutil.copytree(ROOT / name, checkout / name)
-    (checkout / "requirements.txt").write_text(WRONG_HASH)
+    wrong = f"absl-py==2.5.1 --hash=sha256:{'0' * 64}\n"
+    (checkout / "requirements.txt").write_text(wrong)
 
     run = subprocess.run(
         [checkout / "build.sh", *LOCAL_BASE],

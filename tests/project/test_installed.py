@@ -1,6 +1,5 @@
 """An installed copy, far from the checkout, is whole: every command works."""
 
-import email
 import json
 import os
 import shutil
@@ -142,30 +141,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert found == expected | references
 
 
-def test_an_index_can_show_what_the_wheel_says_of_itself(wheel):
-    """twine, which .ci/run asks, checks the form; here, that it is all there."""
-    (text,) = (data for name, data in contents(wheel).items() if "METADATA" in name)
-    metadata = email.message_from_bytes(text)
-
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "MICCAI FLARE" in metadata["Keywords"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
-    urls = [line.partition(", ")[2] for line in metadata.get_all("Project-URL")]
-    assert len(urls) >= 2
-    assert all(url.startswith("https://") for url in urls)
-
-
-def test_the_wheel_holds_the_schemas(wheel):
-    found = contents(wheel)
-
-    schemas = list((ROOT / "flare" / "results" / "schemas").glob("*.schema.json"))
-    assert len(schemas) > 10
-    for file in schemas:
-        assert found[f"flare/results/schemas/{file.name}"] == file.read_bytes()
-
-
 def test_the_source_distribution_builds_the_same_wheel(
     wheel, source_distribution, tmp_path
 ):
@@ -178,19 +153,6 @@ def test_the_source_distribution_builds_the_same_wheel(
     assert contents(again) == contents(wheel)
 
 
-def test_the_copy_is_not_the_checkout(installed):
-    run = subprocess.run(
-        [installed / "python", "-c", "import flare; print(flare.__file__)"],
-        cwd=installed,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert run.stdout.startswith(str(installed.parent))
-
-
 @pytest.mark.parametrize("name", command_names())
 def test_every_command_has_a_help(call, name):
     run = call(name, "--help")
@@ -199,92 +161,39 @@ def test_every_command_has_a_help(call, name):
     assert run.stdout.startswith(f"Usage: flare {name} ")
 
 
-def test_it_tells_its_version_but_no_commit(call):
-    run = call("--version")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.count(" ") == 1
-
-
-def test_the_bundled_references_are_those_of_the_demonstration(call, tmp_path):
-    """And what the program says it bundles is what it writes."""
-    run = call("check-references")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "5 reference label maps can be used" in run.stdout
-    assert call("demonstration", "--output", tmp_path / "set").returncode == 0
-    run = call("evaluate", "--input", tmp_path / "set" / "predictions", "--output", "x")
-    assert (run.returncode, run.stderr) == (0, "")
-    metrics = json.loads((tmp_path / "x" / "metrics.json").read_text())
-    assert round(metrics["aggregates"]["dsc_mean"], 4) == 0.8590  # as README has it
-    assert metrics["evaluation"]["references"] == "bundled"
-
-
-def test_it_makes_the_settings_that_the_checkout_has(call, tmp_path):
-    run = call("phase-settings")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == (ROOT / "phase-settings.json").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def results(call, tmp_path):
-    """A small challenge that was made up."""
-    run = call("simulate", "--output", tmp_path / "results", "--teams=4", "--cases=5")
-    assert (run.returncode, run.stderr) == (0, "")
-    return tmp_path / "results"
-
-
-def test_teams_are_ranked_by_either_rule(call, results, tmp_path):
-    files = sorted(results.glob("*/metrics.json"))
-    run = call("leaderboard", *files, "--output", "board.csv")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert (tmp_path / "board.csv").exists()
-
-    run = call("rank", results, "--output", "ranking", "--bootstrap", "20")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert (tmp_path / "ranking" / "ranking.json").exists()
-
-
 @pytest.mark.tools(package="jinja2")
-def test_a_page_is_made_of_results(call, results, tmp_path):
-    run = call("report", results / "team_01" / "metrics.json", "--output", "page.html")
+def test_each_kind_of_work_is_done(call, installed, tmp_path):
+    """And the references are those of the demonstration, as README tells."""
 
-    assert (run.returncode, run.stderr) == (0, "")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
+    def done(*words):
+        run = call(*words)
+        assert (run.returncode, run.stderr) == (0, ""), words
+        return run.stdout
 
-
-def test_a_phase_that_is_none_is_refused_by_name(call, results):
-    (file, *_) = results.glob("*/metrics.json")
-
-    run = call("leaderboard", file, "--phase", "final")
-
-    assert run.returncode == 1
-    assert run.stderr.startswith("phase-settings of flare21: has no phase final")
-
-
-def test_predictions_are_checked(call, tmp_path):
-    assert call("demonstration", "--output", tmp_path / "set").returncode == 0
-
-    run = call("check", tmp_path / "set" / "predictions")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "Nothing is wrong" in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "start"),
-    [
-        (["list"], "flare21 "),
-        (["show", "flare22"], "# "),
-        (["validate", "flare23"], "FLARE"),
-    ],
-)
-def test_challenges_can_be_listed_shown_and_validated(call, words, start):
-    run = call("challenge", *words)
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(start)
+    import_it = [installed / "python", "-c", "import flare; print(flare.__file__)"]
+    where = subprocess.run(
+        import_it, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True
+    )
+    assert where.stdout.startswith(str(installed.parent))
+    assert done("--version").count(" ") == 1  # and no commit
+    assert "5 reference label maps can be used" in done("check-references")
+    settings = (ROOT / "phase-settings.json").read_text(encoding="utf-8")
+    assert done("phase-settings") == settings
+    done("demonstration", "--output", "set")
+    assert "Nothing is wrong" in done("check", "set/predictions")
+    done("evaluate", "--input", "set/predictions", "--output", "x")
+    metrics = json.loads((tmp_path / "x" / "metrics.json").read_text())
+    assert round(metrics["aggregates"]["dsc_mean"], 4) == 0.8590
+    assert metrics["evaluation"]["references"] == "bundled"
+    done("simulate", "--output", "results", "--teams=4", "--cases=5")
+    files = sorted((tmp_path / "results").glob("*/metrics.json"))
+    done("leaderboard", *files, "--output", "board.csv")
+    done("rank", "results", "--output", "ranking", "--bootstrap", "20")
+    done("report", files[0], "--output", "page.html")
+    for name in ("board.csv", "ranking/ranking.json", "page.html"):
+        assert (tmp_path / name).stat().st_size > 0
+    for name in ("list", "show flare22", "validate flare23"):
+        assert done("challenge", *name.split())
 
 
 @pytest.mark.parametrize(

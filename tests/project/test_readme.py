@@ -1,12 +1,18 @@
-"""What README says is true."""
+"""What README and the other pages say is true: their commands and examples run."""
 
 import re
 import shlex
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
+import flare
+from flare.ranking.simulation import write_simulation
 from tests.builders import ROOT, run_flare, run_program, write_cases
+from tests.builders.guides import blocks, is_shown, program, run_block
+from tests.builders.results import FLARE21
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -16,8 +22,7 @@ COMMANDS = [
 ]
 QUICK = ("check", "explain", "phase-settings")
 TRIED = {
-    "./demo.sh": "test_demo.py",
-    "./test.sh": "by which this test is run",
+    **dict.fromkeys(("./demo.sh", "./test.sh"), ".ci/run"),
     **dict.fromkeys(("./build.sh", "./rehearse.sh", "./export.sh"), "test_image.py"),
     "examples/teams/make.sh": "../measuring/test_measure.py",
     **dict.fromkeys(("demonstration", "measure"), "../measuring/test_measure.py"),
@@ -62,24 +67,146 @@ def test_the_demonstration_prints_what_readme_shows(output):
     assert lines(run.stdout.decode())[:-1] == lines(quoted)[:-1]
 
 
-def test_the_example_in_python_runs(tmp_path, monkeypatch):
-    example = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)[1]
-    write_cases(tmp_path / "predictions", ["case_1", "case_2"])
-    write_cases(tmp_path / "labels", ["case_1", "case_2"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python/index.md"])
+def test_the_examples_in_python_run(page, tmp_path, monkeypatch):
+    """One after the other, in a folder that has what they name."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    for folder in ("predictions", "labels"):
+        write_cases(tmp_path / folder, ["case_1", "case_2"])
+    write_simulation(FLARE21, tmp_path / "measured", teams=2, cases=3)
+    (tmp_path / "measured" / "team_01").rename(tmp_path / "measured" / "team_a")
+    traces = tmp_path / "measured" / "team_a" / "traces"
+    traces.mkdir()
+    (traces / "case_001.csv").write_text("seconds,gpu_memory_mb\n0.1,800\n")
     monkeypatch.chdir(tmp_path)
     mask = np.ones((2, 3, 4), dtype=bool)
 
-    exec(example, {"reference": mask, "prediction": mask})
+    exec("".join(examples), {"reference": mask, "prediction": mask})
 
     assert (tmp_path / "results" / "metrics.json").exists()
 
 
+def test_every_public_name_is_described():
+    page = (ROOT / "docs" / "python" / "index.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: flare\.(\w+)$", page, re.M)) == flare.__all__
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", text)
+    assert links
+    assert [path for path in links if not (ROOT / path).exists()] == []
+
+
+def test_links_of_pages_stay_within_the_documentation():
+    """Whether the page is there is for the build of the site to say."""
+    docs = ROOT / "docs"
+    for page in docs.rglob("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+            assert (page.parent / target).resolve().is_relative_to(docs), page
+
+
+def test_the_citation_has_this_version_and_its_date():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (date,) = re.findall(r'^date-released: "(.*)"$', citation, re.M)
+
+    assert re.findall(r"^version: (.*)$", citation, re.M) == [flare.__version__]
+    assert f"\n## {flare.__version__} ({date})\n" in changelog
+
+
+@pytest.mark.parametrize("page", ["index", "adding", "tests"])
+def test_files_that_developers_are_sent_to_are_there(page):
+    """Paths begin at the top, in flare/, or in tests/; NAME is up to the reader."""
+    text = (ROOT / "docs" / "developers" / f"{page}.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w./-]+\.(?:py|md|toml|json|sh|yml|c)|[\w./]+/)`", text)
+
+    tops = [ROOT, *(ROOT / top for top in ("flare", "tests", "flare/evaluation"))]
+    missing = {
+        path
+        for path in paths
+        if "NAME" not in path and not any((top / path).exists() for top in tops)
+    }
+    # A name alone is that of a file which the sentence has the folder of.
+    files = {file.name for top in tops[1:] for file in top.rglob("*.py")}
+    assert missing <= files | {"predict.sh"}  # which teams write
+
+
+INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}
+"""Variables that nobody sets by hand, or that the first page has."""
+
+
+def test_every_variable_that_is_read_is_in_the_table():
+    files = [*ROOT.glob("*.sh"), *ROOT.glob("scripts/*.sh"), ROOT / "Dockerfile"]
+    files += [*ROOT.glob("flare/**/*.py"), *ROOT.glob("examples/**/*.sh")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    page = (ROOT / "docs/organisers/container.md").read_text(encoding="utf-8")
+
+    found = set(re.findall(r"\bFLARE_[A-Z_]*[A-Z]", page.split("## Environment")[1]))
+
+    assert found == set(re.findall(r"\bFLARE_[A-Z_]*[A-Z]", text)) - INTERNAL
+
+
+# --- Pages that are followed ------------------------------------------------------
+
+FOLLOWED = ("index.md", "changes.md", "baselines.md")
+"""Of docs/organisers, those whose ``sh`` blocks are run, in their order."""
+
+
+@pytest.mark.slow
+def test_the_commands_of_pages_print_what_they_show(tmp_path):
+    """The later pages go on with what the earlier ones have made."""
+    place = tmp_path / "checkout"
+    for name in ("examples", "ground-truth"):
+        shutil.copytree(ROOT / name, place / name)
+    (tmp_path / "bin").mkdir()
+    with program(tmp_path / "bin"):
+        for page in FOLLOWED:
+            found = [*blocks(ROOT / "docs" / "organisers" / page)]
+            assert len([block for block in found if not block.reason]) > 4, page
+            for block in found:
+                if not block.reason:
+                    run_block(block, place, tmp_path / "bin")
+
+
 @pytest.mark.parametrize(
-    "path", sorted(set(re.findall(r"\]\((?!http)([^)#]+)\)", README)))
+    ("shown", "printed", "expected"),
+    [
+        ("a\nb", "a\nb\n", True),
+        ("a 0.01 s", "a 12.50 s\n", True),
+        ("a\n...\nd", "a\nb\nc\nd\n", True),
+        ("a", "a\nb\n", False),
+        ("a\n...", "b\na\n", False),
+        ("0.91", "0.92\n", False),
+    ],
 )
-def test_links_lead_somewhere(path):
-    assert (ROOT / path).exists()
+def test_what_is_shown_is_compared_with_what_was_printed(shown, printed, expected):
+    assert bool(is_shown(shown, printed)) is expected
 
 
-def test_readme_stays_short():
-    assert len(README.splitlines()) <= 160
+@pytest.mark.tools("systemd-analyze")  # apt-get install systemd
+def test_systemd_takes_the_unit_of_the_guide(tmp_path):
+    guide = (ROOT / "docs/organisers/external-evaluation.md").read_text("utf-8")
+    (unit,) = re.findall(r"```ini\n(.*?)```", guide, flags=re.DOTALL)
+    assert "flare.sh serve --phase" in unit
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "flare").mkdir()
+    (tmp_path / "flare" / "flare.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "flare" / "flare.sh").chmod(0o755)
+    file = tmp_path / ".config" / "systemd" / "user" / "flare-serve.service"
+    file.parent.mkdir(parents=True)
+    file.write_text(unit)
+    home = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+
+    run = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", file],
+        env={**home, "PATH": "/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

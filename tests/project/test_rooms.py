@@ -174,3 +174,37 @@ def test_the_help_of_the_package_says_what_to_call_for_what():
     assert set(called) >= {"evaluate", "write_metrics", "dice", "read_challenge"}
     assert set(called) <= set(flare.__all__)
     assert max(map(len, flare.__doc__.splitlines())) <= 88
+
+
+# --- The public names -------------------------------------------------------------
+
+
+def test_the_table_of_names_is_whole():
+    """Type checkers read the same one."""
+    assert list(flare._MODULES) == flare.__all__ == sorted(flare.__all__)
+    for name in flare.__all__:
+        assert getattr(flare, name) is getattr(sys.modules[flare._MODULES[name]], name)
+    (block,) = (
+        n for n in tree_of(PACKAGE / "__init__.py").body if isinstance(n, ast.If)
+    )
+    found = {alias.name: node.module for node in block.body for alias in node.names}
+    assert found == flare._MODULES
+    with pytest.raises(AttributeError, match="'flare' has no attribute 'dise'"):
+        flare.dise  # noqa: B018
+
+
+def test_to_import_it_costs_next_to_nothing():
+    code = (
+        "import sys, time\n"
+        "before, start = set(sys.modules), time.process_time()\n"
+        "import flare\n"
+        "print(time.process_time() - start, *set(sys.modules) - before)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+
+    seconds, *loaded = run.stdout.split()
+    assert float(seconds) < 0.1
+    assert [name for name in loaded if name.startswith("flare")] == ["flare"]
+    assert "numpy" not in loaded

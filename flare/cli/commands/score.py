@@ -82,7 +82,7 @@ class Asked:
 def command(asked: Asked) -> None:
     """Score the predictions of all teams."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.
-    from flare.evaluation.many.evaluate_many import evaluate_many
+    from flare.evaluation.many.score import evaluate_many
 
     before = _ranks(asked)
     progress = Progress(every_s=60.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from flare.common.files import open_regular
 from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.plan import file_checksum
 from flare.evaluation.scoring.case import Attempt, attempt_case
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -156,25 +157,31 @@ def digest_of(pair: CasePair) -> str:
         ) from error
 
 
-def split(
-    pairs: Sequence[CasePair], voxels: Sequence[int]
-) -> Iterator[tuple[CasePair, ...]]:
-    """Divide cases into batches of about the same work.
+def reference_digest(file: Path) -> str:
+    """SHA-256 of a reference.
 
-    Parameters
-    ----------
-    pairs : sequence of CasePair
-        The cases.
-    voxels : sequence of int
-        How many each of them has.
+    Raises
+    ------
+    GroundTruthError
+        If it cannot be read.
     """
+    try:
+        return file_checksum(file)
+    except OSError as error:
+        raise GroundTruthError(
+            f"{safe(file.name)}: it cannot be read ({why(error)})"
+        ) from error
+
+
+def split(todo: Iterable[tuple[CasePair, int]]) -> Iterator[tuple[CasePair, ...]]:
+    """Divide cases, each with how many voxels it has, into batches of equal work."""
     batch: list[CasePair] = []
     size = 0
-    for pair, count in zip(pairs, voxels, strict=True):
-        if batch and (size + count > BATCH_VOXELS or len(batch) == BATCH_CASES):
+    for pair, voxels in todo:
+        if batch and (size + voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(pair)
-        size += count
+        size += voxels
     if batch:
         yield tuple(batch)

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,27 +26,26 @@ SCORES_SQLITE = "scores.sqlite"
 _TABLE = "CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, content TEXT)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What all scores of a run depend on besides the files."""
+def rules_key(rules: Challenge, *, check_only: bool) -> str:
+    """SHA-256 of what all scores of a run depend on besides the files.
 
-    challenge: Challenge
-    """With the options of the run."""
-    check_only: bool = False
-    """Whether predictions are only searched for problems."""
-
-    def digest(self) -> str:
-        """SHA-256 of the rules, and of the program that applies them."""
-        parts = {
-            "challenge": self.challenge.checksum,
-            "grid": self.challenge.grid.compare.value,
-            "unknown labels": self.challenge.unknown_labels.prediction.value,
-            "check only": self.check_only,
-            "version": __version__,
-            "commit": source_commit(),
-            "libraries": [library_version(name) for name in LIBRARIES],
-        }
-        return _sha256(parts)
+    Parameters
+    ----------
+    rules : Challenge
+        With the options of the run.
+    check_only : bool
+        Whether predictions are only searched for problems.
+    """
+    parts = {
+        "challenge": rules.checksum,
+        "grid": rules.grid.compare.value,
+        "unknown labels": rules.unknown_labels.prediction.value,
+        "check only": check_only,
+        "version": __version__,
+        "commit": source_commit(),
+        "libraries": [library_version(name) for name in LIBRARIES],
+    }
+    return _sha256(parts)
 
 
 def key_of(pair: CasePair, rules: str, reference: str, prediction: str) -> str:
@@ -57,7 +56,7 @@ def key_of(pair: CasePair, rules: str, reference: str, prediction: str) -> str:
     pair : CasePair
         The case. The names of its files are in the messages, and so in the key.
     rules : str
-        `Rules.digest`.
+        `rules_key`.
     reference, prediction : str
         SHA-256 of their files.
     """

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.challenge.formats import SUFFIXES
-from flare.common.errors import InputError
-from flare.common.files import is_file, is_folder
+from flare.common.bulkhead import FAULTS
+from flare.common.errors import FlareError, InputError
+from flare.common.files import is_file, is_folder, remove_tree
 from flare.common.text import listing, safe, why
+from flare.evaluation.many.batches import Batch
+from flare.evaluation.plan import Plan
+from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
+from flare.evaluation.submission.match import CasePair
+from flare.evaluation.submission.unpack import unpack_zip
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.team_folder import REMEDY, confusable, name_problem
+from flare.results.team_folder import REMEDY, confusable, is_measured, name_problem
 
 if TYPE_CHECKING:
     import pandas as pd
+
+UNPACKED = ".unpacked"
+"""Folder in RESULTS for what was in zip files, while it is scored."""
 
 _ZIP = ".zip"
 
@@ -97,6 +107,70 @@ def find_submissions(
         )
         for team, paths in sorted(found.items())
     )
+
+
+@contextmanager
+def opened(submission: Submission, results: Path) -> Iterator[Path]:
+    """The folder of what a team has submitted, which a zip file is unpacked into.
+
+    Raises
+    ------
+    FlareError
+        If it cannot be opened, or the team's folder of results cannot be used.
+    """
+    if submission.problem:
+        raise submission.problem
+    (results / FAULTS / f"{submission.team}.txt").unlink(missing_ok=True)
+    folder = results / submission.team
+    if folder.is_symlink():
+        raise InputError(
+            f"{safe(folder)}: it is a link", "Remove it, or choose another --output."
+        )
+    if is_measured(folder):
+        raise InputError(
+            f"{safe(folder)}: it holds what was measured of the team",
+            "Use flare rescore, or another --output.",
+        )
+    if not submission.is_zip:
+        yield submission.path.resolve()
+        return
+    unpacked = results.resolve() / UNPACKED / submission.team
+    unpacked.mkdir(parents=True)
+    try:
+        unpack_zip(submission.path, unpacked)
+        yield unpacked
+    finally:
+        remove_tree(unpacked)
+
+
+@dataclass(kw_only=True, slots=True)
+class OpenTeam:
+    """A team of which not all cases are scored yet."""
+
+    submission: Submission
+    plan: Plan
+    keys: dict[str, str] = field(default_factory=dict)
+    """Under which outcomes are kept, by case."""
+    known: dict[str, Attempt] = field(default_factory=dict)
+    """What came of its cases so far."""
+    left: int = 0
+    """So many of its cases are still to come back."""
+    scored: int = 0
+    error: FlareError | None = None
+    """Why it cannot be scored to its end."""
+    rules: str
+    """`rules_key`."""
+    stack: ExitStack = field(default_factory=ExitStack)
+    """What is to be let go when the team is done."""
+
+    def batch(self, pairs: tuple[CasePair, ...]) -> Batch:
+        """Cases of it, for a worker."""
+        return Batch(
+            team=self.submission.team,
+            pairs=pairs,
+            challenge=self.plan.rules,
+            check_only=self.plan.check_only,
+        )
 
 
 _REMEDY = (

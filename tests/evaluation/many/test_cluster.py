@@ -11,7 +11,7 @@ import pytest
 import flare
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
-from flare.evaluation.many import cluster, run
+from flare.evaluation.many import cluster, score
 from tests.builders import wait_until
 from tests.builders.many import dask_processes, write_teams
 
@@ -34,12 +34,12 @@ def data(tmp_path_factory):
 def single(monkeypatch):
     """Batches of one case each, in any order."""
 
-    def shuffled(pairs, voxels):
-        batches = [(pair,) for pair in pairs]
+    def shuffled(todo):
+        batches = [(pair,) for pair, _ in todo]
         random.shuffle(batches)
         yield from batches
 
-    monkeypatch.setattr(run, "split", shuffled)
+    monkeypatch.setattr(score, "split", shuffled)
 
 
 def bytes_of(results):

@@ -11,7 +11,7 @@ import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import kept_scores
-from flare.evaluation.many.run import UNPACKED
+from flare.evaluation.many.teams import UNPACKED
 from flare.results import lock
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock

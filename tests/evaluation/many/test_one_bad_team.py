@@ -16,7 +16,7 @@ import flare
 from flare.common import files
 from flare.common.errors import InputError
 from flare.evaluation.errors import GroundTruthError
-from flare.evaluation.many import run as run_module
+from flare.evaluation.many import score as run_module
 from flare.evaluation.many.batches import split
 from flare.evaluation.scoring import case
 from flare.results.metrics_json import write_metrics
@@ -512,7 +512,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
 def test_batches_are_of_about_the_same_work(voxels, sizes):
     pairs = [object() for _ in voxels]
 
-    batches = list(split(pairs, voxels))
+    batches = list(split(zip(pairs, voxels, strict=True)))
 
     assert [len(batch) for batch in batches] == sizes
     assert [pair for batch in batches for pair in batch] == pairs

@@ -1,4 +1,4 @@
-"""The files around the code: requirements, scripts, what git and Docker may see."""
+"""The scripts around the code: what they install, build, export and refuse."""
 
 import gzip
 import json
@@ -6,11 +6,9 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import tarfile
 import time
 import tomllib
-import zipfile
 from typing import NamedTuple
 
 import pytest
@@ -25,10 +23,6 @@ SCRIPTS = [
     *("scripts/lock.sh", "scripts/renew-base.sh"),
 ]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
-WRONG_HASH = f"absl-py==2.5.1 --hash=sha256:{'0' * 64}\n"
-"""A requirement that no file on PyPI fulfils."""
 
 
 class Pin(NamedTuple):
@@ -122,65 +116,81 @@ def test_a_script_explains_itself(script):
     assert f"Usage: ./{script}" in run.stdout
 
 
-@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
-def test_an_unknown_argument_is_one_line(script):
-    run = call(script, "--nonsense")
-
-    assert run.returncode == 2
-    assert run.stderr == (
-        f"{script}: unknown argument --nonsense; see ./{script} --help\n"
-    )
+BASICS = (
+    *("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm", "touch", "basename"),
+    *("true", "mktemp", "cp", "chmod", "ls", "find"),
+)
 
 
-@pytest.mark.parametrize("script", ["build.sh", "export.sh"])
-def test_without_an_engine_scripts_say_what_to_install(script, tmp_path):
-    for tool in ("bash", "env", "dirname", "sed"):
-        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
-
-    run = call(script, PATH=str(tmp_path))
-
-    assert run.returncode == 1
-    assert run.stderr == (
-        "Neither docker nor podman is installed. Install one of them.\n"
-    )
+@pytest.fixture
+def basics(tmp_path):
+    """A folder of the few programs that every system has; none is an engine."""
+    for tool in BASICS:
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    return tmp_path
 
 
-@pytest.mark.parametrize("script", ["demo.sh", "test.sh"])
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("build.sh --nonsense", 2, "build.sh: unknown argument --nonsense; see"),
+        ("export.sh --nonsense", 2, "export.sh: unknown argument --nonsense; see"),
+        ("build.sh", 1, "Neither docker nor podman is installed. Install one"),
+        ("export.sh", 1, "Neither docker nor podman is installed. Install one"),
+        ("build.sh --decimals 16", 2, "build.sh: --decimals is 16, expected 0 to 15"),
+        ("build.sh --decimals -1", 2, "build.sh: --decimals is -1, expected 0 to 15"),
+        (
+            "FLARE_ENGINE=FOLDER/true build.sh --challenge FOLDER/flare21.toml",
+            2,
+            "build.sh: flare21.toml has",
+        ),
+        ("FLARE_ENGINE=none build.sh", 1, "none is not installed. Install it, or set"),
+        ("FLARE_ENGINE=FOLDER/true export.sh /x", 1, "There is no folder /x."),
+    ],
+)
+def test_what_a_script_refuses_is_one_line(basics, words, status, message):
+    (basics / "flare21.toml").write_text('name = "Mine"')
+    *settings, script = words.replace("FOLDER", str(basics)).partition(".sh")[0].split()
+    arguments = words.replace("FOLDER", str(basics)).partition(".sh")[2].split()
+    environment = dict(setting.split("=") for setting in settings)
+
+    run = call(f"{script}.sh", *arguments, PATH=str(basics), **environment)
+
+    assert (run.returncode, run.stderr.count("\n")) == (status, 1)
+    assert run.stderr.startswith(message)
+
+
 @pytest.mark.parametrize(
     ("python", "message"),
     [
-        pytest.param(
-            "exit 1",
-            "No Python 3.11 or newer was found. Install it, for example with: sudo apt"
-            " install python3 python3-venv\n",
-            id="no python",
-        ),
-        pytest.param(
+        ("exit 1", "No Python 3.11 or newer was found. Install it, for example with:"),
+        (
             '[ "$1" = -c ] || { echo "No module named venv"; exit 1; }',
-            "python3 cannot make a virtual environment in {venv}. Install its venv"
-            " module, for example with: sudo apt install python3-venv\n",
-            id="no venv",
+            "python3 cannot make a virtual environment in {venv}. Install its venv",
         ),
-        pytest.param(
+        (
             '[ "$1" = -c ] || { printf "More\\nNo space left\\n"; exit 1; }',
-            "python3 cannot make a virtual environment in {venv}. No space left\n",
-            id="no space",
+            "python3 cannot make a virtual environment in {venv}. No space left",
         ),
     ],
+    ids=["no python", "no venv", "no space"],
 )
+@pytest.mark.parametrize("is_broken", [False, True], ids=["new", "broken"])
 def test_without_python_or_venv_scripts_say_what_to_install(
-    script, python, message, tmp_path
+    basics, python, message, is_broken
 ):
-    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm"):
-        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
-    (tmp_path / "python3").write_text(f"#!/bin/sh\n{python}\n")
-    (tmp_path / "python3").chmod(0o755)
+    """A virtual environment whose Python is gone is made anew: its stamp is nothing."""
+    (basics / "python3").write_text(f"#!/bin/sh\n{python}\n")
+    (basics / "python3").chmod(0o755)
+    venv = basics / "venv"
+    if is_broken:
+        (venv / "bin").mkdir(parents=True)
+        (venv / "installed-123").touch()
 
-    run = call(script, PATH=str(tmp_path), FLARE_VENV=str(tmp_path / "venv"))
+    run = call("demo.sh", PATH=str(basics), FLARE_VENV=str(venv))
 
-    assert run.returncode == 1
-    assert run.stderr == message.format(venv=tmp_path / "venv")
-    assert not (tmp_path / "venv").exists()
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    assert run.stderr.startswith(message.format(venv=venv))
 
 
 @pytest.fixture
@@ -331,13 +341,6 @@ def test_labels_have_the_same_bytes_unless_they_are_renewed(engine, tmp_path):
     assert before <= int.from_bytes(renewed[4:8], "little") <= time.time()
 
 
-def test_an_export_needs_a_folder(engine, tmp_path):
-    run = call("export.sh", str(tmp_path / "none"), FLARE_ENGINE=engine())
-
-    assert run.returncode == 1
-    assert run.stderr == f"There is no folder {tmp_path / 'none'}.\n"
-
-
 @pytest.mark.parametrize(
     ("scripts", "extra"),
     [
@@ -366,50 +369,6 @@ def test_scripts_install_files_with_hashes_once(scripts, extra, tmp_path):
     ]
 
 
-@pytest.mark.slow
-def test_pip_refuses_a_file_with_another_hash(tmp_path):
-    """Nothing is installed; the message is pip's."""
-    checkout = tmp_path / "checkout"
-    shutil.copytree(ROOT / "scripts", checkout / "scripts")
-    for name in ("demo.sh", "pyproject.toml"):
-        shutil.copy(ROOT / name, checkout)
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    with zipfile.ZipFile(wheels / "absl_py-2.5.1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("absl.py", "")
-    (checkout / "requirements.txt").write_text(WRONG_HASH)
-
-    run = call(
-        checkout / "demo.sh",
-        FLARE_PYTHON=sys.executable,
-        PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(wheels),
-    )
-
-    assert run.returncode == 1
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in run.stderr
-    assert not list((checkout / ".venv").glob("installed-*"))
-
-
-def test_a_broken_virtual_environment_is_made_anew(tmp_path):
-    """Its Python is gone, or pip is; the stamp of what was installed is not trusted."""
-    for tool in ("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm", "touch"):
-        (tmp_path / tool).symlink_to(subprocess.getoutput(f"command -v {tool}"))
-    (tmp_path / "python3").write_text(
-        '#!/bin/sh\n[ "$1" = -c ] || { echo "made anew"; exit 1; }\n'
-    )
-    (tmp_path / "python3").chmod(0o755)
-    venv = tmp_path / "venv"
-    (venv / "bin").mkdir(parents=True)
-    (venv / "installed-123").touch()
-
-    run = call("demo.sh", PATH=str(tmp_path), FLARE_VENV=str(venv))
-
-    assert run.returncode == 1
-    assert "made anew" in run.stderr
-    assert not venv.exists()
-
-
 @pytest.mark.tools("git")
 @needs_checkout
 def test_git_sees_no_labels_but_the_demonstration_set():
@@ -430,40 +389,6 @@ def test_git_sees_no_labels_but_the_demonstration_set():
     )
 
     assert run.stdout.split() == list(ignored)
-
-
-def test_a_challenge_of_ones_own_does_not_take_the_name_of_another(tmp_path):
-    """The results would say that they are by the rules of FLARE21."""
-    (tmp_path / "docker").write_text("#!/bin/sh\n")
-    (tmp_path / "docker").chmod(0o755)
-    (tmp_path / "flare21.toml").write_text('name = "Mine"')
-
-    run = call(
-        "build.sh",
-        *("--challenge", str(tmp_path / "flare21.toml")),
-        PATH=f"{tmp_path}:/usr/bin:/bin",
-    )
-
-    assert run.returncode == 2
-    assert run.stderr == (
-        "build.sh: flare21.toml has the name of a challenge that comes with the"
-        " program; give it another one\n"
-    )
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    """What the scripts around the base image need, to be changed by a test."""
-    folder = tmp_path / "checkout"
-    shutil.copytree(ROOT, folder, ignore=lambda top, names: set(names) - COPIED)
-    return folder
-
-
-COPIED = {
-    *("build.sh", "scripts", "engine.sh", "help.sh", "renew-base.sh", "venv.sh"),
-    *("base-image.txt", "Dockerfile", ".dockerignore", "requirements.txt"),
-    *("evaluate.py", "flare", "ground-truth"),
-}
 
 
 def build_arguments(folder):
@@ -517,71 +442,27 @@ def test_without_a_registry_the_base_image_of_the_engine_is_named(
     assert run.stderr.endswith(hint) is not has_registry
 
 
-def test_a_base_that_is_not_pinned_is_told(engine, checkout):
-    (checkout / "base-image.txt").write_text("python:3.13-slim\n")
-
-    run = call(checkout / "build.sh", FLARE_ENGINE=engine())
-
-    assert run.returncode == 0
-    assert run.stderr == (
-        "build.sh: the base image python:3.13-slim is not pinned by a digest;"
-        " scripts/renew-base.sh pins it.\n"
-    )
-
-
 NEW = f"sha256:{'1' * 64}"
 
 
 @pytest.mark.parametrize(
-    "digests",
+    ("digests", "status", "said"),
     [
-        f"python@{NEW}",
-        f"docker.io/library/python@{NEW}",
-        f"cpython@sha256:{'2' * 64}\nhost:5000/other@sha256:{'2' * 64}\npython@{NEW}",
-    ],
-    ids=["one", "with its registry", "several"],
-)
-def test_the_base_is_renewed(checkout, digests):
-    engine = write_registry(checkout, digests)
-    old = (checkout / "base-image.txt").read_text().strip()
-
-    first, second = (
-        call(checkout / "scripts" / "renew-base.sh", FLARE_ENGINE=engine)
-        for _ in range(2)
-    )
-
-    new = f"python:3.13-slim@{NEW}"
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr
-    assert f"Wrote base-image.txt: {new} (before: {old}).\n" in first.stdout
-    assert second.stdout == f"base-image.txt is up to date: {new}.\n"
-    assert (checkout / "base-image.txt").read_text() == f"{new}\n"
-
-
-@pytest.mark.parametrize(
-    ("digests", "status", "message"),
-    [
+        (f"python@{NEW}", 0, f"Wrote base-image.txt: python:3.13-slim@{NEW}"),
+        (f"docker.io/library/python@{NEW}", 0, "Wrote base-image.txt: "),
+        (f"other@sha256:{'2' * 64}\npython@{NEW}", 0, "Wrote base-image.txt: "),
         ("", 0, "knows no digest of python:3.13-slim; base-image.txt is unchanged."),
         ("python@sha256:123", 0, "knows no digest of python:3.13-slim;"),
         (f"python@{NEW}", 1, "no such host"),
     ],
-    ids=["built here", "half a digest", "no registry"],
+    ids=["one", "registry", "several", "built here", "half a digest", "no registry"],
 )
-def test_a_base_that_cannot_be_renewed_stays(checkout, digests, status, message):
-    engine = write_registry(checkout, digests, status)
-    old = (checkout / "base-image.txt").read_text()
-
-    run = call(checkout / "scripts" / "renew-base.sh", FLARE_ENGINE=engine)
-
-    assert run.returncode == 1
-    assert message in run.stderr
-    assert (checkout / "base-image.txt").read_text() == old
-    assert not (checkout / "base-image.txt.part").exists()
-
-
-def write_registry(folder, digests, status=0):
-    """A stand-in for docker, which can pull or not, and knows digests of an image."""
-    script = folder / "engine"
-    script.write_text(
+def test_the_base_is_renewed_or_stays(tmp_path, digests, status, said):
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    file = tmp_path / "base-image.txt"
+    old = shutil.copy(ROOT / file.name, file).read_text()
+    engine = tmp_path / "engine"
+    engine.write_text(
         f"""#!/bin/bash
         case $1 in
           pull) [[ {status} == 0 ]] || {{ echo no such host >&2; exit {status}; }} ;;
@@ -589,15 +470,36 @@ def write_registry(folder, digests, status=0):
         esac
         """
     )
-    script.chmod(0o755)
-    return str(script)
+    engine.chmod(0o755)
+
+    run = call(tmp_path / "scripts" / "renew-base.sh", FLARE_ENGINE=str(engine))
+
+    is_renewed = said.startswith("Wrote")
+    assert run.returncode == (0 if is_renewed else 1)
+    assert said in (run.stdout if is_renewed else run.stderr)
+    assert file.read_text() == (f"python:3.13-slim@{NEW}\n" if is_renewed else old)
+    assert not (tmp_path / "base-image.txt.part").exists()
 
 
-def test_an_engine_that_is_not_there_is_told():
-    run = call("build.sh", FLARE_ENGINE="no-such-engine")
+# --- The container of the service -------------------------------------------------
 
-    assert run.returncode == 1
-    assert run.stderr == (
-        "no-such-engine is not installed. Install it, or set FLARE_ENGINE to docker or"
-        " podman.\n"
+
+def test_the_services_container_is_pinned_and_holds_no_labels():
+    """What scores and measures is as in the image; beside it are two extras."""
+    lines = (ROOT / "Dockerfile.service").read_text("utf-8").replace("\\\n", " ")
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    names = {Requirement(text).name for text in extras["platform"] + extras["report"]}
+    image, service = (
+        {name: (pin.version, pin.hashes) for name, pin in read_requirements(f).items()}
+        for f in ("requirements.txt", "requirements-service.txt")
     )
+
+    assert image.items() <= service.items()
+    assert names <= service.keys()
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", lines, re.MULTILINE)
+    assert copied == ["requirements-service.txt", "flare"]
+    assert re.findall(r"^ARG BASE.*$", lines, re.MULTILINE) == ["ARG BASE"]
+    assert (
+        "--require-hashes --no-deps" in lines or "--no-deps --require-hashes" in lines
+    )
+    assert 'ENTRYPOINT ["python", "-m", "flare", "serve"]' in lines

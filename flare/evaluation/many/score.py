@@ -1,30 +1,52 @@
-"""Keeps track of all teams of a run, and of who waits for which case."""
+"""Scores what all teams have submitted, on as many processes as there are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
+from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import FAULTS, bulkhead
+from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
-from flare.common.executor import Done, Pool, completed
+from flare.common.executor import Done, LocalPool, Pool, completed
 from flare.common.files import is_folder, remove_tree
-from flare.common.text import safe, why
+from flare.common.machine import available_cpus
+from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of, worker_error
-from flare.evaluation.many.batches import Batch, digest_of, score_batch, split
-from flare.evaluation.many.kept_scores import KeptScores, Rules, key_of
-from flare.evaluation.many.teams import Progress, ScoredTeam, Submission
-from flare.evaluation.options import Options
-from flare.evaluation.plan import Plan, file_checksum, plan_evaluation
+from flare.evaluation.many.batches import (
+    Batch,
+    digest_of,
+    reference_digest,
+    score_batch,
+    split,
+)
+from flare.evaluation.many.kept_scores import (
+    SCORES_SQLITE,
+    KeptScores,
+    key_of,
+    rules_key,
+)
+from flare.evaluation.many.teams import (
+    UNPACKED,
+    OpenTeam,
+    Progress,
+    ScoredTeam,
+    ScoredTeams,
+    Submission,
+    find_submissions,
+    opened,
+)
+from flare.evaluation.options import Options, check_count
+from flare.evaluation.plan import plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
-from flare.evaluation.submission.unpack import unpack_zip
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
@@ -33,100 +55,160 @@ from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured
 
-UNPACKED = ".unpacked"
-"""Folder in RESULTS for what was in zip files, while it is scored."""
-
 USE = "scored into"
 """What is done to a folder that is locked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
-    """Who is told of what."""
+def evaluate_many(
+    teams: str | Path,
+    ground_truth: str | Path,
+    output: str | Path,
+    *,
+    challenge: str | Challenge = "flare21",
+    on_bad_case: Literal["refuse", "worst"] = "refuse",
+    grid: Literal["strict", "size"] | None = None,
+    unknown_labels: Literal["refuse", "ignore"] | None = None,
+    decimals: int | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_team: Callable[[ScoredTeam], None] | None = None,
+    on_start: Callable[[str], None] | None = None,
+) -> ScoredTeams:
+    """Score the predictions of all teams against a folder of reference labels.
 
-    on_progress: Callable[[Progress], None] | None = None
-    on_team: Callable[[ScoredTeam], None] | None = None
-
-
-@dataclass(kw_only=True, slots=True)
-class _OpenTeam:
-    """A team of which not all cases are scored yet."""
-
-    submission: Submission
-    plan: Plan
-    keys: dict[str, str] = field(default_factory=dict)
-    """Under which outcomes are kept, by case."""
-    known: dict[str, Attempt] = field(default_factory=dict)
-    """What came of its cases so far."""
-    left: int = 0
-    """So many of its cases are still to come back."""
-    scored: int = 0
-    error: FlareError | None = None
-    """Why it cannot be scored to its end."""
-    rules: str
-    """`Rules.digest`."""
-    stack: ExitStack = field(default_factory=ExitStack)
-    """What is to be let go when the team is done."""
-
-    def batch(self, pairs: tuple[CasePair, ...]) -> Batch:
-        """Cases of it, for a worker."""
-        return Batch(
-            team=self.submission.team,
-            pairs=pairs,
-            challenge=self.plan.rules,
-            check_only=self.plan.check_only,
-        )
-
-
-class Run:
-    """One run over all teams, into a folder of results that is locked.
+    Each team's metrics.json has the bytes that `evaluate` and `write_metrics` give. A
+    case is scored once for each content of its two files, the rules and the version of
+    this program: what came of it is kept in ``scores.sqlite``. A run that was ended
+    goes on where it was.
 
     Parameters
     ----------
-    ground_truth, output : Path
-        Folders of the reference labels, and of the results.
-    challenge : Challenge
-        Whose rules apply.
-    options : Options
-        Of the evaluation.
-    kept : KeptScores
-        What is known of cases.
-    """
+    teams : str or Path
+        A folder that has a folder, or a zip file, of predictions for each team.
+    ground_truth : str or Path
+        Folder of the reference labels.
+    output : str or Path
+        Folder that gets ``TEAM/metrics.json``, and ``refused.csv`` with a line for each
+        team that was refused; the others go on.
+    challenge, on_bad_case, grid, unknown_labels, decimals
+        As in `flare.evaluate`.
+    workers : int, optional
+        Processes on this computer; as many as it has CPUs if left out. With more than
+        one, call this from a program that may fork: before it starts threads.
+    cluster : str, optional
+        The address of a running Dask scheduler, such as ``tls://host:8786``.
+    on_progress, on_team, on_start : callable, optional
+        Told of each batch of cases; of each team that is done; and of the address of
+        Dask's dashboard, if there is one.
 
-    def __init__(
-        self,
-        ground_truth: Path,
-        output: Path,
-        challenge: Challenge,
-        options: Options,
-        kept: KeptScores,
-    ) -> None:
-        self._ground_truth = ground_truth
-        self._output = output
-        self._challenge = challenge
-        self._options = options
-        self._kept = kept
-        self._reference_checksum = lru_cache(maxsize=None)(_reference_checksum)
-        self._refused = RefusedRows(output)
-        self._open: dict[str, _OpenTeam] = {}
+    Returns
+    -------
+    ScoredTeams
+        What became of the teams.
+
+    Raises
+    ------
+    ValueError
+        If an argument has no value listed above; says what is allowed.
+    OrganiserError
+        If the challenge or the reference labels are at fault.
+    HostError
+        If a folder cannot be read or written, or the workers cannot be used.
+    """
+    options = Options(
+        on_bad_case=on_bad_case,
+        grid=grid,
+        unknown_labels=unknown_labels,
+        decimals=decimals,
+    )
+    check_count("workers", workers, least=1)
+    if not isinstance(challenge, Challenge):
+        challenge = read_challenge(challenge)
+    # In full, as a worker of a cluster may have been started in another folder.
+    teams, ground_truth, output = (
+        Path(folder).absolute() for folder in (teams, ground_truth, output)
+    )
+    if teams.resolve() == output.resolve():
+        raise InputError(
+            f"{safe(output)}: it is the folder of what teams have submitted",
+            "Choose another folder for the results.",
+        )
+    settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
+
+    with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept:
+        run = _Run(
+            teams=teams,
+            ground_truth=ground_truth,
+            output=output,
+            challenge=challenge,
+            options=options,
+            kept=kept,
+            on_progress=on_progress,
+            on_team=on_team,
+        )
+        done = run.score(
+            find_submissions(teams, settled),
+            partial(_pool, run, workers, cluster, on_start),
+        )
+    return ScoredTeams(output=output, teams=done)
+
+
+@contextmanager
+def _pool(
+    run: _Run,
+    workers: int | None,
+    cluster: str | None,
+    on_start: Callable[[str], None] | None,
+) -> Iterator[Pool]:
+    """The workers: processes here, or those of a scheduler that see the folders."""
+    if cluster is None:
+        yield LocalPool(workers or available_cpus())
+        return
+    from flare.evaluation.many.cluster import cluster_pool
+
+    folders = {
+        "teams": run.teams,
+        "reference labels": run.ground_truth,
+        "results": run.output,
+    }
+    with cluster_pool(cluster, folders, on_start) as pool:
+        yield pool
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One run over all teams, into a folder of results that is locked."""
+
+    teams: Path
+    ground_truth: Path
+    output: Path
+    challenge: Challenge
+    options: Options
+    kept: KeptScores
+    on_progress: Callable[[Progress], None] | None
+    on_team: Callable[[ScoredTeam], None] | None
+
+    def __post_init__(self) -> None:
+        """Begin with no team."""
+        self._reference_checksum = lru_cache(maxsize=None)(reference_digest)
+        self._refused = RefusedRows(self.output)
+        self._open: dict[str, OpenTeam] = {}
         self._again: list[Batch] = []
         """Cases that waited for an equal file, which has changed meanwhile."""
-        self._awaited: dict[str, list[tuple[_OpenTeam, CasePair]]] = {}
+        self._awaited: dict[str, list[tuple[OpenTeam, CasePair]]] = {}
         """Who else waits for the outcome of a case that is on its way, by its key."""
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
         self._looked_at, self._to_score = 0, 0
-        self._listeners = Listeners()
 
     def score(
         self,
         submissions: Sequence[Submission],
         opened_pool: Callable[[], AbstractContextManager[Pool]],
-        listeners: Listeners,
     ) -> tuple[ScoredTeam, ...]:
         """Score all submissions; what became of them, by the names of the teams."""
-        self._listeners = listeners
-        remove_tree(self._output / UNPACKED)  # of a run that was ended
+        remove_tree(self.output / UNPACKED)  # of a run that was ended
         batches = self._batches(submissions)
         try:
             # No process is started for nothing: all may have been scored before.
@@ -139,7 +221,7 @@ class Run:
         finally:
             for team in self._open.values():
                 team.stack.close()
-            remove_tree(self._output / UNPACKED)
+            remove_tree(self.output / UNPACKED)
             self._refused.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
@@ -149,8 +231,8 @@ class Run:
             if done.error and not done.is_lost:
                 raise done.error
             self._take(done)
-            if self._listeners.on_progress:
-                self._listeners.on_progress(self._progress(teams))
+            if self.on_progress:
+                self.on_progress(self._progress(teams))
 
     def _progress(self, teams: int) -> Progress:
         """How far the run has come."""
@@ -167,30 +249,27 @@ class Run:
         """What is to be scored of all teams, one after the other."""
         for submission in submissions:
             self._looked_at += 1
-            opened: list[_OpenTeam] = []
+            team = None
             with self._alone(submission):
-                opened.append(self._opened(submission))
-            for team in opened:
-                yield from self._batches_of(team)
-
-    def _batches_of(self, team: _OpenTeam) -> Iterator[Batch]:
-        """What is to be scored of a team."""
-        todo = tuple(self._unknown(team))
-        self._to_score += len(todo)
-        self._open[team.submission.team] = team
-        if not team.left:
-            self._finish(team)
-        for pairs in split([p for p, _ in todo], [v for _, v in todo]):
-            yield team.batch(pairs)
+                team = self._opened(submission)
+            if team is None:
+                continue
+            todo = tuple(self._unknown(team))
+            self._to_score += len(todo)
+            self._open[submission.team] = team
+            if not team.left:
+                self._finish(team)
+            for pairs in split(todo):
+                yield team.batch(pairs)
 
     def _alone(
-        self, submission: Submission, team: _OpenTeam | None = None
+        self, submission: Submission, team: OpenTeam | None = None
     ) -> AbstractContextManager[None]:
         """Let an error within the block end this team, unless it concerns all."""
         refuse = partial(self._refuse, submission, team)
-        return bulkhead(self._output, submission.team, refuse)
+        return bulkhead(self.output, submission.team, refuse)
 
-    def _unknown(self, team: _OpenTeam) -> Iterator[tuple[CasePair, int]]:
+    def _unknown(self, team: OpenTeam) -> Iterator[tuple[CasePair, int]]:
         """Cases that are to be scored, and how many voxels they have.
 
         An equal file of another team may be on its way already, and is waited for.
@@ -207,44 +286,25 @@ class Run:
                 self._awaited[key] = []
                 yield pair, voxels
 
-    def _opened(self, submission: Submission) -> _OpenTeam:
+    def _opened(self, submission: Submission) -> OpenTeam:
         """A team, with what is known of its cases."""
-        if submission.problem:
-            raise submission.problem
-        (self._output / FAULTS / f"{submission.team}.txt").unlink(missing_ok=True)
-        folder = self._output / submission.team
-        if folder.is_symlink():
-            raise InputError(
-                f"{safe(folder)}: it is a link",
-                "Remove it, or choose another --output.",
-            )
-        if is_measured(folder):
-            raise InputError(
-                f"{safe(folder)}: it holds what was measured of the team",
-                "Use flare rescore, or another --output.",
-            )
         with ExitStack() as stack:
-            predictions = submission.path.resolve()
-            if submission.is_zip:
-                predictions = self._output.resolve() / UNPACKED / submission.team
-                predictions.mkdir(parents=True)
-                stack.callback(remove_tree, predictions)
-                unpack_zip(submission.path, predictions)
+            predictions = stack.enter_context(opened(submission, self.output))
             plan = plan_evaluation(
-                predictions, self._ground_truth, self._challenge, self._options
+                predictions, self.ground_truth, self.challenge, self.options
             )
-            rules = Rules(challenge=plan.rules, check_only=plan.check_only).digest()
-            team = _OpenTeam(submission=submission, plan=plan, rules=rules)
+            rules = rules_key(plan.rules, check_only=plan.check_only)
+            team = OpenTeam(submission=submission, plan=plan, rules=rules)
             for pair in plan.prepared.pairs:
                 team.keys[pair.case] = self._key(team, pair, digest_of(pair))
-                attempt = self._kept.find(pair, team.keys[pair.case])
+                attempt = self.kept.find(pair, team.keys[pair.case])
                 if attempt:
                     team.known[pair.case] = attempt
             self._known += len(team.known)
             team.stack = stack.pop_all()
         return team
 
-    def _key(self, team: _OpenTeam, pair: CasePair, prediction: str) -> str:
+    def _key(self, team: OpenTeam, pair: CasePair, prediction: str) -> str:
         """What the outcome of a case is kept under; it is its own without a digest."""
         if not prediction:
             return f"{team.submission.team}/{pair.case}"
@@ -257,7 +317,7 @@ class Run:
         found = {attempt.pair.case: attempt for attempt in done.result or ()}
         whole = {case: found[case] for case in found if not found[case].fault}
         real = {case: self._real_key(team, whole[case]) for case in whole}
-        self._kept.keep(
+        self.kept.keep(
             (real[case], attempt)
             for case, attempt in whole.items()
             if attempt.digests[1]
@@ -272,14 +332,13 @@ class Run:
             elif not attempt:
                 error = found[pair.case].fault
             for waiting, own in self._awaited.pop(key, ()):
-                # What is no fault of a file's content may be the fault of this one.
                 if done.is_lost or (attempt and real[pair.case] == key):
                     self._give(waiting, own, attempt, error)
-                else:
-                    self._put_back(waiting, own)
+                else:  # what is no fault of the content may be one of this file
+                    self._again.append(waiting.batch((own,)))
             self._give(team, pair, attempt, error)
 
-    def _real_key(self, team: _OpenTeam, attempt: Attempt) -> str:
+    def _real_key(self, team: OpenTeam, attempt: Attempt) -> str:
         """What an outcome is kept under: the digests of what was really read."""
         pair, (reference, prediction) = attempt.pair, attempt.digests
         if reference and reference != self._reference_checksum(pair.reference.path):
@@ -288,13 +347,9 @@ class Run:
             )
         return self._key(team, pair, prediction)
 
-    def _put_back(self, team: _OpenTeam, pair: CasePair) -> None:
-        """Let a case be scored of which an equal one has turned out to be another."""
-        self._again.append(team.batch((pair,)))
-
     def _give(
         self,
-        team: _OpenTeam,
+        team: OpenTeam,
         pair: CasePair,
         attempt: Attempt | None,
         error: FlareError | None,
@@ -307,17 +362,17 @@ class Run:
         if not team.left:
             self._finish(team)
 
-    def _finish(self, team: _OpenTeam) -> None:
+    def _finish(self, team: OpenTeam) -> None:
         """Write what a team has scored, or why it was refused."""
         submission = team.submission
         del self._open[submission.team]
-        written: list[ScoredTeam] = []
+        found = None
         with team.stack, self._alone(submission, team):
-            written.append(self._written(team))
-        for found in written:
+            found = self._written(team)
+        if found:
             self._tell(found)
 
-    def _written(self, team: _OpenTeam) -> ScoredTeam:
+    def _written(self, team: OpenTeam) -> ScoredTeam:
         """Write what a team has scored."""
         if team.error:
             raise team.error
@@ -325,8 +380,8 @@ class Run:
         attempts = [team.known[p.case] for p in team.plan.prepared.pairs]
         results = results_of(team.plan, attempts, checksum=self._reference_checksum)
         name = team.submission.team
-        with FolderLock(self._output / name, USE):
-            write_metrics(results, self._output / name)
+        with FolderLock(self.output / name, USE):
+            write_metrics(results, self.output / name)
         self._refused.replace(name, ())
         dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in MEANS)
         return ScoredTeam(
@@ -339,7 +394,7 @@ class Run:
         )
 
     def _refuse(
-        self, submission: Submission, team: _OpenTeam | None, error: FlareError
+        self, submission: Submission, team: OpenTeam | None, error: FlareError
     ) -> None:
         """Record why a team was refused; what it had scored before goes.
 
@@ -348,10 +403,10 @@ class Run:
         FlareError
             If it concerns all teams.
         """
-        are_there = is_folder(self._ground_truth)
+        are_there = is_folder(self.ground_truth)
         if isinstance(error, (OrganiserError, OutputError)) or not are_there:
             raise error
-        folder = self._output / submission.team
+        folder = self.output / submission.team
         is_ours = not (folder.is_symlink() or is_measured(folder))
         is_ours &= not isinstance(error, MeasurementError)  # another process has it
         if is_ours and (folder / METRICS_JSON).is_file():
@@ -374,15 +429,5 @@ class Run:
     def _tell(self, found: ScoredTeam) -> None:
         """Tell what became of a team."""
         self._done.append(found)
-        if self._listeners.on_team:
-            self._listeners.on_team(found)
-
-
-def _reference_checksum(file: Path) -> str:
-    """SHA-256 of a reference."""
-    try:
-        return file_checksum(file)
-    except OSError as error:
-        raise GroundTruthError(
-            f"{safe(file.name)}: it cannot be read ({why(error)})"
-        ) from error
+        if self.on_team:
+            self.on_team(found)
