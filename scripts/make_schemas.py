@@ -25,6 +25,7 @@ from flare.results.csv_rows import ValueRow  # noqa: E402
 from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
 from flare.results.groups_csv import GROUPS  # noqa: E402
 from flare.results.ledger_csv import Entry  # noqa: E402
+from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
 from flare.results.refused_csv import Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
@@ -62,6 +63,7 @@ def schemas() -> dict[str, str]:
     }
     files = {
         "metrics": (MetricsFile, "metrics.json"),
+        "measurement": (MeasurementFile, "measurement.json"),
         "ranking": (RankingFile, "ranking.json"),
     }
     found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}

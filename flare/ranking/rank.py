@@ -18,9 +18,9 @@ from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.schemes import Scheme, other_schemes
 from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
 from flare.ranking.robustness.significance import PairTest, compare_pairs
-from flare.ranking.rules import RankingRules, rules_of
+from flare.ranking.rules import RankingRules, ranked_metrics, rules_of
 from flare.ranking.standings import Standings, rank_teams
-from flare.ranking.table import ResultTable, read_results, unmeasured
+from flare.ranking.table import ResultTable, read_results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,10 @@ def rank_results(
         rules refuse that.
     """
     options = options or RankingOptions()
-    left_out = unmeasured(source, challenge) if options.metrics is None else ()
-    rules = rules_of(challenge, options, left_out=left_out)
-    table = read_results(source, rules.metrics, challenge)
+    metrics = ranked_metrics(challenge, options.metrics)
+    needs_all = options.metrics is not None
+    table = read_results(source, metrics, challenge, needs_all=needs_all)
+    rules = rules_of(challenge, options, left_out=table.left_out)
     decisions = Decisions()
     if options.decisions:
         decisions = read_decisions(options.decisions)

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from os.path import lexists
 from pathlib import Path
 
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe, shell_word
 from flare.ranking.completeness import RollCall, Waiting, find_copies, read_archives
 from flare.ranking.provenance import Evaluated, Origin, check_origins
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
-    DEFAULTS,
     MEASUREMENT_JSON,
     Measurement,
+    by_setting,
     read_measurement,
-    unlike_notes,
+    unlike_hosts,
+    unlike_settings,
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
@@ -28,6 +29,9 @@ from flare.results.traces_csv import TRACES, area_above
 
 CaseMetric = tuple[str, str]
 """A case, and a metric."""
+
+Key = tuple[str, str, str]
+"""A team, a case, and a metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +50,33 @@ EMPTY = Reason(text="the value is empty", kind="the value is empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What a team has achieved on a case by a metric."""
+
+    team: str
+    case: str
+    metric: str
+    value: float | None
+    """None if it is missing."""
+    reason: Reason | None = None
+    """Why it is missing, if it is."""
+    spread: float | None = None
+    """How far repeated measurements lay apart, or those of an empty container, if that
+    is known."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies it."""
+        return self.team, self.case, self.metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamResults:
     """What a team has achieved."""
 
     team: str
-    cases: tuple[str, ...]
-    ranked: Mapping[CaseMetric, float]
-    """Values of the metrics that were asked for, as far as they are there."""
-    reasons: Mapping[CaseMetric, Reason]
-    """Why the others are not."""
-    spreads: Mapping[CaseMetric, float]
-    """How far repeated measurements of a value lay apart, or those of an empty
-    container, where that is known."""
-    others: Mapping[CaseMetric, float]
-    """DSC and NSD that were not asked for."""
+    results: tuple[CaseResult, ...]
+    """By the metrics that were asked for, and by other scores that are there."""
     unfinished: tuple[str, ...]
     """Cases that have no value though the team is not to blame."""
     measurement: Measurement
@@ -77,10 +94,7 @@ class _Measured:
 
 
 def read_team(
-    folder: Path,
-    scores: Scores,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float],
+    folder: Path, scores: Scores, metrics: Sequence[RankedMetric]
 ) -> TeamResults:
     """Bring together what a team has achieved.
 
@@ -90,60 +104,54 @@ def read_team(
         Of the team.
     scores : Scores
         What its metrics.json holds.
-    metrics : sequence of str
-        What is asked for.
-    trace_tolerances_mb : mapping of str to float
-        As in `flare.ranking.table.read_results`.
+    metrics : sequence of RankedMetric
+        What is asked for, as in `flare.ranking.table.read_results`.
 
     Raises
     ------
     RankingError
         If a file cannot be read, or contradicts another one.
     """
-    measured = _read_efficiency(
-        folder / EFFICIENCY_CSV, metrics, trace_tolerances_mb, scores.cases
-    )
+    measured = _read_efficiency(folder / EFFICIENCY_CSV, metrics, scores.cases)
     measurement = read_measurement(folder / MEASUREMENT_JSON)
     # A run that failed has no results, not good ones: it was not slow, and needed
     # no memory.
     failed = {c: Reason(text=why, kind=why) for c, why in scores.failed.items()}
     failed |= measured.failed
-    values: dict[CaseMetric, float] = {}
-    reasons: dict[CaseMetric, Reason] = {}
-    for case in scores.cases:
-        for metric in metrics:
-            key = (case, metric)
-            value = scores.values.get(key, measured.values.get(key))
-            if value is None or case in failed:
-                is_empty = key in measured.values
-                reasons[key] = failed.get(case, EMPTY if is_empty else NO_ROW)
-            else:
-                values[key] = value
-    noise: dict[CaseMetric, float] = {}
-    if measurement.noise_s is not None and "runtime_s" in metrics:
-        noise = {(case, "runtime_s"): measurement.noise_s for case in scores.cases}
-    others = {
-        (case, metric): value
+    asked = [rule.metric for rule in metrics]
+    results = []
+    for key in ((case, metric) for case in scores.cases for metric in asked):
+        case, metric = key
+        value = scores.values.get(key, measured.values.get(key))
+        reason = failed.get(case)
+        if reason is None and value is None:
+            reason = EMPTY if key in measured.values else NO_ROW
+        noise = measurement.noise_s if metric == "runtime_s" else None
+        results.append(
+            CaseResult(
+                team=folder.name,
+                case=case,
+                metric=metric,
+                value=None if reason else value,
+                reason=reason,
+                spread=measured.spreads.get(key, noise),
+            )
+        )
+    results += [
+        CaseResult(team=folder.name, case=case, metric=metric, value=value)
         for (case, metric), value in scores.values.items()
-        if metric not in metrics and case not in failed
-    }
+        if metric not in asked and case not in failed
+    ]
     return TeamResults(
         team=folder.name,
-        cases=scores.cases,
-        ranked=values,
-        reasons=reasons,
-        spreads=noise | measured.spreads,
-        others=others,
+        results=tuple(results),
         unfinished=measured.unfinished,
         measurement=measurement,
     )
 
 
 def _read_efficiency(
-    file: Path,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float],
-    cases: Sequence[str],
+    file: Path, metrics: Sequence[RankedMetric], cases: Sequence[str]
 ) -> _Measured:
     """What was measured of a team; nothing if nothing was."""
     if not lexists(file):
@@ -152,35 +160,31 @@ def _read_efficiency(
     spreads: dict[CaseMetric, float] = {}
     rows = read_by_case(file)
     for row in rows.values():
-        for metric in metrics if row.is_ok else ():
-            key = (row.case, metric)
-            if metric in trace_tolerances_mb:
-                values[key] = _trace_area(row, trace_tolerances_mb[metric])
-            elif metric in row.cells:
-                values[key] = row.value(metric)
-            spread = row.spread(metric)
+        for rule in metrics if row.is_ok else ():
+            key = (row.case, rule.metric)
+            if rule.trace_tolerance_mb:
+                trace = file.parent / TRACES / f"{row.case}.csv"
+                runtime_s = row.number("runtime_s")
+                values[key] = area_above(trace, rule.trace_tolerance_mb, runtime_s)
+            elif rule.metric in row.cells:
+                values[key] = row.value(rule.metric)
+            spread = row.spread(rule.metric)
             if spread is not None:
                 spreads[key] = spread
-    check_known_cases(file, rows, cases)
-    return _Measured(
+    found = _Measured(
         values=values,
         spreads=spreads,
         failed={row.case: _failure(row) for row in rows.values() if not row.is_ok},
         unfinished=_unfinished(rows.values(), cases),
     )
+    check_known_cases(file, rows, cases)
+    return found
 
 
 def _failure(row: MeasuredCase) -> Reason:
     """Why a case has no values, as its row tells it."""
     kind = f"status {row.status or 'missing'}"
     return Reason(text=f"{kind}: {row.message}" if row.message else kind, kind=kind)
-
-
-def _trace_area(row: MeasuredCase, tolerance_mb: float) -> float:
-    """The area under the memory of a case above a tolerance."""
-    runtime_s = row.number("runtime_s")
-    trace = row.file.parent / TRACES / f"{row.case}.csv"
-    return area_above(trace, tolerance_mb, runtime_s)
 
 
 def _unfinished(rows: Iterable[MeasuredCase], cases: Sequence[str]) -> tuple[str, ...]:
@@ -198,7 +202,9 @@ class AllResults:
     notes: tuple[str, ...] = ()
     """What is odd about how teams were measured."""
     roll: RollCall = field(default_factory=RollCall)
-    origin: Origin = field(default_factory=Origin)
+    origin: Origin | None = None
+    is_unmeasured: bool = False
+    """Whether the folders tell that no team was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,10 +219,7 @@ class _Folders:
 
 
 def read_teams(
-    path: Path,
-    metrics: Sequence[str],
-    trace_tolerances_mb: Mapping[str, float],
-    challenge: Challenge | str = "",
+    path: Path, metrics: Sequence[RankedMetric], challenge: Challenge | str = ""
 ) -> AllResults:
     """Read the results of all teams.
 
@@ -224,10 +227,8 @@ def read_teams(
     ----------
     path : Path
         The folder with a folder for each team.
-    metrics : sequence of str
-        What is read.
-    trace_tolerances_mb : mapping of str to float
-        As in `flare.ranking.table.read_results`.
+    metrics : sequence of RankedMetric
+        What is read, as in `flare.ranking.table.read_results`.
     challenge : Challenge or str
         By which the label maps should have been scored; empty for any.
 
@@ -240,7 +241,8 @@ def read_teams(
     refused = read_refused(path)
     accepted, replaced = read_archives(path, refused)
     folders = _sort_folders(path, accepted, {found.team for found in refused})
-    scores = {f.name: read_scores(f / METRICS_JSON, metrics) for f in folders.scored}
+    asked = [rule.metric for rule in metrics]
+    scores = {f.name: read_scores(f / METRICS_JSON, asked) for f in folders.scored}
     waiting = _find_waiting(path, folders.unscored, scores)
     if not scores:
         return AllResults()
@@ -258,9 +260,9 @@ def read_teams(
         path,
     )
     teams = tuple(
-        read_team(folder, scores[folder.name], metrics, trace_tolerances_mb)
-        for folder in folders.scored
+        read_team(folder, scores[folder.name], metrics) for folder in folders.scored
     )
+    measurements = {found.team: found.measurement for found in teams}
     roll = RollCall(
         refused=refused,
         replaced=replaced,
@@ -275,38 +277,14 @@ def read_teams(
         teams=teams,
         notes=(
             *_unfinished_notes(teams),
-            *_settings_notes(teams),
-            *unlike_notes({found.team: found.measurement for found in teams}),
+            *unlike_settings(measurements),
+            *unlike_hosts(measurements),
             *odd,
         ),
         roll=roll,
-        origin=_with_measurements(origin, teams),
+        origin=_with_measurements(origin, measurements),
+        is_unmeasured=not any(map(is_measured, (*folders.scored, *folders.unscored))),
     )
-
-
-def has_any(path: Path, metrics: Collection[str]) -> bool:
-    """Whether any team was measured, or has such metrics beside its scores.
-
-    Raises
-    ------
-    RankingError
-        If a metrics.json cannot be read.
-    """
-    folders = _folders_in(path)
-    if any(map(is_measured, folders)):
-        return True
-    files = (folder / METRICS_JSON for folder in folders)
-    return any(
-        metric in metrics
-        for file in files
-        if lexists(file)
-        for _, metric in read_scores(file, metrics).values
-    )
-
-
-def _folders_in(path: Path) -> list[Path]:
-    """The folders that may be a team's."""
-    return sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != ".")
 
 
 def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
@@ -330,7 +308,7 @@ def _sort_folders(
 ) -> _Folders:
     """The folders of all teams, also of those whose archives alone are known."""
     scored, unscored, strays = [], [], []
-    for folder in _folders_in(path):
+    for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
         if lexists(folder / METRICS_JSON):
             scored.append(folder)
         elif folder.name in accepted or is_measured(folder):
@@ -389,47 +367,17 @@ def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:
     ]
 
 
-def _settings_notes(teams: Sequence[TeamResults]) -> list[str]:
-    """Settings that are not equal for all teams."""
-    notes = []
-    for name, by_team in _settings(teams).items():
-        if name in DEFAULTS:
-            others = [t.team for t in teams if t.measurement.settings]
-            by_team = {**dict.fromkeys(others, DEFAULTS[name]), **by_team}
-        if len(set(by_team.values())) > 1:
-            found = ", ".join(f"{team} {value}" for team, value in by_team.items())
-            notes.append(f"Teams were measured with different {name}: {safe(found)}")
-    return notes
-
-
-def _settings(teams: Iterable[TeamResults]) -> dict[str, dict[str, str]]:
-    """The settings that teams were measured with, by name and team."""
-    return _by_name((found.team, found.measurement.settings) for found in teams)
-
-
-def _made_with(teams: Iterable[TeamResults]) -> dict[str, dict[str, str]]:
-    """The devices and engines that teams were measured with, by name and team."""
-    return _by_name((found.team, found.measurement.made_with) for found in teams)
-
-
-def _by_name(
-    teams: Iterable[tuple[str, Mapping[str, str]]],
-) -> dict[str, dict[str, str]]:
-    """What teams have, by name and team."""
-    found: dict[str, dict[str, str]] = {}
-    for team, own in teams:
-        for name, text in own.items():
-            found.setdefault(name, {})[team] = text
-    return found
-
-
-def _with_measurements(origin: Origin, teams: Sequence[TeamResults]) -> Origin:
+def _with_measurements(
+    origin: Origin, measurements: Mapping[str, Measurement]
+) -> Origin:
     """What all results were made by, with how teams were measured."""
-    measured = _settings(teams) | _made_with(teams)
+    settings = {team: own.settings for team, own in measurements.items()}
+    made_with = {team: own.made_with for team, own in measurements.items()}
+    measured = by_setting(settings) | by_setting(made_with)
     return replace(
         origin,
         measured={
             name: tuple(sorted(set(own.values()))) for name, own in measured.items()
         },
-        teams_measured=sum(bool(found.measurement.settings) for found in teams),
+        teams_measured=sum(map(bool, settings.values())),
     )

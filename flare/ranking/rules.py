@@ -85,6 +85,33 @@ class RankingRules:
         )
 
 
+def ranked_metrics(
+    challenge: Challenge, chosen: Sequence[str] | None = None
+) -> tuple[RankedMetric, ...]:
+    """The metrics that a challenge ranks, or those of them that were chosen.
+
+    Raises
+    ------
+    RankingError
+        If the challenge has no ranking, or no such metric.
+    """
+    known = {rule.metric: rule for rule in challenge.ranking}
+    if not known:
+        raise RankingError(
+            challenge.key,
+            "it has no [[ranking]]: which metrics are ranked is not known",
+            _REMEDY,
+        )
+    chosen = chosen or list(known)
+    if not known.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
+        raise RankingError(
+            challenge.key,
+            f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
+            _REMEDY,
+        )
+    return tuple(known[metric] for metric in chosen)
+
+
 def rules_of(
     challenge: Challenge,
     options: RankingOptions | None = None,
@@ -102,8 +129,7 @@ def rules_of(
         result counts as the value that the challenge has for failed runs, or else gets
         the number of teams as its rank.
     left_out : sequence of str
-        Metrics of the challenge that nobody has, as `flare.ranking.table.unmeasured`
-        finds.
+        Metrics of the challenge that nobody has.
 
     Raises
     ------
@@ -111,21 +137,11 @@ def rules_of(
         If the challenge has no ranking, or no such metric, or no such value.
     """
     options = options or RankingOptions()
-    known = {rule.metric: rule for rule in challenge.ranking}
-    if not known:
-        raise RankingError(
-            challenge.key,
-            "it has no [[ranking]]: which metrics are ranked is not known",
-            _REMEDY,
-        )
-    chosen = options.metrics or [name for name in known if name not in left_out]
-    if not known.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
-        raise RankingError(
-            challenge.key,
-            f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
-            _REMEDY,
-        )
-    metrics = tuple(known[metric] for metric in chosen)
+    metrics = tuple(
+        rule
+        for rule in ranked_metrics(challenge, options.metrics)
+        if rule.metric not in left_out
+    )
     without = [rule.metric for rule in metrics if rule.failed is None]
     missing = options.missing
     if missing is None:
@@ -137,7 +153,7 @@ def rules_of(
             _REMEDY,
         )
     gate = challenge.efficiency_gate_dsc if options.gate is None else options.gate
-    if gate and "dsc" not in chosen:
+    if gate and all(rule.metric != "dsc" for rule in metrics):
         raise RankingError(
             challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
         )

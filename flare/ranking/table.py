@@ -12,15 +12,16 @@ import pandas as pd
 from flare.challenge.metrics import metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe
-from flare.ranking.completeness import Copies, RollCall, find_equal
+from flare.ranking.completeness import RollCall, find_equal
 from flare.ranking.provenance import Origin
 from flare.ranking.ranks import Board
 from flare.ranking.results_folder import (
     EMPTY,
     NO_ROW,
-    Reason,
-    TeamResults,
-    has_any,
+    AllResults,
+    CaseMetric,
+    CaseResult,
+    Key,
     read_teams,
 )
 from flare.ranking.rules import RankingRules, Values
@@ -35,29 +36,6 @@ from flare.results.csv_rows import (
 from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names
-
-Key = tuple[str, str, str]
-"""A team, a case, and a metric."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """What a team has achieved on a case by a metric."""
-
-    team: str
-    case: str
-    metric: str
-    value: float | None
-    """None if it is missing."""
-    reason: Reason | None = None
-    """Why it is missing, if it is."""
-    spread: float | None = None
-    """How far repeated measurements lay apart, if that is known."""
-
-    @property
-    def key(self) -> Key:
-        """What identifies it."""
-        return self.team, self.case, self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +75,8 @@ class ResultTable:
     """Who took part, but is not ranked, or not with all results."""
     origin: Origin | None = None
     """What the results were made with; None for a table, which does not tell."""
+    left_out: tuple[str, ...] = ()
+    """Metrics that were asked for, and that nobody has, as no team was measured."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -201,6 +181,8 @@ def read_results(
     source: Path | pd.DataFrame,
     metrics: Sequence[RankedMetric],
     challenge: Challenge | str = "",
+    *,
+    needs_all: bool = True,
 ) -> ResultTable:
     """Read the results of all teams.
 
@@ -217,67 +199,99 @@ def read_results(
     challenge : Challenge or str
         By whose rules, or by which challenge, folders of teams should have been scored;
         an empty text for any. A table may also have its other metrics.
+    needs_all : bool
+        Whether running time and memory have to be there, too, where the folders tell
+        that no team was measured, and other metrics are left to rank by.
 
     Raises
     ------
     RankingError
-        If something contradicts itself; the message names rows or files.
+        If something contradicts itself, or no team has a value of a metric; the message
+        names rows or files.
     """
-    names = [rule.metric for rule in metrics]
+    asked = [rule.metric for rule in metrics]
     if isinstance(source, pd.DataFrame) or source.is_file():
-        path = IN_MEMORY if isinstance(source, pd.DataFrame) else source
-        others: Iterable[str] = ()
-        if isinstance(challenge, Challenge):
-            ranked = (rule.metric for rule in challenge.ranking)
-            others = [*ranked, *known_metrics(challenge)]
-        results = _results_of_rows(path, _rows(source), names, others)
-        table = _checked(path, results, names)
-        return replace(table, roll=RollCall(copies=_copies(results)))
-    if not source.is_dir():
+        results = _read_rows(source, asked, challenge)
+        folders = AllResults(roll=RollCall(copies=find_equal(_scores(results))))
+    elif source.is_dir():
+        folders = read_teams(source, metrics, challenge)
+        results = [result for team in folders.teams for result in team.results]
+    else:
         raise RankingError(str(source), "there is no such file or folder")
-    tolerances = {
-        rule.metric: rule.trace_tolerance_mb
-        for rule in metrics
-        if rule.trace_tolerance_mb
-    }
-    folders = read_teams(source, names, tolerances, challenge)
-    results = [result for team in folders.teams for result in _results_of(team)]
-    table = _checked(source, results, names)
-    return replace(table, notes=folders.notes, roll=folders.roll, origin=folders.origin)
+    file = str(IN_MEMORY if isinstance(source, pd.DataFrame) else source)
+    there = {found.metric for found in results if found.value is not None}
+    efficiency = tuple(metric for metric in asked if metric in VALUES)
+    left_out: tuple[str, ...] = ()
+    if not needs_all and folders.is_unmeasured and there.isdisjoint(efficiency):
+        left_out = efficiency if len(efficiency) < len(asked) else ()
+        results = [found for found in results if found.metric not in left_out]
+    # Before there is a table: names may be no text at all.
+    check_names(file, "team", sorted({found.team for found in results}))
+    check_names(file, "case", sorted({found.case for found in results}))
+    if not results:
+        raise RankingError(file, "there is no result in it")
+    wanted = [metric for metric in asked if metric not in left_out]
+    absent = [metric for metric in wanted if metric not in there]
+    if absent:
+        rest = [metric for metric in wanted if metric in there]
+        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
+        raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
+    return replace(
+        table_of(results, wanted),
+        notes=folders.notes,
+        roll=folders.roll,
+        origin=folders.origin,
+        left_out=left_out,
+    )
 
 
-def unmeasured(source: Path | pd.DataFrame, challenge: Challenge) -> tuple[str, ...]:
-    """The metrics of a challenge that no folder has, because no team was measured.
-
-    A table is taken as it is: there, a metric that nobody has is an error. So it is
-    where some team was measured, and where nothing would be left to rank by.
-
-    Raises
-    ------
-    RankingError
-        If a metrics.json cannot be read.
-    """
-    if isinstance(source, pd.DataFrame) or not source.is_dir():
-        return ()
-    known = [rule.metric for rule in challenge.ranking]
-    found = tuple(metric for metric in known if metric in VALUES)
-    if not found or len(found) == len(known) or has_any(source, found):
-        return ()
-    return found
+def _scores(results: Iterable[CaseResult]) -> dict[str, dict[CaseMetric, float]]:
+    """The scores by team, and then by case and metric."""
+    scores: dict[str, dict[CaseMetric, float]] = {}
+    for found in results:
+        if metric_of(found.metric) and found.value is not None:
+            own = scores.setdefault(found.team, {})
+            own[found.case, found.metric] = found.value
+    return scores
 
 
-def _results_of(found: TeamResults) -> Iterator[CaseResult]:
-    """The results of a team, including those that are not ranked."""
-    values = {**found.ranked, **found.others}
-    for case, metric in (*values, *found.reasons):
-        yield CaseResult(
-            team=found.team,
-            case=case,
-            metric=metric,
-            value=values.get((case, metric)),
-            reason=found.reasons.get((case, metric)),
-            spread=found.spreads.get((case, metric)),
+def _read_rows(
+    source: Path | pd.DataFrame, asked: Sequence[str], challenge: Challenge | str
+) -> list[CaseResult]:
+    """The ranked results of a table, in a file or in memory."""
+    others: Iterable[str] = ()
+    if isinstance(challenge, Challenge):
+        ranked = (rule.metric for rule in challenge.ranking)
+        others = [*ranked, *known_metrics(challenge)]
+    known = dict.fromkeys([*asked, *others])
+    file = IN_MEMORY if isinstance(source, pd.DataFrame) else source
+    found: dict[Key, CaseResult] = {}
+    seen: dict[Key, str] = {}
+    for where, key, cell in _rows(source):
+        team, case, metric = key
+        if metric not in known:
+            raise RankingError(
+                str(file),
+                f"{where}: unknown metric {safe(metric)}, not {listing(known)}",
+            )
+        if metric not in asked:
+            continue
+        if not team or not case:
+            raise RankingError(str(file), f"{where}: the team or the case is empty")
+        value = number(cell, file, where) if isinstance(cell, str) else cell
+        if value is not None:
+            check_value(value, metric, file, where)
+        if key in seen:
+            raise RankingError(
+                str(file),
+                f"{seen[key]} and {where} are both {' '.join(map(safe, key))}",
+            )
+        seen[key] = where
+        reason = EMPTY if value is None else None
+        found[key] = CaseResult(
+            team=team, case=case, metric=metric, value=value, reason=reason
         )
+    return list(found.values())
 
 
 def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
@@ -309,72 +323,3 @@ def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]
                 str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
             )
         yield where, (team, case, metric), "" if pd.isna(value) else float(value)
-
-
-def _results_of_rows(
-    path: Path,
-    rows: Iterable[tuple[str, Key, str | float]],
-    metrics: Sequence[str],
-    others: Iterable[str],
-) -> list[CaseResult]:
-    """The ranked results of rows, each of which has a place, a key and a value."""
-    results: dict[Key, CaseResult] = {}
-    seen: dict[Key, str] = {}
-    known = dict.fromkeys([*metrics, *others])
-    for where, key, cell in rows:
-        team, case, metric = key
-        if metric not in known:
-            raise RankingError(
-                str(path),
-                f"{where}: unknown metric {safe(metric)}, not {listing(known)}",
-            )
-        if metric not in metrics:
-            continue
-        if not team or not case:
-            raise RankingError(str(path), f"{where}: the team or the case is empty")
-        value = number(cell, path, where) if isinstance(cell, str) else cell
-        if value is not None:
-            check_value(value, metric, path, where)
-        if key in seen:
-            raise RankingError(
-                str(path),
-                f"{seen[key]} and {where} are both {' '.join(map(safe, key))}",
-            )
-        seen[key] = where
-        reason = EMPTY if value is None else None
-        results[key] = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason
-        )
-    return list(results.values())
-
-
-def _checked(
-    path: Path, results: Sequence[CaseResult], metrics: Sequence[str]
-) -> ResultTable:
-    """A table of results, if each ranked metric has at least one.
-
-    Names are looked at before there is a table: they may be no text at all.
-    """
-    check_names(str(path), "team", sorted({result.team for result in results}))
-    check_names(str(path), "case", sorted({result.case for result in results}))
-    if not results:
-        raise RankingError(str(path), "there is no result in it")
-    there = {result.metric for result in results if result.value is not None}
-    absent = [metric for metric in metrics if metric not in there]
-    if absent:
-        rest = [metric for metric in metrics if metric in there]
-        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
-        raise RankingError(
-            str(path), f"no team has a value of {listing(absent)}", remedy
-        )
-    return table_of(results, metrics)
-
-
-def _copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
-    """Teams of a table with the same scores."""
-    scores: dict[str, dict[tuple[str, str], float]] = {}
-    for result in results:
-        if metric_of(result.metric) and result.value is not None:
-            own = scores.setdefault(result.team, {})
-            own[result.case, result.metric] = result.value
-    return find_equal(scores)

@@ -10,9 +10,9 @@ import flare
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
-from flare.ranking.results_folder import Reason
+from flare.ranking.results_folder import CaseResult, Reason
 from flare.ranking.rules import RankingRules
-from flare.ranking.table import CaseResult, table_of
+from flare.ranking.table import table_of
 
 DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 

@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from flare.cli.main import command_names, commands, commands_text, load, main
+from flare.cli.main import command_names, commands, commands_text, load
 from tests.builders import ROOT, run_flare
 
 
@@ -80,38 +80,6 @@ def test_help_is_a_command_too(words, same):
 
     assert [run.returncode for run in runs] == [0, 0]
     assert runs[0].stdout == runs[1].stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["rnk"], "flare: no such command: rnk (did you mean rank?); see flare --help"),
-        (["frobnicate"], "flare: no such command: frobnicate; see flare --help"),
-        (["--verison"], "flare: no such option: --verison (did you mean --version?);"
-         " see flare --help"),
-        (["challenge", "lst"], "flare challenge: no such command: lst (did you mean"
-         " list?); see flare challenge --help"),
-        (["rank", "x", "--output", "y", "--tie", "min"], "flare rank: no such option:"
-         " --tie (did you mean --ties?); see flare rank --help"),
-        (["check", "x", "y"], "flare check: unrecognized arguments: y;"
-         " see flare check --help"),
-        (["leaderboard"], "flare leaderboard: the following arguments are required:"
-         " METRICS_JSON; see flare leaderboard --help"),
-        (["rank", "x", "--output", "--ties", "min"], "flare rank: argument --output:"
-         " expected one argument; see flare rank --help"),
-        (["rehearse", "--time-limit", "0", "--phase", "x"], "flare rehearse: argument"
-         " --time-limit: '0' is not a whole number above 0; see flare rehearse --help"),
-        (["challenge"], "flare challenge: the following arguments are required:"
-         " COMMAND; see flare challenge --help"),
-        (["check-references", "x", "--ground-truth", "y"], "flare check-references:"
-         " argument --ground-truth: not allowed with argument DIR;"
-         " see flare check-references --help"),
-    ],
-)  # fmt: skip
-def test_a_misspelt_word_names_the_nearest_one(words, message):
-    run = run_flare(*words)
-
-    assert (run.returncode, run.stdout, run.stderr) == (2, "", f"{message}\n")
 
 
 def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
@@ -230,22 +198,3 @@ def test_bash_completes_by_the_script(tmp_path):
     )
 
     assert (run.stdout, run.stderr) == ("check-references\n", "")
-
-
-# --- Help -------------------------------------------------------------------------
-
-
-def test_the_help_of_rank_says_which_files_are_written():
-    text = " ".join(run_flare("rank", "-h").stdout.split())
-
-    files = "ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,"
-    assert f"{files} ranking.tex, report.txt, methods.txt and sheets/TEAM.md" in text
-
-
-def test_an_option_that_has_left_names_what_to_use_instead(capfd):
-    status = main(["measure", "a.tar.gz", "--images", "x", "--output", "y", "--plots"])
-
-    assert status == 2
-    assert "--plots is an option of earlier versions: flare report" in (
-        capfd.readouterr().err
-    )

@@ -230,13 +230,6 @@ def test_why_cases_score_nothing_is_told(words, tmp_path):
     ) in run.stdout.splitlines()
 
 
-def test_workers_and_a_cluster_are_not_given_together(words):
-    run = run_flare(*words, *ONE, "--cluster", "tcp://127.0.0.1:9")
-
-    assert run.returncode == 2
-    assert "argument --cluster: not allowed with argument --workers" in run.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("file_bytes", [0, 4_096, 12_288, 16_384, 20_480])
 def test_a_disk_that_is_full_ends_the_run_and_the_next_one_goes_on(

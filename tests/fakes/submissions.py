@@ -10,7 +10,7 @@ class KilledError(BaseException):
 class FakeSource:
     """Submissions by name; `log` has each call that changes something."""
 
-    name = "a fake"
+    name, is_named = "a fake", True
     is_heard = False
     """Whether a claim was heard although the service was killed."""
 

@@ -1,17 +1,15 @@
 """Feeds file trees, zip files and lists of jobs to the code that looks for label maps.
 
-    python -m tests.fuzzing.folders --minutes 10 [--seed 7]
+    python -m tests.fuzzing.folders --seconds 600 [--seed 7]
 
 Whatever a participant sends, it is scored, or refused by one of the program's errors,
 on one line, in time. What a tree or a zip is refused for is never called the fault of
 the organisers, or of the computer; in a phase for predictions, neither is a
-predictions.json, which is always refused. Every input follows from its number: a
-finding is told by it, and `--only NUMBER` tries it again.
+predictions.json, which is always refused.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import io
@@ -19,16 +17,8 @@ import json
 import os
 import random
 import re
-import signal
-import subprocess
-import tempfile
-import time
-import traceback
-import warnings
 import zipfile
-from collections import Counter
 from pathlib import Path
-from unittest import mock
 
 import flare
 from flare.cli.console import _fitting
@@ -40,8 +30,8 @@ from flare.evaluation.submission.unpack import find_label_maps_in_tar, unpack_zi
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
+from tests.fuzzing.harness import main
 
-SECONDS = 30
 CASES = case_names(3)
 
 NAMES = [
@@ -85,14 +75,7 @@ def plant(folder: Path, chance: random.Random, files: list[bytes]) -> None:
                 path.mkdir()
                 folders.append(path)
             elif kind == 8:
-                targets = (
-                    "/etc/os-release",
-                    ".",
-                    "..",
-                    str(path),
-                    "/nowhere",
-                    "/dev/zero",
-                )
+                targets = ("/etc/os-release", ".", "..", str(path), "/no", "/dev/zero")
                 path.symlink_to(chance.choice(targets))
             elif kind == 9:
                 os.mkfifo(path)
@@ -247,10 +230,12 @@ def _refusal(error: FlareError, *, is_ours: bool) -> str:
     return f"refused {error.code}"
 
 
-def attempt(number: int, seed: int, work: Path, truth: Path) -> str:
-    """Try one input; the result is what came of it, and any broken rule is raised."""
-    chance = random.Random(f"{seed} {number}")
+def attempt(chance: random.Random, work: Path) -> str:
+    """Try one input; the result is the outcome, and any broken rule is raised."""
     folder, files = work / "input", contents()
+    truth = work.parent / "truth"
+    if not truth.exists():
+        write_cases(truth, CASES)
     folder.mkdir()
     kind = chance.choice(("tree", "jobs", "zip", "upload"))
     if kind == "tree":
@@ -295,69 +280,5 @@ def attempt(number: int, seed: int, work: Path, truth: Path) -> str:
     return f"zip {judge(folder, truth, chance, is_ours=True)}"
 
 
-class SlowError(Exception):
-    """An input took too long."""
-
-
-def _too_slow(*_: object) -> None:
-    raise SlowError
-
-
-def fuzz(
-    seed: int, *, seconds: float = 1e9, runs: int = 10**9, only: int | None = None
-) -> tuple[Counter[str], dict[str, int]]:
-    """Try inputs: how many came to what, and by its text, the first of each finding."""
-    outcomes, findings = Counter[str](), {}
-    end = time.monotonic() + seconds
-    signal.signal(signal.SIGALRM, _too_slow)
-    with (
-        tempfile.TemporaryDirectory() as top,
-        mock.patch.dict(os.environ, FLARE_COMMIT="fuzzed"),  # or git would be asked
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", "Duplicate name")
-        truth = write_cases(Path(top) / "truth", CASES)
-        number = only or 0
-        while time.monotonic() < end and outcomes.total() < runs:
-            work = Path(top) / "work"
-            work.mkdir()
-            signal.alarm(SECONDS)
-            try:
-                outcomes[attempt(number, seed, work, truth)] += 1
-            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
-                where = traceback.extract_tb(error.__traceback__)
-                ours = [f for f in where if "/flare/" in f.filename] or where
-                place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
-                outcomes["FINDING"] += 1
-                text = f"{type(error).__name__} in {place}: {error}"[:200]
-                findings.setdefault(ascii(text), number)
-            finally:
-                signal.alarm(0)
-            subprocess.run(["rm", "-rf", work], check=True)  # however deep it is
-            number += 1
-    return outcomes, findings
-
-
-def main() -> None:
-    """Fuzz for a while, and say what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--only", type=int)
-    arguments = parser.parse_args()
-    outcomes, findings = fuzz(
-        arguments.seed,
-        seconds=60 * arguments.minutes,
-        runs=10**9 if arguments.only is None else 1,
-        only=arguments.only,
-    )
-    print(f"seed {arguments.seed}: {outcomes.total()} inputs")
-    for outcome, count in sorted(outcomes.items()):
-        print(f"{count:>9}  {outcome}")
-    for text, number in findings.items():
-        print(f"--only {number}: {text}")
-    raise SystemExit(bool(findings))
-
-
 if __name__ == "__main__":
-    main()
+    main(attempt, __doc__)

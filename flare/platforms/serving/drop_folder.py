@@ -8,12 +8,14 @@ import logging
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 
 from flare.common.errors import InputError
 from flare.common.files import write_whole
+from flare.common.options import option
 from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
@@ -28,6 +30,18 @@ ANSWERS = "returned"
 
 SETTLE_S = 10.0
 """A file that has changed since may not be whole yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOptions:
+    """The folder that submissions come from, if they do."""
+
+    drop_folder: Path | None = option(
+        "Take TEAMNAME.tar.gz of teams from this folder; the answers go into"
+        " DIR/returned.",
+        default=None,
+        metavar="DIR",
+    )
 
 
 class DropFolder:
@@ -47,6 +61,8 @@ class DropFolder:
     InputError
         If there is no such folder, or that of the answers is a link.
     """
+
+    is_named = True
 
     def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
         if not folder.is_dir():

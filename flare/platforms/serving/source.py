@@ -99,6 +99,9 @@ class Source(Protocol):
     a SubmissionError.
     """
 
+    is_named: bool
+    """Whether an image has to be called like its team; not where authors choose."""
+
     @property
     def name(self) -> str:
         """What it is, always the same for one source."""

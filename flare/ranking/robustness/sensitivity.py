@@ -57,40 +57,37 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
     """
-    under = ranks_by_choice(board)
     winners = [n for n, rank in enumerate(board.final_ranks) if rank == 1]
-    ranks_without = {
-        scheme.left_out: scheme.ranks for scheme in schemes if scheme.left_out
-    }
-    now_first = {board.teams[n] for n in winners}
+    names = [board.teams[winner] for winner in winners]
+    withdrawals = [_withdrawals(board, winner) for winner in winners]
+    shares = [_withdrawals(board, winner, is_tie_enough=True) for winner in winners]
+    without = {s.left_out: s.ranks for s in schemes if s.left_out}
     joining = {
-        team: tuple(t for t, rank in found.items() if rank == 1 and t not in now_first)
-        for team, found in ranks_without.items()
+        team: tuple(t for t, rank in ranks.items() if rank == 1 and t not in names)
+        for team, ranks in without.items()
     }
+    ways = tuple((name, len(ways)) for name, ways in alternatives(board.rules).items())
+    under = ranks_by_choice(board)
     return tuple(
         Sensitivity(
-            team=board.teams[winner],
+            team=name,
             cases=len(board.cases),
-            withdrawals=_withdrawals(board, winner),
-            shares=_withdrawals(board, winner, is_tie_enough=True),
+            withdrawals=withdrawals[number],
+            shares=shares[number],
             disqualifications=tuple(
-                team
-                for team, found in ranks_without.items()
-                if found.get(board.teams[winner], 1) > 1
+                team for team, ranks in without.items() if ranks.get(name, 1) > 1
             ),
             ties=tuple(
                 (team, others)
                 for team, others in joining.items()
-                if others and ranks_without[team].get(board.teams[winner]) == 1
+                if others and without[team].get(name) == 1
             ),
-            first=sum(found[winner] == 1 for found in under),
+            first=sum(ranks[winners[number]] == 1 for ranks in under),
             choices=len(under),
-            alternatives=tuple(
-                (name, len(found)) for name, found in alternatives(board.rules).items()
-            ),
+            alternatives=ways,
             rankings=len(set(under)),
         )
-        for winner in winners
+        for number, name in enumerate(names)
     )
 
 

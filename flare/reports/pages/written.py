@@ -21,11 +21,11 @@ from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
-from flare.ranking.results_folder import EMPTY, Reason
+from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
 from flare.ranking.robustness.bootstrap import bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import CaseResult, Key, ResultTable, table_of
+from flare.ranking.table import ResultTable, table_of
 from flare.reports.pages.sources import RANKING_JSON
 from flare.reports.ranking.from_json import (
     read_recounts,

@@ -11,7 +11,7 @@ import pandas as pd
 from flare.common.files import csv_text, write_whole
 from flare.common.json_text import indented
 from flare.ranking.rank import Analysis
-from flare.ranking.table import Key
+from flare.ranking.results_folder import Key
 from flare.reports.ranking.methods import methods_text
 from flare.reports.ranking.own import own_standing
 from flare.reports.ranking.publication_tables import latex_text, page_text

@@ -1,0 +1,145 @@
+"""What all commands refuse: usage errors, each one line and status 2."""
+
+import click
+import pytest
+
+from flare.cli.command import LEFT
+from flare.cli.main import command_names, load, main
+from flare.cli.options import Parsed
+
+REFUSED = {
+    "choice": ("", "?", "Strict"),
+    "code": ("F007", "Q99"),
+    "decimals": ("-1", "16", "two", "4.0"),
+    "engine_name": ("podman", "apptainer"),
+    "image_path": ("ct", "/images/ct", "images/../ct", "images/", "images/-x"),
+    "image_socket": ("ct-image", "=images/ct", "CT=images/ct", "ct=ct"),
+    "integer": ("two", "1.5", ""),
+    "key": ("1", "4a46b539", ""),
+    "page_file": ("live.txt", "live", "live.html.txt"),
+    "page_or_folder": ("report.txt", "report.csv", "report.PDF"),
+    "positive": ("0", "-1", "two", "1.5", ""),
+    "processors": ("0-", "one", "1,,2", "1;2"),
+    "seconds": ("0", "-1", "x", "30000000", "inf", "nan"),
+    "share": ("-0.1", "1.1", "x", "nan"),
+    "size": ("much", "1 g", "0", "1t", "-1g"),
+    "size_bytes": ("much", "1 g", "0", "1t", "-1g"),
+    "whole": ("-1", "x", "1.5", "1" * 19),
+}
+"""Values that are refused, by what makes the value of the text."""
+
+TAKEN = {
+    "choice": (),
+    "decimals": ("0", "15"),
+    "image_path": ("images/ct", "images/a.b/c_d-1"),
+    "image_socket": ("ct-image=images/ct",),
+    "integer": ("-1",),
+    "page_file": ("live.html", "live.HTM"),
+    "page_or_folder": ("report.html", "report", "a.b"),
+    "positive": ("1", "999999"),
+    "processors": ("all", "1-7", "0,2,4-5"),
+    "seconds": ("0.001", "29999999"),
+    "share": ("0", "1", "0.5"),
+    "size": ("1", "28g", "512m"),
+    "whole": ("0", "9" * 18),
+}
+"""Those at the border of what is refused."""
+
+ANYTHING = {"names", "strip"}
+"""What makes a value of any text."""
+
+
+def commands():
+    """All commands, and those within a command, by what is typed."""
+    for name in command_names():
+        command = load(name)
+        found = getattr(command, "commands", {None: command})
+        yield from ((f"{name} {sub or ''}".strip(), found[sub]) for sub in found)
+
+
+PARAMS = [
+    pytest.param(command, param, id=f"{name} {param.opts[0]}")
+    for name, command in commands()
+    for param in command.params
+    if not isinstance(
+        param.type, click.types.StringParamType | click.types.BoolParamType
+    )
+]
+
+
+def kind_of(param):
+    """What makes the value of a text; empty for a path, which the command looks at."""
+    if isinstance(param.type, Parsed):
+        return param.type.name.strip("_")
+    return "choice" if isinstance(param.type, click.Choice) else ""
+
+
+@pytest.mark.parametrize(("command", "param"), PARAMS)
+def test_each_option_refuses_what_it_cannot_be(command, param):
+    kind = kind_of(param)
+    context = click.Context(command)
+    for value in REFUSED.get(kind, ()):
+        with pytest.raises(click.BadParameter) as caught:
+            param.type.convert(value, param, context)
+        assert kind == "code" or value.rpartition("=")[2] in caught.value.message
+    for value in TAKEN.get(kind, ()):
+        param.type.convert(value, param, context)
+    assert kind in {*REFUSED, *ANYTHING, ""}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("rnk", "no such command: rnk (did you mean rank?)"),
+        ("frobnicate", "no such command: frobnicate"),
+        ("--verison", "no such option: --verison (did you mean --version?)"),
+        ("challenge lst", "challenge: no such command: lst (did you mean list?)"),
+        ("challenge", "challenge: the following arguments are required: COMMAND"),
+        ("rank x --output y --tie min", "rank: no such option: --tie (did you mean"
+         " --ties?)"),
+        ("rank x --output --ties min", "rank: argument --output: expected one"
+         " argument"),
+        ("rank", "rank: the following arguments are required: RESULTS, --output"),
+        ("check x y", "check: unrecognized arguments: y"),
+        ("check x --images a --ground-truth b", "check: argument --ground-truth: not"
+         " allowed with argument --images"),
+        ("check-references x --ground-truth y", "check-references: argument"
+         " --ground-truth: not allowed with argument DIR"),
+        ("leaderboard", "leaderboard: the following arguments are required:"
+         " METRICS_JSON"),
+        ("evaluate", "evaluate: the following arguments are required: --input,"
+         " --output"),
+        ("evaluate --wokers=2", "evaluate: no such option: --wokers (did you mean"
+         " --workers?)"),
+        ("evaluate -x", "evaluate: no such option: -x"),
+        ("rehearse --time-limit 0 --phase x", "rehearse: argument --time-limit: '0' is"
+         " not a whole number above 0"),
+        ("score a --ground-truth b --output c --workers 1 --cluster d", "score:"
+         " argument --cluster: not allowed with argument --workers"),
+        ("serve --output x", "serve: the following arguments are required: --phase or"
+         " --drop-folder, --images, --ground-truth"),
+        ("measure a --images b --output c --plots", "measure: --plots is an option of"
+         " earlier versions: flare report RESULTS/TEAM draws the traces"),
+    ],
+)  # fmt: skip
+def test_a_usage_error_is_one_line_that_names_the_command(
+    words, message, capfd, monkeypatch
+):
+    monkeypatch.delenv("FLARE_PROGRAM", raising=False)
+
+    status = main(words.split())
+
+    first = message.partition(":")[0]
+    path = f"flare {first}" if first in command_names() else "flare"
+    said = message.partition(": ")[2] if first in command_names() else message
+    assert status == 2
+    assert capfd.readouterr() == ("", f"{path}: {said}; see {path} --help\n")
+
+
+def test_each_option_that_left_says_what_to_use_instead():
+    for (name, flag), instead in LEFT.items():
+        command = load(name)
+        with pytest.raises(click.UsageError, match=flag) as caught:
+            command.make_context(name, [flag])
+        assert caught.value.message.endswith(instead)
+        assert flag not in {opt for param in command.params for opt in param.opts}
