@@ -4,9 +4,7 @@ import sys
 
 import pytest
 
-from flare.cli.case_options import CASE_OPTIONS
-from flare.cli.main import load, main
-from flare.cli.ranking_options import RANKING_OPTIONS
+from flare.cli.main import main
 from flare.common.text import safe
 from tests.builders import run_flare
 from tests.builders.pages import metrics_content, write_json
@@ -114,22 +112,6 @@ def test_options_of_a_ranking_are_refused_where_nothing_is_ranked(metrics, capfd
         "flare report: argument --seed: only for the results of all teams;"
         " see flare report --help\n"
     )
-
-
-def test_rank_and_report_have_the_same_options_of_a_ranking():
-    rank, report = (
-        {param.opts[0]: param.help for param in load(name).params}
-        for name in ("rank", "report")
-    )
-
-    shared = {f"--{name}" for name in RANKING_OPTIONS}
-    assert {name: rank[name] for name in shared} == {
-        name: report[name] for name in shared
-    }
-    of_cases = {f"--{name.replace('_', '-')}" for name in CASE_OPTIONS}
-    assert set(report) - shared - of_cases == {
-        *("sources", "--output", "--audience", "--figures", "--groups"),
-    }
 
 
 def test_figures_are_refused_to_participants(metrics, tmp_path, capfd):

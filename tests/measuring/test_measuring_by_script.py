@@ -137,6 +137,7 @@ class FakeGpu:
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     """1000 less 600 free and 100 reserved; at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
+    (bench.engine.state / "gpus").touch()
 
     bench.measure(bench.archive("good", script), cases=1, gpu=FakeGpu())
 
@@ -329,7 +330,7 @@ def test_another_archive_needs_a_reason(bench):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"rerun": ("x",)}, "x: there is no such case to run again"),
+        ({"rerun": ("x",), "reason": "y"}, "x: there is no such case to run again"),
         ({"paper": "p"}, "they are about one team, but several archives were given"),
     ],
     ids=["rerun", "paper"],
