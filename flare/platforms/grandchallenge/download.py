@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from flare.common.errors import FlareError
 from flare.common.files import read_regular, remove_tree, unwritable, write_whole
 from flare.common.options import option
+from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
@@ -38,6 +39,22 @@ _log = logging.getLogger(__name__)
 
 RECORD = "platform.json"
 """Says beside a team's metrics.json which evaluation it is of."""
+
+
+class Record(TypedDict):
+    """Which evaluation on grand-challenge.org a downloaded metrics.json is of."""
+
+    evaluation: Text
+    """Key of the evaluation, a UUID."""
+    phase: Text
+    """Key of the phase, a UUID."""
+    username: Text
+    """Name of the user who has submitted."""
+    created: DateTime
+    """When the evaluation was made."""
+    predictions_file: str
+    """Address of what was uploaded, without its query; empty for an algorithm."""
+
 
 UPLOAD = "predictions.zip"
 """What a team has uploaded, which is unpacked beside it as the platform has done."""
@@ -327,7 +344,7 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
 
     The record is written first, so that a download that was ended goes on where it was.
     """
-    record = {
+    record: Record = {
         "evaluation": evaluation.pk,
         "phase": phase,
         "username": evaluation.username,
