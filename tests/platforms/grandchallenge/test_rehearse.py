@@ -12,6 +12,7 @@ import SimpleITK as sitk
 from flare.common.errors import EngineError
 from flare.platforms.grandchallenge.phase import Phase, read_phase
 from flare.platforms.grandchallenge.rehearse import (
+    Options,
     Run,
     image_settings,
     instance_of,
@@ -188,6 +189,11 @@ def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
 # --- The real image ---------------------------------------------------------------
 
 
+def rehearsed(**asked):
+    """The outcome of an image for the bundled predictions."""
+    return rehearse(Options(submission=PREDICTIONS, **asked), VALIDATION)
+
+
 def rehearsal(submission, image, *arguments):
     return call("./rehearse.sh", *arguments, submission, image=image)
 
@@ -201,7 +207,7 @@ def zip_of(folder, file, parent=""):
 
 def test_what_cannot_be_run_is_told(tmp_path):
     with pytest.raises(EngineError, match=r"install Docker or Podman.*\[H05\]"):
-        rehearse(PREDICTIONS, VALIDATION, image="none", engine="no-such-engine")
+        rehearsed(image="none", engine="no-such-engine")
 
 
 @pytest.mark.docker
@@ -369,7 +375,7 @@ def test_the_container_is_as_on_the_platform(image, tmp_path):
     (tmp_path / "Dockerfile").write_text(dockerfile)
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
     try:
-        run = rehearse(PREDICTIONS, VALIDATION, image=name)
+        run = rehearsed(image=name)
     finally:
         call("docker", "image", "rm", "--force", name)
 
@@ -397,7 +403,7 @@ def test_the_time_limit_ends_it(image, tmp_path):
     )
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
     try:
-        run = rehearse(PREDICTIONS, VALIDATION, image=name, time_limit_s=1)
+        run = rehearsed(image=name, time_limit_s=1)
     finally:
         call("docker", "image", "rm", "--force", name)
 
@@ -419,7 +425,7 @@ def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, probl
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
     try:
         with pytest.raises(EngineError, match=problem):
-            rehearse(PREDICTIONS, VALIDATION, image=name)
+            rehearsed(image=name)
     finally:
         call("docker", "image", "rm", "--force", name)
 

@@ -7,7 +7,7 @@ import pytest
 from flare.common.errors import EngineError
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import read_phase
-from flare.platforms.grandchallenge.rehearse import image_settings, rehearse
+from flare.platforms.grandchallenge.rehearse import Options, image_settings, rehearse
 from tests.builders import ROOT
 
 PREDICTIONS = ROOT / "examples" / "predictions"
@@ -41,10 +41,16 @@ def engine(make_engine):
     return make
 
 
+def rehearsed(program, **more):
+    """What a rehearsal of the image with an engine comes to."""
+    asked = Options(submission=PREDICTIONS, image="mine", engine=program, **more)
+    return rehearse(asked, VALIDATION)
+
+
 def test_a_run_is_what_the_container_has_left(engine, make_engine):
     program = engine(usage=USAGE, files={"metrics.json": "{}", "core": ""})
 
-    run = rehearse(PREDICTIONS, VALIDATION, image="mine", engine=program)
+    run = rehearsed(program)
 
     assert (run.status, run.seconds, run.process_bytes) == (0, 2.5, 99)
     assert (run.outputs, run.metrics) == (("core", "metrics.json"), b"{}")
@@ -61,7 +67,7 @@ def test_a_run_is_what_the_container_has_left(engine, make_engine):
 
 
 def test_a_container_that_the_kernel_has_killed(engine):
-    run = rehearse(PREDICTIONS, VALIDATION, image="mine", engine=engine(status=137))
+    run = rehearsed(engine(status=137))
 
     assert (run.status, run.metrics, run.stdout) == (137, None, b"")
 
@@ -80,7 +86,7 @@ def test_a_container_that_the_kernel_has_killed(engine):
 )
 def test_what_cannot_be_rehearsed(engine, answers, problem):
     with pytest.raises(EngineError, match=problem):
-        rehearse(PREDICTIONS, VALIDATION, image="mine", engine=engine(**answers))
+        rehearsed(engine(**answers))
 
 
 def test_an_image_that_is_not_there(make_engine):
@@ -89,7 +95,7 @@ def test_an_image_that_is_not_there(make_engine):
     with pytest.raises(
         EngineError, match=r"mine: there is no such image, or .* answer"
     ):
-        rehearse(PREDICTIONS, VALIDATION, image="mine", engine=program)
+        rehearsed(program)
 
 
 @pytest.mark.parametrize("content", [None, b"no tarball"])
@@ -99,12 +105,7 @@ def test_labels_that_are_no_tarball(engine, tmp_path, content):
         file.write_bytes(content)
 
     with pytest.raises(UploadError):
-        rehearse(
-            *(PREDICTIONS, VALIDATION),
-            image="mine",
-            engine=engine(usage=USAGE),
-            ground_truth=file,
-        )
+        rehearsed(engine(usage=USAGE), ground_truth=file)
 
 
 def test_the_settings_of_a_challenge_of_one_s_own(make_engine):
