@@ -20,6 +20,7 @@ from flare.measuring.container import opened_limits
 from flare.measuring.contract import Contract
 from flare.measuring.inputs import check_cases, find_cases
 from flare.measuring.options import Options, RunOptions, ServedLimits
+from flare.measuring.team import Job
 from flare.platforms.serving.journal import HOURS, waiting_text
 from flare.platforms.serving.service import Service, utc_now
 from flare.platforms.serving.source import Source, Submission
@@ -131,38 +132,42 @@ def serve(
         What keeps the service from its work, or, if it is to look once, what is left
         undone.
     """
-    challenge = read_challenge(options.challenge)
     cases = find_cases(options.images)
     if options.ground_truth:
         check_cases(cases, options.ground_truth)
-    measuring, hours = options.measuring, options.hours
-    warn_of_time(measuring, len(cases), hours)
+    job = Job(
+        options=options.measuring,
+        challenge=read_challenge(options.challenge),
+        results=options.output,
+        cases=tuple(cases),
+        archives=(),
+    )
+    warn_of_time(job, options.hours)
     worst = worst_of(options.limits)
     if options.dry_run:
-        find_engine(measuring.engine).describe()
+        find_engine(job.options.engine).describe()
         _log.info("%s", waiting_text(source, options.folder))
         return
     with FolderLock(options.folder, "served"):
         work = ServedWork(
-            *(measuring, challenge, cases, worst, utc_now),
-            telling=telling,
-            is_named=source.is_named,
+            *(job, worst, utc_now), telling=telling, is_named=source.is_named
         )
         service = Service(
-            *(source, work, options.folder), hours=hours, on_moment=on_moment
+            *(source, work, options.folder), hours=options.hours, on_moment=on_moment
         )
         service.run(None if options.once else options.poll_s)
 
 
-def warn_of_time(options: Options, cases: int, hours: float) -> None:
+def warn_of_time(job: Job, hours: float) -> None:
     """Say so if the cases of one submission can take longer than it has."""
-    longest_h = cases * options.runs.repeats * options.limits.timeout_s / 3600
+    timeout_s, cases = job.options.limits.timeout_s, len(job.cases)
+    longest_h = cases * job.options.runs.repeats * timeout_s / 3600
     if longest_h > hours:
         text = (
             "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
             " consider a shorter --timeout"
         )
-        _log.warning(text, cases, options.limits.timeout_s, longest_h, hours)
+        _log.warning(text, cases, timeout_s, longest_h, hours)
 
 
 def worst_of(limits: Limits) -> Worst:

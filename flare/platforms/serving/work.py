@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.challenge.rules import Challenge
 from flare.common.engine import find_engine
 from flare.common.errors import OutputError, SubmissionError
 from flare.common.text import printable, safe
@@ -24,10 +23,8 @@ from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.container import opened_limits
 from flare.measuring.host import SPARE_BYTES, room
-from flare.measuring.inputs import Case
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import Options
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, write_refused
 from flare.measuring.team import Job
@@ -145,12 +142,8 @@ class ServedWork:
 
     Parameters
     ----------
-    options : Options
-        How teams are measured; its archives are those of the submissions.
-    challenge : Challenge
-        Its rules.
-    cases : sequence of Case
-        What images are run on.
+    job : Job
+        What is measured, and how; its archives are those of the submissions.
     worst : Worst
         What counts for a case that has failed.
     now : callable
@@ -163,24 +156,21 @@ class ServedWork:
 
     def __init__(
         self,
-        options: Options,
-        challenge: Challenge,
-        cases: Sequence[Case],
+        job: Job,
         worst: Worst,
         now: Callable[[], datetime],
         *,
         telling: Telling,
         is_named: bool = True,
     ) -> None:
-        self._options, self._challenge = options, challenge
-        self._cases, self._worst, self._now = tuple(cases), worst, now
-        self._results, self._is_named = options.output, is_named
-        self._telling = telling
+        self._job, self._worst, self._now = job, worst, now
+        self._telling, self._is_named = telling, is_named
+        self._options, self._results = job.options, job.results
 
     @property
     def cases(self) -> int:
         """How many there are."""
-        return len(self._cases)
+        return len(self._job.cases)
 
     def check_host(self) -> None:
         """See that this computer can measure.
@@ -227,18 +217,13 @@ class ServedWork:
         """
         archive = self._read(file)
         # What it predicts is scored in a step of its own.
-        job = Job(
-            options=replace(
-                self._options,
-                archives=file,
-                ground_truth=None,
-                new_archive=self._why_another(archive),
-            ),
-            challenge=self._challenge,
-            results=self._results,
-            cases=self._cases,
-            archives=(archive,),
+        options = replace(
+            self._options,
+            archives=file,
+            ground_truth=None,
+            new_archive=self._why_another(archive),
         )
+        job = replace(self._job, options=options, archives=(archive,))
         with self._telling(job, Forecast(end, self._now)) as listener:
             failed = measure_teams(job, listener)
         for _, error in failed:
@@ -264,9 +249,8 @@ class ServedWork:
         """
         folder, options = self._results / team, self._options
         if options.ground_truth:
-            evaluate_team(
-                folder, options.ground_truth, self._challenge, options.workers
-            )
+            challenge = self._job.challenge
+            evaluate_team(folder, options.ground_truth, challenge, options.workers)
         return returned_metrics(folder, self._worst)
 
     def done(self, team: str) -> int:
@@ -275,11 +259,10 @@ class ServedWork:
 
     def _read(self, file: Path) -> Archive:
         """What is known of an archive before it is loaded."""
-        contract = self._options.contract
         return read_archive(
             file,
             is_named=self._is_named,
-            contract=contract,
+            contract=self._options.contract,
             model=model_beside(file),
         )
 
