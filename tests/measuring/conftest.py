@@ -120,7 +120,7 @@ class Bench:
             archives=tuple(archives),
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(measure_module, "find_engine", lambda _: self.engine.engine)
+            patch.setattr(measure_module, "find_engine", lambda _: self.engine)
             if gpu:
                 patch.setattr(container, "open_gpu", lambda _: nullcontext(gpu))
             failed = measure_teams(job, Notes(self.told))
