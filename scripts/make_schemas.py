@@ -13,8 +13,18 @@ from typing import Annotated
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from flare.cli.json_log import LogLine  # noqa: E402
 from flare.common.json_schema import json_schema, row_schema  # noqa: E402
 from flare.common.schema import Is  # noqa: E402
+from flare.platforms.grandchallenge.download import Record  # noqa: E402
+from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
+    BOARD_COLUMNS,
+    BoardRow,
+)
+from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
+from flare.platforms.serving.drop_folder import RETURNED, ReturnedFile  # noqa: E402
+from flare.platforms.serving.journal import JournalFile  # noqa: E402
+from flare.platforms.serving.source import Answer  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
     CaseRankRow,
@@ -25,6 +35,7 @@ from flare.results.csv_rows import ValueRow  # noqa: E402
 from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
 from flare.results.groups_csv import GROUPS  # noqa: E402
 from flare.results.ledger_csv import Entry  # noqa: E402
+from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
 from flare.results.refused_csv import Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
@@ -59,10 +70,21 @@ def schemas() -> dict[str, str]:
             "ranking.csv",
         ),
         "case-ranks": (Annotated[CaseRankRow, CLOSED], "case_ranks.csv"),
+        "leaderboard": (
+            Annotated[BoardRow, Is(families=[BOARD_COLUMNS])],
+            "LEADERBOARD.csv",
+        ),
     }
     files = {
         "metrics": (MetricsFile, "metrics.json"),
+        "measurement": (MeasurementFile, "measurement.json"),
         "ranking": (RankingFile, "ranking.json"),
+        "phase-settings": (PHASES, "phase-settings.json"),
+        "platform": (Record, "platform.json"),
+        "serve-answer": (Annotated[Answer, CLOSED], "answers/KEY.json"),
+        "serve-journal": (Annotated[JournalFile, CLOSED], "journal.json"),
+        "serve-log-line": (Annotated[LogLine, CLOSED], "LOG.jsonl"),
+        "serve-returned": (Annotated[ReturnedFile, Is(**RETURNED)], "TEAMNAME.json"),
     }
     found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}
     found |= {name: json_schema(*each) for name, each in files.items()}

@@ -309,7 +309,7 @@ def make_engine(tmp_path, quick_commands):
 def scripted_engine(tmp_path, monkeypatch, quick_commands):
     """An engine that plays by a script, and is what `docker` means meanwhile."""
     found = ScriptedEngine(tmp_path / "engine")
-    monkeypatch.setenv("PATH", str(found.folder), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", str(found.home), prepend=os.pathsep)
     return found
 
 

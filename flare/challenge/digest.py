@@ -89,7 +89,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     return dict(sorted(rules.items()))
 
 
-def measuring_rules(challenge: Challenge) -> dict[str, Rule]:
+def measuring_rules(challenge: Challenge) -> dict[str, Any]:
     """What measuring a team depends on: the memory that counts, and the labels."""
     labels = sorted(organ.label for organ in challenge.organs)
     return {

@@ -13,10 +13,58 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from flare.common.errors import OutputError
+from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
+
+
+class LineHead(TypedDict):
+    """The log of `flare serve --log LOG.jsonl`: each line is such an object."""
+
+    time: DateTime
+    """When it was written."""
+    level: Literal["info", "warning", "error"]
+    """How bad it is."""
+    message: str
+    """What happened, for people; the wording may change."""
+
+
+class Facts(TypedDict, total=False):
+    """What a program may want to know of a step or a case."""
+
+    submission: Text
+    """Of a step: key of the submission, as in journal.json."""
+    team: Text
+    """Of a step or a case: name of the folder in RESULTS."""
+    step: Annotated[str, Is(enum=_steps())]
+    """Of a step: which was done."""
+    case: Text
+    """Of a case that was run: its name."""
+    status: Text
+    """Of a case: its status, as in efficiency.csv."""
+    runtime_s: float | None
+    """Of a case: its running time in s; null if it has failed."""
+    max_gpu_memory_mb: float | None
+    """Of a case: its GPU memory in MB; null if it has failed, or without a GPU."""
+    done: Positive
+    """Of a case: how many were run since the service has started with this
+    submission."""
+    of: Positive
+    """Of a case: how many there were to run then."""
+
+
+def _steps() -> list[str]:
+    """The steps of a submission."""
+    from flare.platforms.serving.journal import Step  # for the schema alone
+
+    return [step.value for step in Step]
+
+
+class LogLine(LineHead, Facts):
+    """The log of `flare serve --log LOG.jsonl`: each line is such an object."""
+
 
 _facts = logging.getLogger("flare.facts")
 """What has no line of its own on stdout."""
@@ -27,12 +75,12 @@ _DRAWN = "flare.cli.progress"
 """What this says of cases, facts say as well."""
 
 
-def facts(**found: Any) -> dict[str, Any]:
+def facts(**found: Unpack[Facts]) -> dict[str, Any]:
     """Facts that belong to a record of a log, for its argument ``extra``."""
     return {"facts": found}
 
 
-def tell(message: str, **found: Any) -> None:
+def tell(message: str, **found: Unpack[Facts]) -> None:
     """Write a line to the file alone, if there is one."""
     _facts.info("%s", message, extra=facts(**found))
 

@@ -23,7 +23,7 @@ import click
 
 from flare.cli.command import Option, refuse
 from flare.common.installation import __version__, source_commit
-from flare.common.options import KEY, Declared, positive
+from flare.common.options import KEY, Declared
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -55,34 +55,6 @@ class ParsedPath(Parsed, click.Path):
     def __init__(self, parse: Callable[[str], Any]) -> None:
         click.Path.__init__(self, path_type=Path, readable=False)
         Parsed.__init__(self, parse)
-
-
-class PageOrFolder(click.Path):
-    """A file whose name says that it is a page, or a folder for several."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return the path; a name of another kind of file is a usage error."""
-        suffix = Path(str(value)).suffix.lower()
-        if suffix in (".csv", ".json", ".md", ".pdf", ".png", ".svg", ".txt", ".zip"):
-            text = (
-                f"{str(value)!r} is neither a page, such as report.html, nor a folder"
-            )
-            self.fail(text, param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class PageFile(click.Path):
-    """A file whose name says that it is a page."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return the path; another ending of its name is a usage error."""
-        if Path(str(value)).suffix.lower() not in (".html", ".htm"):
-            self.fail(f"{str(value)!r} is no page, such as live.html", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class OneOf(click.Choice[str]):
@@ -272,38 +244,3 @@ def version_option() -> click.Option:
         callback=_tell_version,
         help="Print the version, and the commit where it is known.",
     )
-
-
-def with_options(
-    command: Callable[..., Any], options: Sequence[Callable[..., Any]]
-) -> Callable[..., Any]:
-    """Give a command some options; its help tells them in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-challenge_option = click.option(
-    "--challenge",
-    type=ChallengeName(readable=False),
-    envvar="FLARE_CHALLENGE",
-    default="flare21",
-    metavar="NAME|FILE.toml",
-    help="Apply the rules of this challenge (default: $FLARE_CHALLENGE, else flare21).",
-)
-
-csv_option = click.option(
-    "--csv",
-    type=PATH,
-    metavar="FILE",
-    help="Also write the scores as a table with the columns team, case, metric and"
-    " value, which flare rank reads.",
-)
-
-workers_option = click.option(
-    "--workers",
-    type=Parsed(positive),
-    envvar="FLARE_WORKERS",
-    metavar="N",
-    help="Use N processes (default: $FLARE_WORKERS, else what CPUs and memory allow).",
-)

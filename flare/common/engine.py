@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from flare.common.errors import EngineError
 from flare.common.options import option, seconds
@@ -162,7 +161,7 @@ class Ended:
     """Why the engine could not run it; empty if it could."""
 
 
-class Engine(ABC):
+class Engine(Protocol):
     """What runs containers.
 
     A method raises an EngineError if the engine does not answer, or cannot do what it
@@ -171,7 +170,6 @@ class Engine(ABC):
 
     # --- Itself -------------------------------------------------------------------
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Versions and settings, for the record; an error if no engine answers.
 
@@ -180,13 +178,11 @@ class Engine(ABC):
         `flare.measuring.host.WEAKNESSES` knows.
         """
 
-    @abstractmethod
     def folder(self) -> Path | None:
         """Where it keeps its files; None if that is not on this computer."""
 
     # --- Images -------------------------------------------------------------------
 
-    @abstractmethod
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
         """All tags of images, by the IDs of those that are there.
 
@@ -196,11 +192,9 @@ class Engine(ABC):
             IDs, behind ``sha256:``, or tags.
         """
 
-    @abstractmethod
     def import_image(self, content: bytes, tag: str) -> str:
         """Make an image of a tar file of its file system; returns its ID."""
 
-    @abstractmethod
     def begin_load(self) -> subprocess.Popen[bytes]:
         """Begin to load an image.
 
@@ -208,59 +202,46 @@ class Engine(ABC):
         standard error is for `load_error` if its status is not 0.
         """
 
-    @abstractmethod
     def load_error(self, said: bytes) -> tuple[EngineError, bool]:
         """Why an image could not be loaded, and whether its content is why."""
 
-    @abstractmethod
     def tag(self, image: str, tag: str) -> None:
         """Give an image a tag."""
 
-    @abstractmethod
     def remove_tags(self, *names: str) -> None:
         """Remove tags, and images that have no other one."""
 
-    @abstractmethod
     def remove_untagged(self, *images: str) -> None:
         """Remove images by their IDs, but for those that have a tag."""
 
     # --- Containers ---------------------------------------------------------------
 
-    @abstractmethod
     def create(self, container: Container) -> str:
         """Make a container, which is not started yet; returns its ID."""
 
-    @abstractmethod
     def command_line(self, container: Container) -> str:
         """How a container is made, for the record."""
 
-    @abstractmethod
     def start(self, container: str) -> subprocess.Popen[bytes]:
         """Start a container: the process ends when the container does."""
 
-    @abstractmethod
     def kill(self, container: str) -> None:
         """End a container, if it still runs."""
 
-    @abstractmethod
     def ended(self, container: str) -> Ended:
         """How a container has ended."""
 
-    @abstractmethod
     def log(self, container: str) -> bytes:
         """The end of what a container has written to stdout and stderr."""
 
-    @abstractmethod
     def written_bytes(self, container: str) -> int:
         """What a container has written to its own layer; 0 if that is not known."""
 
-    @abstractmethod
     def remove_container(self, container: str) -> None:
         """Remove a container by force; an error if it is still there afterwards."""
 
     # --- Volumes ------------------------------------------------------------------
 
-    @abstractmethod
     def make_volume(self, label: str, size: str, files: int) -> str:
         """Make a volume in memory, which vanishes with the last container that has it.
 
@@ -275,27 +256,22 @@ class Engine(ABC):
             user.
         """
 
-    @abstractmethod
     def hold_volume(
         self, volume: str, at: str, label: str, image: str, command: Sequence[str]
     ) -> str:
         """Start a container that does nothing but hold a volume; returns its ID."""
 
-    @abstractmethod
     def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
         """Begin to write what is in a folder of a container as a tar file to stdout."""
 
-    @abstractmethod
     def remove_volume(self, volume: str) -> None:
         """Remove a volume that no container has."""
 
     # --- All with a label ---------------------------------------------------------
 
-    @abstractmethod
     def remove_labelled(self, label: str) -> None:
         """Remove all containers and volumes with a label; an error if one stays."""
 
-    @abstractmethod
     def guard_command(
         self,
         label: str,

@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -59,7 +60,7 @@ def json_schema(kind: Any, title: str) -> dict[str, Any]:
     }
 
 
-def row_schema(kind: Any, title: str, comment: str = ROW) -> dict[str, Any]:
+def row_schema(kind: Any, title: str) -> dict[str, Any]:
     """The JSON schema of a row of a table; a text that may be empty may be null."""
     found = json_schema(kind, title)
     for child in found["properties"].values():
@@ -69,7 +70,7 @@ def row_schema(kind: Any, title: str, comment: str = ROW) -> dict[str, Any]:
     first = ("$schema", "title", "description")
     return {
         **{key: found[key] for key in first},
-        "$comment": comment,
+        "$comment": ROW,
         **{key: value for key, value in found.items() if key not in first},
     }
 
@@ -127,7 +128,9 @@ def _mapping(kind: Any, rules: Is) -> dict[str, Any]:
         return found | _families(rules)
     child = _schema(kind)
     if rules.each:
-        child = dict(zip(("title", "description"), rules.each, strict=True)) | child
+        title, about = rules.each
+        child = {"description": about, **child}
+        child = {"title": title, **child} if title else child
     if rules.keys:
         found["patternProperties"] = {rules.keys: child}
         return found | {"additionalProperties": False}
@@ -162,6 +165,7 @@ def _object(kind: Any, rules: Is) -> dict[str, Any]:
                 defaults[field.name] = field.default
             if "omit" in field.metadata:
                 omitted.add(field.name)
+    omitted |= getattr(kind, "__optional_keys__", frozenset())
     keys, required = {}, []
     for name, hint in hints.items():
         about = texts.get(name) or _rules(hint)[1].about or _about(_record(hint))
@@ -196,7 +200,10 @@ def _texts(kind: type) -> dict[str, str]:
     (tree,) = ast.parse(textwrap.dedent(source)).body
     if not isinstance(tree, ast.ClassDef):
         return {}
-    texts = {}
+    texts: dict[str, str] = {}
+    for base in tree.bases:
+        found = vars(sys.modules[kind.__module__]).get(getattr(base, "id", ""))
+        texts |= _texts(found) if is_typeddict(found) else {}
     for field, below in zip(tree.body, tree.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)

@@ -135,7 +135,7 @@ class Contract:
         """What is run; empty for the image's own ENTRYPOINT and CMD."""
         return () if self.is_algorithm else ("/bin/bash", "-c", "sh predict.sh")
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """What measurement.json says of it; nothing for FLARE's, as ever."""
         if not self.input_socket:
             return {}

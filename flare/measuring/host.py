@@ -249,56 +249,34 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     return other_cpu_s > QUIET_S + QUIET_SHARE * runtime_s * cpus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Weakness:
     """Something that a container could use against its computer."""
 
+    name: str
     part: str
     """As in what `flare.common.engine.Engine.describe` returns."""
-    name: str
     numbers: str
     """CVE numbers."""
     repaired: tuple[tuple[int, ...], ...]
     """First versions without it, one for each series that got one, oldest first."""
 
 
+_TOOLKIT = ("NVIDIA container toolkit", "nvidia_toolkit")
+
 WEAKNESSES = (
+    Weakness("runc", "runc", "CVE-2024-21626", ((1, 1, 12),)),
     Weakness(
-        part="runc",
-        name="runc",
-        numbers="CVE-2024-21626",
-        repaired=((1, 1, 12),),
+        *("runc", "runc", "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"),
+        ((1, 2, 8), (1, 3, 3)),
     ),
     Weakness(
-        part="runc",
-        name="runc",
-        numbers="CVE-2025-31133, CVE-2025-52565, CVE-2025-52881",
-        repaired=((1, 2, 8), (1, 3, 3)),
+        *("containerd", "containerd", "CVE-2024-25621, CVE-2025-64329"),
+        ((1, 7, 29), (2, 0, 7), (2, 1, 5)),
     ),
-    Weakness(
-        part="containerd",
-        name="containerd",
-        numbers="CVE-2024-25621, CVE-2025-64329",
-        repaired=((1, 7, 29), (2, 0, 7), (2, 1, 5)),
-    ),
-    Weakness(
-        part="nvidia_toolkit",
-        name="NVIDIA container toolkit",
-        numbers="CVE-2024-0132, CVE-2024-0133",
-        repaired=((1, 16, 2),),
-    ),
-    Weakness(
-        part="nvidia_toolkit",
-        name="NVIDIA container toolkit",
-        numbers="CVE-2025-23359",
-        repaired=((1, 17, 4),),
-    ),
-    Weakness(
-        part="nvidia_toolkit",
-        name="NVIDIA container toolkit",
-        numbers="CVE-2025-23266, CVE-2025-23267",
-        repaired=((1, 17, 8),),
-    ),
+    Weakness(*_TOOLKIT, "CVE-2024-0132, CVE-2024-0133", ((1, 16, 2),)),
+    Weakness(*_TOOLKIT, "CVE-2025-23359", ((1, 17, 4),)),
+    Weakness(*_TOOLKIT, "CVE-2025-23266, CVE-2025-23267", ((1, 17, 8),)),
 )
 """As the projects' own advisories and release notes had them in November 2026."""
 

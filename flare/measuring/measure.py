@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
@@ -337,13 +338,6 @@ def _order(
     plans: Sequence[TeamPlan], *, in_turns: bool
 ) -> Iterator[tuple[TeamPlan, Case]]:
     """What is run, one after the other: team by team, or one case of each in turn."""
-    if in_turns:
-        rounds = max((len(plan.todo) for plan in plans), default=0)
-        for n in range(rounds):
-            for plan in plans:
-                if n < len(plan.todo):
-                    yield plan, plan.todo[n]
-    else:
-        for plan in plans:
-            for case in plan.todo:
-                yield plan, case
+    rows = [[(plan, case) for case in plan.todo] for plan in plans]
+    for row in zip_longest(*rows) if in_turns else rows:
+        yield from filter(None, row)

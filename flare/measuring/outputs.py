@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -87,29 +87,6 @@ def take_out(engine: Engine, holder: str, folder: Path, most_bytes: int) -> Outp
         If the engine does not answer any more.
     """
     process = engine.copy_out(holder, OUTPUTS)
-    # If it does not answer, no team is at fault.
-    return unpack(process, folder, most_bytes, engine.describe)
-
-
-def unpack(
-    process: subprocess.Popen[bytes],
-    folder: Path,
-    most_bytes: int,
-    ask: Callable[[], object],
-) -> Output:
-    """Copy the files of a tar file that a process writes to a folder, and end it.
-
-    Parameters
-    ----------
-    process : Popen
-        Its standard output is a pipe.
-    folder : Path
-        Empty, and closed to other users.
-    most_bytes : int
-        No honest file is larger.
-    ask : callable
-        Called if it cannot be read; raises an error if that is no team's fault.
-    """
     alarm = threading.Timer(ANSWER_S, process.kill)
     alarm.start()
     files: list[str] = []
@@ -133,7 +110,7 @@ def unpack(
             if process.stdout:
                 process.stdout.close()
     if not is_readable:
-        ask()
+        engine.describe()  # if it does not answer, no team is at fault
     return Output(
         folder=folder, files=tuple(sorted(files)), others=tuple(others), problem=problem
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from flare.common.engine import Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
+from flare.common.schema import dump
 from flare.common.text import listing, nearest
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
@@ -43,6 +44,7 @@ from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     OF_HOST,
     MeasurementLog,
+    Settings,
 )
 
 EMPTY_RUNS = 3
@@ -177,7 +179,7 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
             former = {"challenge_sha256": setup.job.challenge.checksum}
             log = MeasurementLog(
                 folder / MEASUREMENT_JSON,
-                _settings(setup, archive),
+                dump(_settings(setup, archive)),
                 former,
                 OF_HOST if options.unlike_host else (),
             )
@@ -219,22 +221,22 @@ def _entry(setup: Setup, archive: Archive) -> Entry:
     )
 
 
-def _settings(setup: Setup, archive: Archive) -> dict[str, Any]:
+def _settings(setup: Setup, archive: Archive) -> Settings:
     """What must not change while a team is measured."""
     conditions, runs = setup.conditions, setup.job.options.runs
-    return {
-        "archive_sha256": archive.sha256,
+    found = Settings(
+        archive_sha256=archive.sha256,
         **asdict(conditions.limits),
-        "interval_s": conditions.interval_s,
-        "repeats": runs.repeats,
-        "caches": conditions.caches.value,
+        interval_s=conditions.interval_s,
+        repeats=runs.repeats,
+        caches=conditions.caches.value,
         **measuring_rules(setup.job.challenge),
-        "images_sha256": setup.images_sha256,
-        "processor": describe_host()["processor"],
-        **(setup.lane.settings() if setup.lane else {}),
+        images_sha256=setup.images_sha256,
+        processor=describe_host()["processor"],
         **conditions.contract.settings(),
-        **({"model_sha256": archive.model.sha256} if archive.model else {}),
-    }
+        model_sha256=archive.model.sha256 if archive.model else "",
+    )
+    return replace(found, **setup.lane.settings()) if setup.lane else found
 
 
 def _put_aside(ledger: Path, entry: Entry) -> bool:

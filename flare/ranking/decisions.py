@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,55 +19,44 @@ from flare.results.team_folder import check_names, plain_name
 _REMEDY = "The documentation's page The final ranking shows such a file."
 
 
-def _check_text(key: str, value: str) -> None:
-    check(bool(value.strip()), key, value, "a text: who reads the ranking will ask")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decision:
+    """What was decided, all of it in words."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for row in fields(self):
+            value = getattr(self, row.name)
+            expected = "a text: who reads the ranking will ask"
+            check(bool(value.strip()), row.name, value, expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseDecision:
+class CaseDecision(_Decision):
     """A case that does not count."""
 
     case: str
     reason: str
     date: str
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for key in ("case", "reason", "date"):
-            _check_text(key, getattr(self, key))
-
-    def __str__(self) -> str:
-        """One line."""
-        return f"Withdrawn: case {safe(self.case)}: {_because(self)}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamDecision:
+class TeamDecision(_Decision):
     """A team that is disqualified, or takes part out of competition."""
 
     team: str
     reason: str
     date: str
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for key in ("team", "reason", "date"):
-            _check_text(key, getattr(self, key))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameDecision:
+class NameDecision(_Decision):
     """The name that a team is shown by."""
 
     team: str
     name: str
     reason: str
     date: str
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for key in ("team", "name", "reason", "date"):
-            _check_text(key, getattr(self, key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +72,16 @@ class Decisions:
     @property
     def lines(self) -> tuple[str, ...]:
         """Each decision in a line, for printing with the ranking."""
-        teams = [("Disqualified", d) for d in self.disqualified]
-        teams += [("Out of competition", d) for d in self.out_of_competition]
-        return (
-            *map(str, self.withdrawn),
-            *(f"{kind}: {safe(d.team)}: {_because(d)}" for kind, d in teams),
-            *(
-                f"Shown as {safe(d.name)}: {safe(d.team)}: {_because(d)}"
-                for d in self.names
-            ),
+        guests = self.out_of_competition
+        decided: list[tuple[str, CaseDecision | TeamDecision | NameDecision]] = [
+            *((f"Withdrawn: case {safe(d.case)}", d) for d in self.withdrawn),
+            *((f"Disqualified: {safe(d.team)}", d) for d in self.disqualified),
+            *((f"Out of competition: {safe(d.team)}", d) for d in guests),
+            *((f"Shown as {safe(d.name)}: {safe(d.team)}", d) for d in self.names),
+        ]
+        # Made safe so that they cannot break the line.
+        return tuple(
+            f"{what}: {printable(d.reason)} ({safe(d.date)})" for what, d in decided
         )
 
     @property
@@ -104,11 +94,6 @@ class Decisions:
         return next((d.name for d in self.names if d.team == team), team)
 
 
-def _because(decision: CaseDecision | TeamDecision | NameDecision) -> str:
-    """Reason and date, made safe so that they cannot break the line."""
-    return f"{printable(decision.reason)} ({safe(decision.date)})"
-
-
 def read_decisions(file: Path) -> Decisions:
     """Read a TOML file of decisions.
 
@@ -119,7 +104,7 @@ def read_decisions(file: Path) -> Decisions:
     """
     try:
         values = tomllib.loads(read_regular(file))
-        return build(Decisions, _with_dates(values))
+        return build(Decisions, _with_texts(values))
     except OSError as error:
         reason = why(error)
         raise RankingError(str(file), f"cannot be read ({reason})", _REMEDY) from error
@@ -127,22 +112,13 @@ def read_decisions(file: Path) -> Decisions:
         raise RankingError(str(file), safe(str(error)), _REMEDY) from error
 
 
-def _with_dates(values: dict[str, Any]) -> dict[str, Any]:
-    """Decisions whose dates are texts, as they may also be written in quotes."""
-    return {
-        kind: [
-            {
-                key: value.isoformat() if isinstance(value, date) else value
-                for key, value in decision.items()
-            }
-            if isinstance(decision, dict)
-            else decision
-            for decision in found
-        ]
-        if isinstance(found, list)
-        else found
-        for kind, found in values.items()
-    }
+def _with_texts(value: Any) -> Any:
+    """The same with dates as texts, as they may also be written in quotes."""
+    if isinstance(value, dict):
+        return {key: _with_texts(own) for key, own in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(own) for own in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def apply_decisions(
@@ -157,12 +133,9 @@ def apply_decisions(
         the same, or nothing is left.
     """
     teams = [d.team for d in (*decisions.disqualified, *decisions.out_of_competition)]
-    for what, decided, known in (
-        ("case", [d.case for d in decisions.withdrawn], table.cases),
-        ("team", teams, table.teams),
-        ("team", [d.team for d in decisions.names], table.teams),
-    ):
-        _check_known(file, what, decided, known)
+    _check_known(file, "case", [d.case for d in decisions.withdrawn], table.cases)
+    _check_known(file, "team", teams, table.teams)
+    _check_known(file, "team", [d.team for d in decisions.names], table.teams)
     out = {d.team for d in decisions.disqualified}
     withdrawn = {d.case for d in decisions.withdrawn}
     left = tuple(team for team in table.teams if team not in out)

@@ -14,11 +14,12 @@ from flare.ranking.provenance import Evaluated, Origin, check_origins
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
-    DEFAULTS,
     MEASUREMENT_JSON,
     Measurement,
+    by_setting,
     read_measurement,
-    unlike_notes,
+    unlike_hosts,
+    unlike_settings,
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
@@ -261,6 +262,7 @@ def read_teams(
     teams = tuple(
         read_team(folder, scores[folder.name], metrics) for folder in folders.scored
     )
+    measurements = {found.team: found.measurement for found in teams}
     roll = RollCall(
         refused=refused,
         replaced=replaced,
@@ -275,12 +277,12 @@ def read_teams(
         teams=teams,
         notes=(
             *_unfinished_notes(teams),
-            *_settings_notes(teams),
-            *unlike_notes({found.team: found.measurement for found in teams}),
+            *unlike_settings(measurements),
+            *unlike_hosts(measurements),
             *odd,
         ),
         roll=roll,
-        origin=_with_measurements(origin, teams),
+        origin=_with_measurements(origin, measurements),
         is_unmeasured=not any(map(is_measured, (*folders.scored, *folders.unscored))),
     )
 
@@ -365,47 +367,17 @@ def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:
     ]
 
 
-def _settings_notes(teams: Sequence[TeamResults]) -> list[str]:
-    """Settings that are not equal for all teams."""
-    notes = []
-    for name, by_team in _settings(teams).items():
-        if name in DEFAULTS:
-            others = [t.team for t in teams if t.measurement.settings]
-            by_team = {**dict.fromkeys(others, DEFAULTS[name]), **by_team}
-        if len(set(by_team.values())) > 1:
-            found = ", ".join(f"{team} {value}" for team, value in by_team.items())
-            notes.append(f"Teams were measured with different {name}: {safe(found)}")
-    return notes
-
-
-def _settings(teams: Iterable[TeamResults]) -> dict[str, dict[str, str]]:
-    """The settings that teams were measured with, by name and team."""
-    return _by_name((found.team, found.measurement.settings) for found in teams)
-
-
-def _made_with(teams: Iterable[TeamResults]) -> dict[str, dict[str, str]]:
-    """The devices and engines that teams were measured with, by name and team."""
-    return _by_name((found.team, found.measurement.made_with) for found in teams)
-
-
-def _by_name(
-    teams: Iterable[tuple[str, Mapping[str, str]]],
-) -> dict[str, dict[str, str]]:
-    """What teams have, by name and team."""
-    found: dict[str, dict[str, str]] = {}
-    for team, own in teams:
-        for name, text in own.items():
-            found.setdefault(name, {})[team] = text
-    return found
-
-
-def _with_measurements(origin: Origin, teams: Sequence[TeamResults]) -> Origin:
+def _with_measurements(
+    origin: Origin, measurements: Mapping[str, Measurement]
+) -> Origin:
     """What all results were made by, with how teams were measured."""
-    measured = _settings(teams) | _made_with(teams)
+    settings = {team: own.settings for team, own in measurements.items()}
+    made_with = {team: own.made_with for team, own in measurements.items()}
+    measured = by_setting(settings) | by_setting(made_with)
     return replace(
         origin,
         measured={
             name: tuple(sorted(set(own.values()))) for name, own in measured.items()
         },
-        teams_measured=sum(bool(found.measurement.settings) for found in teams),
+        teams_measured=sum(map(bool, settings.values())),
     )

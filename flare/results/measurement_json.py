@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from flare.common.files import read_regular, write_whole
 from flare.common.installation import __version__, source_commit
+from flare.common.schema import (
+    OMIT,
+    Amount,
+    Count,
+    DateTime,
+    Is,
+    Length,
+    Positive,
+    Sha256,
+    Text,
+)
 from flare.common.text import listing, safe
 from flare.results.errors import MeasurementError
 
@@ -19,21 +30,261 @@ MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
 
 
-OF_HOST = ("gpu", "processor", "cpus")
+ACCEPT = "--unlike-host REASON"
+"""Accepts that."""
+
+
+# --- Its keys ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is said of a setting besides its value."""
+
+    is_of_host: bool = False
+    """Whether another computer, or another GPU, may change it."""
+    absent: str = ""
+    """What it is where the file does not have it."""
+
+
+def setting(
+    *, is_of_host: bool = False, absent: str = "", default: Any = MISSING
+) -> Any:
+    """A field of which something is to be said; not written where it is the default."""
+    found = {"setting": Setting(is_of_host, absent)}
+    if default is MISSING:
+        return field(metadata=found)
+    return field(default=default, metadata={**found, **OMIT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What must not change while a team is measured. Going on with other settings is
+    refused.
+    """  # noqa: D205  a sentence of the public schema
+
+    archive_sha256: Sha256
+    """SHA-256 of the team's archive."""
+    gpu: str = setting(is_of_host=True)
+    """UUID of the GPU; empty without one. With several lanes, its name: a team may go
+    on on another one of that kind."""
+    timeout_s: Length
+    """Time limit of a case, in s."""
+    memory: Text
+    """Memory that a container may use, as Docker writes it; swap is not added."""
+    shm_size: Text
+    """Size of /dev/shm, as Docker writes it."""
+    output_size: Text
+    """Size of /workspace/outputs, or /output, which is in memory, as Docker writes
+    it."""
+    disk_bytes: Count
+    """What a container may write to the disk, in bytes."""
+    processes: Positive
+    """Processes that a container may have."""
+    cpus: str = setting(is_of_host=True)
+    """Numbers of the processors that it may use, such as 1-7; empty for all. With
+    several lanes, how many each has, such as `4 processors`."""
+    runtime: str
+    """Runtime of the engine, such as runsc; empty for its default."""
+    interval_s: Length
+    """Time between two samples that is asked for, in s."""
+    repeats: Positive
+    """How often each case is run."""
+    caches: Literal["cold", "warm"]
+    """What a run finds in the memory of the computer: nothing, or what earlier runs
+    have left."""
+    max_gpu_memory: Literal["stable", "plain"]
+    """What counts as the maximum of GPU memory: the largest value that fills more than
+    2 % of the samples, or the largest of all."""
+    labels: Text
+    """Labels of the challenge's organs, separated by commas."""
+    images_sha256: Sha256
+    """SHA-256 over the names and contents of all CT images."""
+    processor: str = setting(is_of_host=True)
+    """Name of the processor."""
+    lanes: Positive = setting(default=None)
+    """With several lanes, or on a cluster, how many containers a computer runs at once;
+    not there otherwise."""
+    contract: Text = setting(default="", absent="flare")
+    """How a grand-challenge algorithm was run: `algorithm SLUG=PATH PATH`, by the slug
+    and path of its input image and the path of its label map; not there for FLARE's
+    way."""
+    model_sha256: Sha256 = setting(default="", absent="none")
+    """SHA-256 of the model that was sent beside it; not there without one."""
+    container_engine: Literal["apptainer"] = setting(default="", absent="docker")
+    """What has run the containers; only in files of earlier versions, which could use
+    Apptainer."""
+
+
+SETTINGS: Mapping[str, Setting] = {
+    each.name: each.metadata.get("setting", Setting()) for each in fields(Settings)
+}
+"""What is said of each, by name."""
+
+OF_HOST = tuple(name for name, each in SETTINGS.items() if each.is_of_host)
 """Settings that another computer, or another GPU, may change."""
 
-
-DEFAULTS = {
-    "contract": "flare",
-    "model_sha256": "none",
-    "container_engine": "docker",
-}
+DEFAULTS = {name: each.absent for name, each in SETTINGS.items() if each.absent}
 """Settings that the file has only where they are others; earlier versions could run
 containers by Apptainer, too."""
 
 
-ACCEPT = "--unlike-host REASON"
-"""Accepts that."""
+class MeasurementFile(TypedDict):
+    """How a team was measured, for when values are questioned."""
+
+    settings: Settings
+    sessions: list[Session]
+    """All calls of `flare measure` that have run cases of the team, the oldest
+    first."""
+
+
+class Session(TypedDict):
+    """One call of `flare measure` that has run at least one case of the team."""
+
+    time: DateTime
+    """When it began, in UTC."""
+    version: Text
+    """Version of the program."""
+    commit: Text
+    """Commit of the program's source; `unknown` where it is not known."""
+    team: Text
+    """Name of the team."""
+    archive: Text
+    """Name of the team's archive, without folders."""
+    model: NotRequired[Text]
+    """Name of the model that was sent beside it, without folders; not there without
+    one."""
+    image: Text
+    """ID of the image that was run."""
+    engine: Engine
+    weaknesses: list[str]
+    """Known weaknesses of the engine, and walls that it lacks."""
+    engine_cost_s: EngineCost
+    calibration: NotRequired[dict[str, Any]]
+    """How fast the computer was; only in files of earlier versions, and no longer
+    read."""
+    unlike: NotRequired[Unlike | None]
+    host: Host
+    gpu: Gpu | None
+    lane: NotRequired[LaneRecord]
+    command: Text
+    """The command that made the containers; words in capitals stand for what differs
+    between cases."""
+    warm_up: bool
+    """Whether a first run, if caches are warm, was thrown away."""
+    interleaved: bool
+    """Whether teams took turns, case by case."""
+    doubts: list[str]
+    """What is doubtful about the team's archive."""
+
+
+class Engine(TypedDict):
+    """Versions and settings of the engine; empty where it does not tell."""
+
+    version: Text
+    """Version of the engine."""
+    containerd: str
+    """Version of containerd."""
+    runc: str
+    """Version of runc."""
+    nvidia_toolkit: str
+    """Version of the NVIDIA container toolkit."""
+    runtimes: list[str]
+    """Runtimes that it knows."""
+    default_runtime: str
+    """The runtime that it uses unless told otherwise."""
+    security: list[str]
+    """Its security options."""
+    limits: list[str]
+    """What it cannot limit: `memory`, `swap` or `processes`."""
+    storage: str
+    """Its storage driver."""
+    cgroups: str
+    """Version of control groups."""
+    kernel: str
+    """Version of the kernel."""
+    system: str
+    """Its operating system."""
+    folder: str
+    """Where it keeps its files."""
+
+
+class EngineCost(TypedDict):
+    """What the engine itself costs: running times of containers that do nothing, in
+    s.
+    """  # noqa: D205  a sentence of the public schema
+
+    median: Amount
+    """The median, in s."""
+    smallest: Amount
+    """The smallest, in s."""
+    largest: Amount
+    """The largest, in s."""
+    runs: Positive
+    """How many such containers were run."""
+
+
+class Unlike(TypedDict):
+    """In what the computer was unlike that of the team's earlier cases, and why that
+    was accepted; null if in nothing. Files of earlier versions do not have it.
+    """  # noqa: D205  a sentence of the public schema
+
+    reason: Text
+    """What was given with `--unlike-host`."""
+    found: Annotated[list[str], Is(minItems=1)]
+    """What is unlike, each in words of a sentence."""
+
+
+class Host(TypedDict):
+    """The computer."""
+
+    system: Text
+    """Operating system and its release."""
+    processor: str
+    """Name of the processor."""
+    cpus: Positive | None
+    """Processors of the computer; null if that is not known."""
+    cpus_available: Positive
+    """Processors that the program may use."""
+    memory_mb: Count
+    """Memory that was available, in MB (2^20 bytes)."""
+    python: Text
+    """Version of Python."""
+
+
+class Gpu(TypedDict):
+    """The GPU; null without one."""
+
+    uuid: Text
+    """UUID of the GPU."""
+    name: Text
+    """Name of the GPU."""
+    driver: Text
+    """Version of its driver."""
+    version: Literal["v1", "v2"]
+    """Which call of NVML told the memory: `v2` also tells what the driver reserves."""
+
+
+class LaneRecord(TypedDict):
+    """With several lanes, or on a cluster, the one that has measured the team in this
+    session; not there otherwise.
+    """  # noqa: D205  a sentence of the public schema
+
+    host: str
+    """Name of its computer."""
+    number: Count
+    """Which lane of its computer it is, from 0."""
+    lanes: Positive
+    """How many lanes the computer had."""
+    gpu: str
+    """UUID of its GPU; empty without one."""
+    cpus: Text
+    """Numbers of its processors."""
+    memory: Text
+    """Memory of its containers, as Docker writes it."""
+
+
+# --- Written ----------------------------------------------------------------------
 
 
 class MeasurementLog:
@@ -202,25 +453,42 @@ def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def unlike_notes(teams: Mapping[str, Measurement]) -> tuple[str, ...]:
-    """What is not the same of the computers that teams were measured on, in lines.
+# --- Comparing teams --------------------------------------------------------------
+
+
+def by_setting(teams: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """What teams were measured with, by name and team.
 
     Parameters
     ----------
-    teams : mapping of str to Measurement
-        How each team was measured.
+    teams : mapping
+        By team: values by name.
     """
-    devices = {
-        team: own.made_with["device"]
-        for team, own in teams.items()
-        if "device" in own.made_with
-    }
-    notes = [
-        f"{safe(team)} was not measured on one steady computer: {safe(text)}"
-        for team, found in teams.items()
-        for text in found.unlike
-    ]
+    found: dict[str, dict[str, str]] = {}
+    for team, own in teams.items():
+        for name, text in own.items():
+            found.setdefault(name, {})[team] = text
+    return found
+
+
+def unlike_settings(teams: Mapping[str, Measurement]) -> Iterator[str]:
+    """Settings that are not equal for all teams, in lines."""
+    known = {team: own.settings for team, own in teams.items() if own.settings}
+    for name, found in by_setting(known).items():
+        if name in DEFAULTS:
+            found = {**dict.fromkeys(known, DEFAULTS[name]), **found}
+        if len(set(found.values())) > 1:
+            texts = ", ".join(f"{team} {value}" for team, value in found.items())
+            yield f"Teams were measured with different {name}: {safe(texts)}"
+
+
+def unlike_hosts(teams: Mapping[str, Measurement]) -> Iterator[str]:
+    """What is not the same of the computers of teams, in lines."""
+    made_with = by_setting({team: own.made_with for team, own in teams.items()})
+    devices = made_with.get("device", {})
     if len(set(devices.values())) > 1:
         both = listing(f"{team} {device}" for team, device in devices.items())
-        notes.insert(0, f"Teams were measured with different device: {both}")
-    return tuple(notes)
+        yield f"Teams were measured with different device: {both}"
+    for team, own in teams.items():
+        for text in own.unlike:
+            yield f"{safe(team)} was not measured on one steady computer: {safe(text)}"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from flare.common.engine import Limits
 from flare.measuring.lanes.lane import Lane, Place
-from flare.measuring.lanes.process import Begun, Ended, Planned, Ran
+from flare.measuring.lanes.process import Begun, Ended, Planned
 from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT
 from tests.builders.running import record
@@ -69,7 +69,7 @@ def whole(*cases):
     """What a lane tells that measures these cases."""
     told = [Planned(todo=cases, done={})]
     for case in cases:
-        told += [Begun(case=case), Ran(record=record(case, 1.0))]
+        told += [Begun(case=case), record(case, 1.0)]
     return [*told, Ended(), None]
 
 

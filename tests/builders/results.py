@@ -20,6 +20,9 @@ DSC = RankedMetric(metric="dsc", better=Better.HIGHER)
 TIME = RankedMetric(metric="runtime_s", better=Better.LOWER)
 
 
+HALF_TIME = replace(TIME, weight=0.5)
+
+
 def ranked(*metrics):
     """Metrics to read, of which more is better."""
     return [RankedMetric(metric=name, better=Better.HIGHER) for name in metrics]

@@ -64,7 +64,6 @@ RANKING = (
 PLATFORM = (
     *SCORING,
     "flare.cli.commands.serve",
-    "flare.cli.serving",
     "flare.platforms.grandchallenge.external",
     "flare.platforms.serving.service",
     "gcapi",

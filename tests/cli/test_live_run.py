@@ -141,7 +141,7 @@ def test_before_anything_is_run_teams_and_refusals_are_known(live):
         ("b", CASES, ()),
     ]
     assert [(r.team, r.archive) for r in found.refused] == [("c", "c.tar.gz")]
-    assert found.refused[0].reason.startswith("c.tar.gz: it is no tar file. Ask.")
+    assert found.refused[0].problem.startswith("c.tar.gz: it is no tar file. Ask.")
     assert found.disks == (Disk(name="the disk of the results", free_bytes=8),)
     assert (found.done, found.left, found.settings) == (0, 6, ())
     assert found.longest_case_s is None

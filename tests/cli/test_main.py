@@ -67,19 +67,15 @@ def test_flare_sh_lists_the_commands_without_anything_installed(words, called):
     assert f"\n\n{commands_text()}\n\n" in run.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "same"),
-    [
+def test_help_is_a_command_too():
+    for words, same in (
         (["help"], ["--help"]),
-        (["help", "rank"], ["rank", "--help"]),
+        ([], ["--help"]),
         (["help", "challenge", "show"], ["challenge", "show", "-h"]),
-    ],
-)
-def test_help_is_a_command_too(words, same):
-    runs = [run_flare(*found) for found in (words, same)]
-
-    assert [run.returncode for run in runs] == [0, 0]
-    assert runs[0].stdout == runs[1].stdout
+    ):
+        found, expected = run_flare(*words), run_flare(*same)
+        assert (found.returncode, found.stderr) == (0, "")
+        assert found.stdout == expected.stdout
 
 
 def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
@@ -98,15 +94,6 @@ def test_messages_name_the_program_as_it_was_called():
         "./flare.sh rank: the following arguments are required: RESULTS, --output;"
         " see ./flare.sh rank --help\n"
     )
-
-
-def test_without_a_command_the_list_is_shown():
-    """As flare.sh does; nobody has made a mistake."""
-    run = run_flare()
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == run_flare("--help").stdout
-    assert f"\n\n{commands_text()}\n\n" in run.stdout
 
 
 def test_only_the_command_that_is_called_is_loaded():

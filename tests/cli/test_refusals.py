@@ -16,8 +16,8 @@ REFUSED = {
     "image_socket": ("ct-image", "=images/ct", "CT=images/ct", "ct=ct"),
     "integer": ("two", "1.5", ""),
     "key": ("1", "4a46b539", ""),
-    "page": ("report.txt", "report.csv", "report.PDF"),
     "page_file": ("live.txt", "live", "live.html.txt"),
+    "page_or_folder": ("report.txt", "report.csv", "report.PDF"),
     "positive": ("0", "-1", "two", "1.5", ""),
     "processors": ("0-", "one", "1,,2", "1;2"),
     "seconds": ("0", "-1", "x", "30000000", "inf", "nan"),
@@ -35,6 +35,7 @@ TAKEN = {
     "image_socket": ("ct-image=images/ct",),
     "integer": ("-1",),
     "page_file": ("live.html", "live.HTM"),
+    "page_or_folder": ("report.html", "report", "a.b"),
     "positive": ("1", "999999"),
     "processors": ("all", "1-7", "0,2,4-5"),
     "seconds": ("0.001", "29999999"),
@@ -142,3 +143,15 @@ def test_each_option_that_left_says_what_to_use_instead():
             command.make_context(name, [flag])
         assert caught.value.message.endswith(instead)
         assert flag not in {opt for param in command.params for opt in param.opts}
+
+
+def test_a_file_that_may_not_be_read_is_no_usage_error(monkeypatch, tmp_path):
+    """The command says it, with what to do; capabilities may allow it all the same."""
+    monkeypatch.setattr("os.access", lambda *_, **__: False)
+    file = tmp_path / "page.html"  # a name that all of them take
+    file.touch()
+    kinds = [p.type for _, command in commands() for p in command.params]
+    paths = [kind for kind in kinds if isinstance(kind, click.Path)]
+
+    assert len(paths) > 20
+    assert {str(kind.convert(str(file), None, None)) for kind in paths} == {str(file)}

@@ -4,11 +4,10 @@ import sys
 
 import pytest
 
-from flare.cli.case_options import CASE_OPTIONS
-from flare.cli.main import load, main
-from flare.cli.ranking_options import RANKING_OPTIONS
+from flare.cli.main import main
 from flare.common.text import safe
-from tests.builders import run_flare
+from tests.builders import organ_boxes, run_flare
+from tests.builders.case_pages import evaluated
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import write_table
 
@@ -39,33 +38,35 @@ def test_organisers_get_what_only_they_may_see(metrics, tmp_path):
     assert 'data-v="0.9"' in page.read_text()
 
 
-def test_a_name_that_is_no_page_is_a_usage_error(metrics, tmp_path, capfd):
-    assert main(["report", str(metrics), "--output", "page.pdf"]) == 2
-
-    assert capfd.readouterr().err == (
-        "flare report: argument --output: 'page.pdf' is neither a page, such as"
-        " report.html, nor a folder; see flare report --help\n"
-    )
-
-
+@pytest.mark.parametrize("is_checkout", [True, False])
 @pytest.mark.parametrize(
-    ("is_checkout", "remedy"),
+    ("package", "extra", "words", "message"),
     [
-        (True, "Install it: .venv/bin/pip install '.[report]'."),
-        (False, "Install it: pip install Jinja2."),
+        ("Jinja2", "report", (), "page.html: it cannot be written, as Jinja2 is not"),
+        ("matplotlib", "plots", ("--figures", "f", "--audience", "organiser"),
+         "f: matplotlib, which draws figures, is not"),
     ],
-)
-def test_without_jinja2_it_says_what_to_install(
-    metrics, monkeypatch, capfd, is_checkout, remedy
+    ids=["jinja2", "matplotlib"],
+)  # fmt: skip
+def test_without_a_package_it_says_what_to_install(
+    metrics, tmp_path, monkeypatch, capfd, package, extra, words, message, is_checkout
 ):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    """Before anything is written."""
+    monkeypatch.setitem(sys.modules, package.lower(), None)
+    monkeypatch.delitem(sys.modules, f"{package}.figure", raising=False)
     monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
+    monkeypatch.chdir(tmp_path)
 
-    assert main(["report", str(metrics), "--output", "page.html"]) == 1
+    assert main(["report", str(metrics), "--output", "page.html", *words]) == 1
 
-    assert capfd.readouterr().err == (
-        f"page.html: it cannot be written, as Jinja2 is not installed. {remedy} [H02]\n"
+    by = (
+        f".venv/bin/pip install '.[{extra}]'"
+        if is_checkout
+        else f"pip install {package}"
     )
+    expected = f"{message} installed. Install it: {by}. [H02]\n"
+    assert capfd.readouterr().err == expected
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd):
@@ -105,43 +106,51 @@ def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):
     )
 
 
-def test_options_of_a_ranking_are_refused_where_nothing_is_ranked(metrics, capfd):
-    words = ["--output", "page.html", "--seed", "5"]
+ORGANISER = ("--audience", "organiser")
 
-    assert main(["report", str(metrics), *words]) == 2
-
-    assert capfd.readouterr().err == (
-        "flare report: argument --seed: only for the results of all teams;"
-        " see flare report --help\n"
-    )
+BOTH = ("--ground-truth", "x", "--predictions", "x")
 
 
-def test_rank_and_report_have_the_same_options_of_a_ranking():
-    rank, report = (
-        {param.opts[0]: param.help for param in load(name).params}
-        for name in ("rank", "report")
-    )
+@pytest.mark.parametrize(
+    ("sources", "words", "message"),
+    [
+        ("m", ("--output", "page.pdf"), "--output: 'page.pdf' is neither a page, such"
+         " as report.html, nor a folder"),
+        ("m", ("--seed", "5"), "--seed: only for the results of all teams"),
+        ("t", (*BOTH, *ORGANISER), "--ground-truth: only for one evaluation"),
+        ("mm", ("--figures", "x"), "--figures: only for one evaluation or the results"
+         " of all teams"),
+        ("mm", ("--groups", "x"), "--groups: only for one evaluation or the results of"
+         " all teams"),
+        ("m", ("--figures", "x"), "--figures: only with --audience organiser"),
+        ("m", BOTH, "--ground-truth: only with --audience organiser"),
+        ("m", (*BOTH, "--audience", "participant"), "--ground-truth: only with"
+         " --audience organiser"),
+        ("m", (*BOTH, "--output", "out.html", *ORGANISER), "--ground-truth: only where"
+         " --output is a folder"),
+        ("m", (*BOTH, "--output", "out.HTM", *ORGANISER), "--ground-truth: only where"
+         " --output is a folder"),
+        ("m", ("--ground-truth", "x", *ORGANISER), "--ground-truth: only together with"
+         " --predictions"),
+        ("m", ("--predictions", "x", *ORGANISER), "--predictions: only together with"
+         " --ground-truth"),
+        ("m", ("--images", "x", *ORGANISER), "--images: only together with"
+         " --ground-truth"),
+        ("m", ("--worst", "3", *ORGANISER), "--worst: only together with"
+         " --ground-truth"),
+    ],
+)  # fmt: skip
+def test_what_means_nothing_is_a_usage_error(
+    metrics, tmp_path, capfd, sources, words, message
+):
+    table = write_table(tmp_path / "table.csv", [("a", "1", "dsc", 0.9)])
+    files = [str(metrics if letter == "m" else table) for letter in sources]
 
-    shared = {f"--{name}" for name in RANKING_OPTIONS}
-    assert {name: rank[name] for name in shared} == {
-        name: report[name] for name in shared
-    }
-    of_cases = {f"--{name.replace('_', '-')}" for name in CASE_OPTIONS}
-    assert set(report) - shared - of_cases == {
-        *("sources", "--output", "--audience", "--figures", "--groups"),
-    }
+    assert main(["report", *files, "--output", str(tmp_path / "out"), *words]) == 2
 
-
-def test_figures_are_refused_to_participants(metrics, tmp_path, capfd):
-    words = ["--output", "page.html", "--figures", str(tmp_path / "figures")]
-
-    assert main(["report", str(metrics), *words]) == 2
-
-    assert capfd.readouterr().err == (
-        "flare report: argument --figures: only with --audience organiser;"
-        " see flare report --help\n"
-    )
-    assert not (tmp_path / "figures").exists()
+    expected = f"flare report: argument {message}; see flare report --help\n"
+    assert capfd.readouterr().err == expected
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
@@ -161,39 +170,22 @@ def test_figures_are_written_in_two_widths_and_forms(metrics, tmp_path):
     assert {"methods.txt", "organs.tex", "captions.txt"} < names
 
 
-@pytest.mark.parametrize("option", ["--figures", "--groups"])
-def test_what_compares_evaluations_has_neither_figures_nor_groups(
-    metrics, capfd, option
-):
-    words = ["--output", "page.html", option, "x"]
+def test_pages_of_cases_are_counted_as_they_are_drawn(tmp_path, capfd):
+    """As many as are asked for, the hardest first."""
+    boxes, shifted = organ_boxes(), organ_boxes(shift=1)
+    made = evaluated(tmp_path, {"a": (boxes, shifted), "b": (boxes, boxes)})
+    words = ["--ground-truth", made.references, "--predictions", made.predictions]
+    words = ["report", made.metrics, *words, "--output", made.pages, *ORGANISER]
 
-    assert main(["report", str(metrics), str(metrics), *words]) == 2
+    assert main([*map(str, words), "--worst", "1"]) == 0
+    assert not (made.pages / "cases" / "b.html").exists()
+    capfd.readouterr()
+    assert main([*map(str, words)]) == 0
 
-    assert capfd.readouterr().err == (
-        f"flare report: argument {option}: only for one evaluation or the results of"
-        " all teams; see flare report --help\n"
+    index = made.pages / "index.html"
+    assert capfd.readouterr() == (
+        f"[1/2] a drawn\n[2/2] b drawn\nWrote {safe(index)}: open it in a browser\n",
+        "",
     )
-
-
-@pytest.mark.parametrize(
-    ("is_checkout", "remedy"),
-    [
-        (True, "Install it: .venv/bin/pip install '.[plots]'."),
-        (False, "Install it: pip install matplotlib."),
-    ],
-)
-def test_figures_need_matplotlib_before_anything_is_written(
-    metrics, tmp_path, monkeypatch, capfd, is_checkout, remedy
-):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-    monkeypatch.setattr("flare.common.installation.is_checkout", lambda: is_checkout)
-    page = tmp_path / "page.html"
-
-    words = ["--figures", "figures", "--audience", "organiser"]
-    assert main(["report", str(metrics), "--output", str(page), *words]) == 1
-
-    assert capfd.readouterr().err == (
-        f"figures: matplotlib, which draws figures, is not installed. {remedy} [H02]\n"
-    )
-    assert not page.exists()
+    assert index.exists()
+    assert (made.pages / "cases" / "index.html").exists()

@@ -23,7 +23,7 @@ from tests.builders import (
     write_nifti,
 )
 from tests.builders.fewer import few_fast
-from tests.evaluation.test_evaluate import REFUSALS
+from tests.evaluation.refusals import MESSAGES, REFUSALS
 
 FLARE21 = flare.read_challenge("flare21")
 
@@ -50,8 +50,7 @@ def test_each_broken_submission_is_told_in_the_evaluations_words(
     predictions, ground_truth, name
 ):
     """Both are run; the evaluation's line is the check's lines in a row."""
-    spoil, message = REFUSALS[name]
-    spoil(predictions)
+    REFUSALS[name](predictions)
 
     with pytest.raises(flare.SubmissionError) as caught:
         flare.evaluate(predictions, ground_truth)
@@ -59,19 +58,18 @@ def test_each_broken_submission_is_told_in_the_evaluations_words(
         predictions, FLARE21, ground_truth=ground_truth, workers=1
     )
 
-    assert " ".join(report.lines) == str(caught.value) == message
+    assert " ".join(report.lines) == str(caught.value) == MESSAGES[name]
 
 
 @pytest.mark.parametrize("name", ["missing", "truncated", "all empty"])
 def test_the_programs_say_the_same(predictions, ground_truth, output, name):
     """On stdout here, on stderr there."""
-    spoil, message = REFUSALS[name]
-    spoil(predictions)
+    REFUSALS[name](predictions)
 
     expected = run_evaluate(predictions, ground_truth, output).stderr.decode()
     status, stdout, stderr = run_check(predictions, "--ground-truth", ground_truth)
 
-    assert expected == f"{message}\n"
+    assert expected == f"{MESSAGES[name]}\n"
     assert (status, stderr) == (1, "")
     assert " ".join(stdout.splitlines()) + "\n" == expected
 
@@ -79,12 +77,11 @@ def test_the_programs_say_the_same(predictions, ground_truth, output, name):
 @pytest.mark.parametrize("name", few_fast(REFUSALS, fast=range(0, len(REFUSALS), 4)))
 def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
     """But where an example is named: any of the cases serves."""
-    spoil, message = REFUSALS[name]
-    spoil(predictions)
+    REFUSALS[name](predictions)
 
     report = check_submission(predictions, FLARE21, images=images, workers=1)
 
-    assert " ".join(report.lines) == message
+    assert " ".join(report.lines) == MESSAGES[name]
 
 
 def test_every_problem_has_a_line_of_its_own(predictions, ground_truth):
@@ -175,10 +172,9 @@ def test_with_nothing_to_compare(predictions):
     ["truncated", "bit-flipped", "non-integer", "another edition", "duplicate"],
 )
 def test_with_nothing_to_compare_what_a_file_itself_tells(predictions, name):
-    spoil, message = REFUSALS[name]
-    spoil(predictions)
+    REFUSALS[name](predictions)
 
-    assert " ".join(check_submission(predictions, FLARE21).lines) == message
+    assert " ".join(check_submission(predictions, FLARE21).lines) == MESSAGES[name]
 
 
 def test_the_challenge_decides_about_labels(predictions):

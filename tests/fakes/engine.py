@@ -22,27 +22,22 @@ INFO = {
 VERSION = {"Components": [{"Name": "runc", "Version": "1.3.4"}]}
 
 
-class ScriptedEngine:
+class ScriptedEngine(Docker):
     """The program `docker.sh` under the name docker, in a folder of its own.
 
     Images, volumes and containers are folders there; see `docker.sh` for what can be
     scripted.
     """
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.state = folder / "state"
+    def __init__(self, home):
+        super().__init__(str(home / "docker"))
+        self.home, self.state = home, home / "state"
         for name in ("fail", "images", "tags", "volumes", "containers", "ids"):
             (self.state / name).mkdir(parents=True)
-        shutil.copy(DOCKER, folder / "docker")
+        shutil.copy(DOCKER, home / "docker")
         self.tell(**INFO, DockerRootDir=str(self.state))
         (self.state / "last-id").write_text("0\n")
         (self.state / "version.json").write_text(json.dumps(VERSION))
-
-    @property
-    def engine(self):
-        """It, as the kit knows engines."""
-        return Docker(str(self.folder / "docker"))
 
     def tell(self, **info):
         """What it says of itself, in one line as engines do."""

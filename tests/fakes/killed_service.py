@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 
-from flare.cli import serving
+from flare.cli.commands import serve
 from flare.cli.main import main
 from flare.measuring import image
 from flare.measuring.archive import model
 from flare.platforms.grandchallenge import client
+from flare.platforms.serving import work
 from tests.fakes.quick import hurry
 
 STEPS = (
@@ -54,8 +55,8 @@ def arm(point):
     """Let the program be killed at a point."""
     assert point in POINTS
     if point in STEPS:
-        assert hasattr(serving, "tell")
-        serving.tell = lambda step, *_: kill() if step == point else None
+        assert hasattr(serve, "tell")
+        serve.tell = lambda step, *_: kill() if step == point else None
     elif point == "claim obeyed":
         after_call("/claim/")
     elif point == "answer obeyed":
@@ -86,10 +87,10 @@ def arm(point):
 
         model._write = write_first
     elif point == "scoring":
-        before(serving, "evaluate_team")
+        before(work, "evaluate_team")
     else:
         number = int(point.removeprefix("case "))
-        watched = serving._Watched
+        watched = serve.Watched
         watched.on_run = lambda _, __, ___, n, ____: n == number and kill()
 
 

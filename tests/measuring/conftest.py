@@ -1,7 +1,7 @@
 """What tests with a scripted engine have in common: teams' archives, and a bench."""
 
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -18,13 +18,13 @@ from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.listener import Listener
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import Options, RunOptions
+from flare.measuring.options import Caches, Options, RunOptions
 from flare.measuring.team import Job
 from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.engine import ScriptedEngine
 
-RUNS = [field.name for field in fields(RunOptions)]
+RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": False}
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -111,7 +111,7 @@ class Bench:
                 images=self.images,
                 output=self.results,
                 limits=limits,
-                runs=RunOptions(**{"interval_s": 0.02, "has_warm_up": False} | runs),
+                runs=RunOptions(**RUNS | runs),
                 **options,
             ),
             challenge=read_challenge("flare21"),
@@ -120,7 +120,7 @@ class Bench:
             archives=tuple(archives),
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(measure_module, "find_engine", lambda _: self.engine.engine)
+            patch.setattr(measure_module, "find_engine", lambda _: self.engine)
             if gpu:
                 patch.setattr(container, "open_gpu", lambda _: nullcontext(gpu))
             failed = measure_teams(job, Notes(self.told))

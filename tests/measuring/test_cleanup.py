@@ -52,7 +52,7 @@ def start(scripted_engine, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(*images):
-        program = scripted_engine.engine.program
+        program = scripted_engine.program
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, program, tmp_path / "team", *images],
             stdout=subprocess.PIPE,
@@ -117,7 +117,7 @@ def test_what_somebody_else_loads_after_an_interruption_is_left_to_him(
     with (
         pytest.raises(KeyboardInterrupt),
         FolderLock(tmp_path) as lock,
-        guarded(scripted_engine.engine, tmp_path, images=(image,), lock=lock),
+        guarded(scripted_engine, tmp_path, images=(image,), lock=lock),
     ):
         cut_off(somebody)
     somebody.join()
@@ -151,7 +151,7 @@ def test_what_a_guard_has_left_is_removed_by_the_next_measurement(
     for command in ("rm", "volume-rm", "image-rm"):
         scripted_engine.work(command)
 
-    clean_up(scripted_engine.engine, tmp_path / "team")
+    clean_up(scripted_engine, tmp_path / "team")
 
     assert scripted_engine.left() == []
     assert not (tmp_path / "team" / ".measuring.json").exists()
@@ -163,7 +163,7 @@ def test_what_an_engine_does_only_after_an_interruption_is_removed(
 ):
     """The command was on its way, and what is there was removed before it was done."""
     monkeypatch.setattr(cleanup, "PAUSE_S", 0.05)
-    engine, keys, clean = scripted_engine.engine, [], cleanup.clean_up
+    engine, keys, clean = scripted_engine, [], cleanup.clean_up
 
     def clean_too_early(*what):
         clean(*what)
@@ -189,14 +189,14 @@ def test_what_an_engine_does_only_after_an_interruption_is_removed(
 
 
 def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path):
-    scripted_engine.engine.call("volume", "create", "--driver", "local", "--label",
+    scripted_engine.call("volume", "create", "--driver", "local", "--label",
                                 label_of("k"))  # fmt: skip
     made = {"key": "k", "tags": [], "images": [], "work": ".work-k"}
     (tmp_path / ".measuring.json").write_text(json.dumps(made))
     scripted_engine.fail("volume-rm")
 
     with pytest.raises(EngineError, match="1 containers or volumes cannot be removed"):
-        clean_up(scripted_engine.engine, tmp_path)
+        clean_up(scripted_engine, tmp_path)
 
 
 def test_a_folder_that_cannot_be_removed_is_told(
@@ -208,14 +208,14 @@ def test_a_folder_that_cannot_be_removed_is_told(
     monkeypatch.setattr(cleanup, "remove_tree", lambda _: None)
 
     with pytest.raises(MeasurementError, match=r"Remove it as root: sudo rm -r .*work"):
-        clean_up(scripted_engine.engine, tmp_path)
+        clean_up(scripted_engine, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": 1, "tags": 2}', "\0"])
 def test_a_state_of_another_program_is_left_alone(scripted_engine, tmp_path, text):
     (tmp_path / ".measuring.json").write_text(text)
 
-    clean_up(scripted_engine.engine, tmp_path)
+    clean_up(scripted_engine, tmp_path)
 
     assert not (scripted_engine.state / "calls").exists()
 
@@ -229,7 +229,7 @@ def test_an_image_of_ours_that_lacks_a_tag_is_removed(scripted_engine, tmp_path)
     made = {"key": "k", "tags": [], "images": ["a" * 64, "b" * 64], "work": ".work-k"}
     (tmp_path / ".measuring.json").write_text(json.dumps(made))
 
-    clean_up(scripted_engine.engine, tmp_path)
+    clean_up(scripted_engine, tmp_path)
 
     assert scripted_engine.left() == ["tags/theirs:latest", f"images/{'b' * 64}"]
 
@@ -249,7 +249,7 @@ def test_a_folder_of_work_that_cannot_be_made(scripted_engine, tmp_path, monkeyp
         (folder / ".work-k").write_text("not ours")
         with (
             pytest.raises(OutputError, match=r"\.work-k: it cannot be made \("),
-            guarded(scripted_engine.engine, folder, images=(), lock=lock),
+            guarded(scripted_engine, folder, images=(), lock=lock),
         ):
             pass
 

@@ -86,6 +86,7 @@ class FakeGpu:
 def test_files_of_a_team_that_uses_a_gpu(bench):
     """With repeats, and a case that is run again: every column has something."""
     archive = bench.archive("good", f"sleep 0.1\n{PREDICT}")
+    (bench.engine.state / "gpus").touch()
     again = {"rerun": ("validation_001",), "reason": "the GPU was hot"}
     for options in ({}, again):
         bench.measure(archive, cases=1, gpu=FakeGpu(), repeats=2, **options)

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.measuring.rescore import evaluate_team
@@ -18,6 +19,7 @@ from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
 from tests.builders import case_names
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.fakes.plain import PlainEngine
 
 pytestmark = pytest.mark.slow
 
@@ -137,6 +139,7 @@ class FakeGpu:
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     """1000 less 600 free and 100 reserved; at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
+    (bench.engine.state / "gpus").touch()
 
     bench.measure(bench.archive("good", script), cases=1, gpu=FakeGpu())
 
@@ -329,7 +332,7 @@ def test_another_archive_needs_a_reason(bench):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"rerun": ("x",)}, "x: there is no such case to run again"),
+        ({"rerun": ("x",), "reason": "y"}, "x: there is no such case to run again"),
         ({"paper": "p"}, "they are about one team, but several archives were given"),
     ],
     ids=["rerun", "paper"],
@@ -339,3 +342,34 @@ def test_what_is_asked_for_in_vain(bench, options, problem):
 
     with pytest.raises(MeasurementError, match=problem):
         bench.measure(*files, **options)
+
+
+# --- Another engine ---------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
+    """It is a module of its own, and a line in the list of engines."""
+    monkeypatch.setitem(ENGINES, "plain", "tests.fakes.plain:PlainEngine")
+    monkeypatch.setattr(PlainEngine, "home", bench.folder / "plain", raising=False)
+    PlainEngine.home.mkdir()
+
+    status, _, stderr = flare(
+        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
+        *("--output", bench.results, "--gpu", "none", "--engine", "plain"),
+        *("--interval", "0.02", "--no-warm-up"),
+    )
+
+    assert (status, stderr) == (0, "")
+    rows = bench.rows("good")
+    assert {(r["status"], r["engine_runtime_s"]) for r in rows.values()} == {
+        ("ok", "0.5")
+    }
+    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    (session,) = record["sessions"]
+    assert session["engine"]["version"] == "plain 1"
+    assert session["command"] == "plain IMAGE"
+    assert (bench.results / "good" / "logs" / "validation_001.log").read_text() == (
+        "as a plain process\n"
+    )
+    assert not (bench.engine.state / "calls").exists()

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from flare.cli.main import main
-from flare.cli.serving import ServedWork
 from flare.common.text import safe
+from flare.platforms.serving.work import ServedWork
 from flare.results import lock as lock_module
 from flare.results.lock import FolderLock
 from tests.builders import wait_until

@@ -3,7 +3,7 @@
 import json
 
 import flare
-from flare.results.measurement_json import Measurement, read_measurement, unlike_notes
+from flare.results.measurement_json import Measurement, read_measurement, unlike_hosts
 from tests.builders.results import write_team
 
 TIMES = {"median": 0.02, "smallest": 0.02, "largest": 0.03}
@@ -35,11 +35,11 @@ def write_measurement(folder, *sessions):
 def test_devices_and_drivers():
     teams = {"a": measured("A100 (driver 570)"), "b": measured("H100 (driver 570)")}
 
-    assert unlike_notes(teams) == (
+    assert tuple(unlike_hosts(teams)) == (
         "Teams were measured with different device: a A100 (driver 570), b H100"
         " (driver 570)",
     )
-    assert unlike_notes({"a": teams["a"], "c": teams["a"]}) == ()
+    assert list(unlike_hosts({"a": teams["a"], "c": teams["a"]})) == []
 
 
 def test_what_was_accepted_is_told_of_old_files_too(tmp_path):

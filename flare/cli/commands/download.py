@@ -29,11 +29,8 @@ def command(asked: Options) -> None:
     token = os.environ.get("FLARE_GC_TOKEN", "")
     token_file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
     count = download(
-        asked.phase,
-        asked.output,
+        asked,
         token=read_token(token, token_file),
-        api=asked.api,
-        has_predictions=asked.predictions,
         on_team=lambda number, count, team, what: _log.info(
             "[%d/%d] %s: %s", number, count, team, what
         ),

@@ -24,14 +24,7 @@ def command(asked: Options) -> None:
     """Run the image as the platform would, and say what it would make of it."""
     phase = asked.phase()
     _log.info("Rehearsing %s: %s", phase.title, asked.submission)
-    run = rehearse(
-        asked.submission,
-        phase,
-        image=asked.image,
-        engine=asked.engine,
-        ground_truth=asked.ground_truth,
-        time_limit_s=asked.time_limit_s,
-    )
+    run = rehearse(asked, phase)
     verdict = judge(run, phase, time_limit_s=asked.time_limit_s)
     _log.info("%s", verdict_text(run, verdict))
     if verdict.message:

@@ -3,129 +3,197 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from flare.cli.case_options import (
-    CASE_OPTIONS,
-    case_options,
-    case_pages_of,
-    check_case_options,
-)
 from flare.cli.command import Command, refuse
-from flare.cli.options import PATH, OneOf, PageOrFolder
-from flare.cli.ranking_options import RANKING_OPTIONS, given, ranking_options
+from flare.cli.options import takes
+from flare.cli.progress import Progress
+from flare.common.options import argument, option, whole
 from flare.common.text import safe
+from flare.ranking.options import RankingOptions
 from flare.reports.pages.sources import Kind, kind_of
+
+if TYPE_CHECKING:
+    from flare.reports.cases.write import CasePages
 
 PLACE = ("For everybody", 1)
 
 _log = logging.getLogger(__name__)
 
+_OTHER_FILES = (".csv", ".json", ".md", ".pdf", ".png", ".svg", ".txt", ".zip")
+
+
+def page_or_folder(text: str) -> Path:
+    """A file whose name says that it is a page, or a folder for several."""
+    if Path(text).suffix.lower() in _OTHER_FILES:
+        raise ValueError(
+            f"{text!r} is neither a page, such as report.html, nor a folder"
+        )
+    return Path(text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseOptions:
+    """Of which cases there are pages."""
+
+    ground_truth: Path | None = option(
+        "With --predictions, also make a page of each of the hardest cases, with"
+        " pictures of what is wrong: these are the reference labels that were scored."
+        " For organisers, and into a folder.",
+        default=None,
+        metavar="DIR",
+    )
+    predictions: Path | None = option(
+        "With --ground-truth, the predictions that were scored.",
+        default=None,
+        metavar="DIR",
+    )
+    images: Path | None = option(
+        "Draw the pages of cases over these CTs, named like the cases.",
+        default=None,
+        metavar="DIR",
+    )
+    worst: int | None = option(
+        "Make pages of the N cases with the lowest DSC, 0 for all (default: 20).",
+        default=None,
+        parse=whole,
+        metavar="N",
+    )
+
+    def given(self) -> list[str]:
+        """Those that were given."""
+        return [row.name for row in fields(self) if getattr(self, row.name) is not None]
+
+    def pages(self) -> CasePages | None:
+        """What is asked for, if anything."""
+        if self.ground_truth is None or self.predictions is None:
+            return None
+        # Here, as help and completion should not wait for it.
+        from flare.reports.cases.sources import Folders
+        from flare.reports.cases.write import WORST, CasePages
+
+        progress = Progress(logs_time=False)
+        return CasePages(
+            folders=Folders(
+                ground_truth=self.ground_truth,
+                predictions=self.predictions,
+                images=self.images,
+            ),
+            worst=WORST if self.worst is None else self.worst,
+            on_drawn=lambda number, total, case: progress(
+                number, total, f"{safe(case)} drawn"
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """Of what there are pages, and for whom."""
+
+    sources: tuple[Path, ...] = argument(
+        "The metrics.json of an evaluation; several of them, which are compared case by"
+        " case with the first; the folder of a measured team; the results of all teams,"
+        " as flare rank takes them, which are ranked; or the folder that flare rank has"
+        " written.",
+        metavar="SOURCE...",
+    )
+    output: Path = option(
+        "Write the pages into this folder, beginning with index.html; or one page,"
+        " which needs no other file, into this file.",
+        parse=page_or_folder,
+        metavar="FOLDER|FILE.html",
+    )
+    audience: Literal["organiser", "participant"] = option(
+        "Show what these people may know: participants get scores of three decimals,"
+        " or ranks (default: participant). Whoever gets scores of several submissions"
+        " can work out volumes of the references even from three decimals.",
+        default="participant",
+    )
+    figures: Path | None = option(
+        "Also write figures for a paper into this folder, as SVG and PDF with their"
+        " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
+        " matplotlib.",
+        default=None,
+        metavar="FOLDER",
+    )
+    groups: Path | None = option(
+        "Also show each group of cases: this file has a column case, and others such as"
+        " centre, scanner or phase, by each of which the cases are grouped.",
+        default=None,
+        metavar="FILE.csv",
+    )
+    cases: CaseOptions = field(default_factory=CaseOptions)
+    ranking: RankingOptions = field(default_factory=RankingOptions)
+
 
 _ONLY_FOR = {
-    **dict.fromkeys(RANKING_OPTIONS, (Kind.RANKING,)),
-    **dict.fromkeys(CASE_OPTIONS, (Kind.EVALUATION,)),
+    **{row.name: (Kind.RANKING,) for row in fields(RankingOptions)},
+    **{row.name: (Kind.EVALUATION,) for row in fields(CaseOptions)},
     **dict.fromkeys(("figures", "groups"), (Kind.EVALUATION, Kind.RANKING)),
 }
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
 
-class _Report(Command):
-    """Refuses options that mean nothing for what the report is about."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words, and hold options against the kind of the sources."""
-        rest = super().parse_args(ctx, args)
-        sources = ctx.params.get("sources")
-        if sources and not ctx.resilient_parsing:
-            kind = kind_of(sources)
-            typed = click.core.ParameterSource.COMMANDLINE
-            for name, kinds in _ONLY_FOR.items():
-                if kind not in kinds and ctx.get_parameter_source(name) is typed:
-                    option = f"--{name.replace('_', '-')}"
-                    words = " or ".join(kind.value for kind in kinds)
-                    refuse(ctx, f"argument {option}: only for {words}")
-        if ctx.params.get("figures") and ctx.params.get("audience") != "organiser":
-            refuse(ctx, "argument --figures: only with --audience organiser")
-        if sources and not ctx.resilient_parsing:
-            check_case_options(ctx)
-        return rest
-
-
-@click.command("report", cls=_Report)
-@click.argument(
-    "sources",
-    nargs=-1,
-    required=True,
-    type=PATH,
-    metavar="SOURCE...",
-    help="The metrics.json of an evaluation; several of them, which are compared case"
-    " by case with the first; the folder of a measured team; the results of all teams,"
-    " as flare rank takes them, which are ranked; or the folder that flare rank has"
-    " written.",
-)
-@click.option(
-    "--output",
-    type=PageOrFolder(path_type=Path, readable=False),
-    required=True,
-    metavar="FOLDER|FILE.html",
-    help="Write the pages into this folder, beginning with index.html; or one page,"
-    " which needs no other file, into this file.",
-)
-@click.option(
-    "--audience",
-    type=OneOf(["organiser", "participant"]),
-    default="participant",
-    help="Show what these people may know: participants get scores of three decimals,"
-    " or ranks (default: participant). Whoever gets scores of several submissions can"
-    " work out volumes of the references even from three decimals.",
-)
-@click.option(
-    "--figures",
-    type=PATH,
-    metavar="FOLDER",
-    help="Also write figures for a paper into this folder, as SVG and PDF with their"
-    " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
-    " matplotlib.",
-)
-@click.option(
-    "--groups",
-    type=PATH,
-    metavar="FILE.csv",
-    help="Also show each group of cases: this file has a column case, and others such"
-    " as centre, scanner or phase, by each of which the cases are grouped.",
-)
-@case_options
-@ranking_options
-def command(
-    *,
-    sources: tuple[Path, ...],
-    output: Path,
-    audience: str,
-    figures: Path | None,
-    groups: Path | None,
-    **options: Any,
-) -> None:
+@click.command("report", cls=Command)
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Make pages of results."""
+    context = click.get_current_context()
+    for problem in _problems(asked, context):
+        refuse(context, f"argument {problem}")
     # Here, as help and completion should not wait for it.
     from flare.reports.pages.page import check_pages
 
-    check_pages(output)
-    if figures:
+    check_pages(asked.output)
+    if asked.figures:
         from flare.reports.figures.plates import check_figures
 
-        check_figures(figures)
+        check_figures(asked.figures)
     from flare.reports.pages.report import write_report
 
-    is_organiser = audience == "organiser"
-    cases = case_pages_of(options)
-    extras: dict[str, Any] = {"figures": figures, "groups": groups, "cases": cases}
+    extras: dict[str, Any] = {"figures": asked.figures, "groups": asked.groups}
+    ranking = {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in asdict(asked.ranking).items()
+    }
     page = write_report(
-        sources, output, is_organiser=is_organiser, **extras, **given(options)
+        asked.sources,
+        asked.output,
+        is_organiser=asked.audience == "organiser",
+        cases=asked.cases.pages(),
+        **extras,
+        **ranking,
     )
-    if figures:
-        _log.info("Wrote figures into %s", safe(figures))
+    if asked.figures:
+        _log.info("Wrote figures into %s", safe(asked.figures))
     _log.info("Wrote %s: open it in a browser", safe(page))
+
+
+def _problems(asked: Asked, context: click.Context) -> Iterator[str]:
+    """Options that do not go together, or mean nothing for such sources."""
+    kind, typed = kind_of(asked.sources), click.core.ParameterSource.COMMANDLINE
+    for name, kinds in _ONLY_FOR.items():
+        if kind not in kinds and context.get_parameter_source(name) is typed:
+            yield f"{_flag(name)}: only for {' or '.join(k.value for k in kinds)}"
+    is_organiser = asked.audience == "organiser"
+    if asked.figures and not is_organiser:
+        yield "--figures: only with --audience organiser"
+    given = asked.cases.given()
+    for needed in ("ground_truth", "predictions"):
+        if given and needed not in given:
+            yield f"{_flag(given[0])}: only together with {_flag(needed)}"
+    if given and not is_organiser:
+        yield f"{_flag(given[0])}: only with --audience organiser"
+    if given and asked.output.suffix.lower() in (".html", ".htm"):
+        yield f"{_flag(given[0])}: only where --output is a folder"
+
+
+def _flag(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ import click
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.console import OutcomeError
-from flare.cli.options import PATH, challenge_option, workers_option
+from flare.cli.options import takes
+from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
 
@@ -19,43 +21,41 @@ PLACE = ("For organisers", 10)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is scored anew."""
+
+    results: Path = argument(
+        "The folder that has one for each team, with its predictions in"
+        " TEAM/predictions (of flare measure, flare download --predictions, or put"
+        " there by hand).",
+        metavar="RESULTS",
+    )
+    ground_truth: Path = option("The reference labels.", metavar="DIR")
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
+
+
 @click.command("rescore", cls=Command)
-@click.argument(
-    "results",
-    type=PATH,
-    metavar="RESULTS",
-    help="The folder that has one for each team, with its predictions in"
-    " TEAM/predictions (of flare measure, flare download --predictions, or put there"
-    " by hand).",
-)
-@click.option(
-    "--ground-truth",
-    type=PATH,
-    required=True,
-    metavar="DIR",
-    help="The reference labels.",
-)
-@challenge_option
-@workers_option
-def command(
-    *, results: Path, ground_truth: Path, challenge: str, workers: int | None
-) -> None:
+@takes(Asked)
+def command(asked: Asked) -> None:
     """Score kept predictions anew, and keep what was measured."""
     teams = rescore(
-        results,
-        ground_truth,
-        read_challenge(challenge),
-        workers=workers,
+        asked.results,
+        asked.ground_truth,
+        read_challenge(asked.challenge),
+        workers=asked.workers,
         on_team=_tell,
     )
     _log.info("\n%s", rescored_table(teams))
     left = [found.team for found in teams if found.is_left]
     if left:
         line = (
-            f"{safe(results)}: no predictions are kept of {listing(left)}. Score what"
-            " was submitted: flare score TEAMS"
-            f" --ground-truth {shell_word(ground_truth)}"
-            f" --challenge {shell_word(challenge)} --output {shell_word(results)}."
+            f"{safe(asked.results)}: no predictions are kept of {listing(left)}. Score"
+            " what was submitted: flare score TEAMS"
+            f" --ground-truth {shell_word(asked.ground_truth)}"
+            f" --challenge {shell_word(asked.challenge)}"
+            f" --output {shell_word(asked.results)}."
         )
         if len(left) == len(teams):
             raise OutcomeError(line)

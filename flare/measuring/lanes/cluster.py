@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from flare.evaluation.many.cluster import (
     scheduler_lost,
 )
 from flare.measuring.lanes.lane import Lane, Place, Wanted, divide, look_at_place
-from flare.measuring.lanes.process import LaneProcess, Message, TeamJob
+from flare.measuring.lanes.process import LaneProcess, Message, Pool, TeamJob
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
     worker = get_worker()
     key = worker.get_current_task()
     told, is_stopping = 0, False
-    with LaneProcess(job) as process:
+    with closing(LaneProcess(job)) as process:
         while True:
             if process.connection.poll(LOOK_S):
                 message = process.receive()
@@ -94,7 +94,7 @@ class _Running:
     ended_at: float = 0.0
 
 
-class ClusterPool:
+class ClusterPool(Pool):
     """Lanes of the workers that have the resource.
 
     Parameters
@@ -141,10 +141,6 @@ class ClusterPool:
     def lanes(self) -> Sequence[Lane]:
         """Those of which there is a worker now."""
         return list(self._workers)
-
-    def free(self) -> Sequence[Lane]:
-        """Those without a job."""
-        return [lane for lane in self._workers if lane not in self._running]
 
     def may_grow(self) -> bool:
         """Whether a worker that was lost may still be replaced."""

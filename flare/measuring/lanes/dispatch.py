@@ -31,12 +31,10 @@ from flare.measuring.lanes.lane import (
 from flare.measuring.lanes.process import (
     Begun,
     Ended,
-    Failed,
     LocalPool,
     Message,
     Planned,
     Pool,
-    Ran,
     Said,
     TeamJob,
 )
@@ -85,15 +83,12 @@ class Turn:
         return self.plan.folder / MEASUREMENT_JSON
 
 
-JobMaker = Callable[[Turn, Lane], TeamJob]
-
-
 @dataclass(slots=True, kw_only=True)
 class Dispatch:
     """Whole teams, from one queue, each on the first lane that is free and fits."""
 
     pool: Pool
-    make_job: JobMaker
+    make_job: Callable[[Turn, Lane], TeamJob]
     failures: Failures
     listener: Listener
     accepted: Collection[str] = ()
@@ -184,10 +179,10 @@ class Dispatch:
                     self._tell(turn, done[case])
             case Begun(case=case):
                 self.listener.on_begin(turn.plan.team, case)
-            case Ran(record=record):
-                self._tell(turn, record)
-            case Failed(error=error):
-                self._blame(lane, turn, error)
+            case CaseRecord():
+                self._tell(turn, message)
+            case FlareError():
+                self._blame(lane, turn, message)
             case Said(level=level, text=text):
                 _log.log(level, "%s", text)
             case Ended():
@@ -247,18 +242,6 @@ def measure_on_lanes(
     A team is measured whole by one lane, unless the process that measures it is killed:
     then it goes on on a lane of the same kind. All teams are told of as done when the
     last one is, so that scoring them takes no processor from a container.
-
-    Parameters
-    ----------
-    job : Job
-        What is measured; its options say on which lanes.
-    listener : Listener
-        Told what happens.
-
-    Returns
-    -------
-    tuple of tuple of str and FlareError
-        Teams whose measurement could not begin or go on, and why.
 
     Raises
     ------

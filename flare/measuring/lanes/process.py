@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self, cast
+from typing import Any, NoReturn, cast
 
 from flare.common.errors import FlareError
 from flare.common.files import closed_to_others
@@ -58,20 +58,6 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """A case was run."""
-
-    record: CaseRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """The measurement of the team could not begin, or go on."""
-
-    error: FlareError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """A line of the log."""
 
@@ -84,7 +70,8 @@ class Ended:
     """All is done that can be done; nothing is left behind, and nothing follows."""
 
 
-Message = Planned | Begun | Ran | Failed | Said | Ended
+Message = Planned | Begun | CaseRecord | FlareError | Said | Ended
+"""What a process tells; the outcome of a case is its record, of a team an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +103,7 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
         Told what happens, always between containers; `Ended` is the last.
     """
     results, wait_s = job.setup.job.results, job.setup.lock_wait_s
-    failures = Failures(results, lambda _, error: tell(Failed(error=error)))
+    failures = Failures(results, lambda _, error: tell(error))
     with failures.noted(job.archive.team):
         for folder in job.after:
             with suppress(MeasurementError), FolderLock(folder, wait_s=wait_s):
@@ -130,7 +117,7 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
                     for number, case in enumerate(plan.todo):
                         if number:
                             tell(Begun(case=case.name))
-                        tell(Ran(record=team.run(case)))
+                        tell(team.run(case))
     tell(Ended())
 
 
@@ -187,19 +174,6 @@ class LaneProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-    def __enter__(self) -> Self:
-        """Nothing more is needed."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let it end."""
-        self.close()
 
 
 def _search_path() -> str:
@@ -269,58 +243,51 @@ def _stay_apart(job: TeamJob) -> None:
             os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
 
 
-class Pool(Protocol):
+class Pool(ABC):
     """Lanes to which jobs can be given, wherever they are."""
 
+    _running: Mapping[Lane, Any]
+    """What runs the job of each lane that has one."""
+
+    @abstractmethod
     def lanes(self) -> Sequence[Lane]:
         """All that there are at this moment."""
 
     def free(self) -> Sequence[Lane]:
         """Lanes that have no job."""
+        return [lane for lane in self.lanes() if lane not in self._running]
 
+    @abstractmethod
     def begin(self, lane: Lane, job: TeamJob) -> None:
         """Give a job to a lane that has none."""
 
+    @abstractmethod
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
         """What lanes tell next, for which it is waited; None for the end of a job."""
 
     def may_grow(self) -> bool:
         """Whether there may soon be a lane, although there is none now."""
+        return False
 
+    @abstractmethod
     def close(self) -> None:
         """Let all jobs end, and wait for that."""
 
 
-class LocalPool:
-    """Lanes of this computer.
+class LocalPool(Pool):
+    """Lanes of this computer, with a process for each job."""
 
-    Parameters
-    ----------
-    lanes : sequence of Lane
-        All of them.
-    start : callable
-        Starts a process for a job.
-    """
-
-    def __init__(
-        self,
-        lanes: Sequence[Lane],
-        start: Callable[[TeamJob], LaneProcess] = LaneProcess,
-    ) -> None:
-        self._lanes, self._start = lanes, start
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self._lanes = lanes
         self._running: dict[Lane, LaneProcess] = {}
 
     def lanes(self) -> Sequence[Lane]:
         """All of them."""
         return self._lanes
 
-    def free(self) -> Sequence[Lane]:
-        """Lanes that have no job."""
-        return [lane for lane in self._lanes if lane not in self._running]
-
     def begin(self, lane: Lane, job: TeamJob) -> None:
         """Start a process for a job."""
-        self._running[lane] = self._start(job)
+        self._running[lane] = LaneProcess(job)
 
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
         """What processes tell; None where one has ended."""
@@ -332,10 +299,6 @@ class LocalPool:
                     process.close()
                     del self._running[lane]
                 yield lane, message
-
-    def may_grow(self) -> bool:
-        """A computer has the lanes that it has."""
-        return False
 
     def close(self) -> None:
         """Let all processes end, at the same time."""

@@ -13,16 +13,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from flare.common.errors import FlareError
 from flare.common.files import read_regular, remove_tree, unwritable, write_whole
 from flare.common.options import option
+from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.errors import PlatformError
-from flare.platforms.grandchallenge.access import API, api_option, key
+from flare.platforms.grandchallenge.access import api_option, key
 from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
@@ -38,6 +39,22 @@ _log = logging.getLogger(__name__)
 
 RECORD = "platform.json"
 """Says beside a team's metrics.json which evaluation it is of."""
+
+
+class Record(TypedDict):
+    """Which evaluation on grand-challenge.org a downloaded metrics.json is of."""
+
+    evaluation: Text
+    """Key of the evaluation, a UUID."""
+    phase: Text
+    """Key of the phase, a UUID."""
+    username: Text
+    """Name of the user who has submitted."""
+    created: DateTime
+    """When the evaluation was made."""
+    predictions_file: str
+    """Address of what was uploaded, without its query; empty for an algorithm."""
+
 
 UPLOAD = "predictions.zip"
 """What a team has uploaded, which is unpacked beside it as the platform has done."""
@@ -102,29 +119,17 @@ OnTeam = Callable[[int, int, str, str], None]
 """Told of each team: its number, how many there are, its folder, what was done."""
 
 
-def download(
-    phase: str,
-    output: Path,
-    *,
-    token: str,
-    api: str = API,
-    has_predictions: bool = False,
-    on_team: OnTeam | None = None,
-) -> int:
+def download(asked: Options, *, token: str, on_team: OnTeam | None = None) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
+
+    What an earlier download has left there is not fetched again.
 
     Parameters
     ----------
-    phase : str
-        The phase's key, a UUID.
-    output : Path
-        RESULTS. What an earlier download has left there is not fetched again.
+    asked : Options
+        What is downloaded, and from where.
     token : str
         Of an admin of the challenge; others are not given the values of cases.
-    api : str
-        Address of the platform's API.
-    has_predictions : bool
-        Whether what was uploaded is fetched and unpacked as well.
     on_team : callable, optional
         Told of each team as it is done.
 
@@ -141,9 +146,10 @@ def download(
     OutputError
         If a file cannot be written.
     """
+    api, output = asked.api, asked.output
     calls = Client(api, token, tries=TRIES)
     with _told(api):
-        chosen = choose(_evaluations(calls, phase))
+        chosen = choose(_evaluations(calls, asked.phase))
     if not chosen:
         raise PlatformError(
             f"{safe(api)}: the phase has no result that this token may see"
@@ -156,7 +162,7 @@ def download(
     for number, evaluation in enumerate(chosen, start=1):
         folder = output / folders[evaluation.username]
         with _told(api):
-            is_new = _prepare(folder, evaluation, phase)
+            is_new = _prepare(folder, evaluation, asked.phase)
         rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
         what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
         state = what if is_new else f"{what}, is there already"
@@ -164,7 +170,7 @@ def download(
             with _told(api):
                 if is_new:
                     _write_metrics(evaluation, folder)
-                if has_predictions and evaluation.predictions_url:
+                if asked.predictions and evaluation.predictions_url:
                     _take_upload(calls, evaluation, folder)
         except FileRefusedError:
             refused.append(folder.name)
@@ -338,7 +344,7 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
 
     The record is written first, so that a download that was ended goes on where it was.
     """
-    record = {
+    record: Record = {
         "evaluation": evaluation.pk,
         "phase": phase,
         "username": evaluation.username,

@@ -10,17 +10,21 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flare.common.errors import MESSAGE_LIMIT
+from flare.common.options import option
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.errors import ArchiveError, ModelError
 from flare.platforms.errors import PlatformError
+from flare.platforms.grandchallenge.access import api_option, key, read_tokens
 from flare.platforms.grandchallenge.client import (
     LARGEST_BYTES,
+    TRIES,
     Client,
     FileRefusedError,
     Reply,
@@ -72,6 +76,32 @@ _ONCE = (
 """Why no claim is possible now."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalOptions:
+    """The phase that submissions come from, if they do."""
+
+    phase: str | None = option(
+        "Claim submissions of this phase of grand-challenge.org, which has external"
+        " evaluation.",
+        default=None,
+        parse=key,
+        metavar="UUID",
+    )
+    api: str = api_option()
+
+    def source(self, tokens: str, file: str, *, tries: int = TRIES) -> PhaseSource:
+        """The phase, for the users of all tokens that `read_tokens` finds.
+
+        Raises
+        ------
+        PlatformError
+            If there is no token, or the address is not https.
+        """
+        found = read_tokens(tokens, file)
+        clients = [Client(self.api, token, tries=tries) for token in found]
+        return PhaseSource(str(self.phase), *clients)
+
+
 class PhaseSource:
     """A phase of the platform.
 
@@ -84,6 +114,8 @@ class PhaseSource:
     calls : Client
         To the platform, each with the token of another user.
     """
+
+    is_named = False
 
     def __init__(self, phase: str, *calls: Client) -> None:
         self._phase = phase

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from flare.common.files import csv_text, write_whole
 from flare.common.options import argument, option
+from flare.common.schema import Family, Is, Positive, Text
 from flare.common.text import aligned, listing, printable, safe
 from flare.platforms.grandchallenge.phase import (
     Order,
@@ -238,6 +239,27 @@ def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
         for name, why in leaderboard.left_out
     ]
     return "\n".join(text)
+
+
+class BoardRow(TypedDict):
+    """The platform's board, a row for each result, best first."""
+
+    name: Text
+    """Name of the result: that of its folder."""
+    rank: Positive
+    """Its rank."""
+    rank_score: Annotated[float, Is(minimum=1)]
+    """What the rank goes by: a rank, or the mean or median of ranks."""
+
+
+BOARD_COLUMNS = Family(
+    "",
+    "PATH, TITLE",
+    "First a column for each path of metrics.json that the phase ranks by, with its"
+    " value; then the columns of the board, by their titles and as they are shown.",
+    float | str | None,
+)
+"""Of a board, besides."""
 
 
 def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:

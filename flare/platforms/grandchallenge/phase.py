@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from flare.challenge.reading import read_challenge
 from flare.common.installation import PHASE_SETTINGS
 from flare.common.options import option
-from flare.common.schema import build, check
+from flare.common.schema import Count, Is, Positive, build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase_settings import (
@@ -63,6 +63,12 @@ class Presence(Enum):
     REQUIRED = "req"
 
 
+_KEYS = r"[^.$*\[\]]+(\.[^.$*\[\]]+)*"
+_Title = Annotated[str, Is(minLength=1, maxLength=TITLE_CHARACTERS)]
+_Path = Annotated[str, Is(pattern=f"^{_KEYS}$", maxLength=PATH_CHARACTERS)]
+_PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=PATH_CHARACTERS)]
+
+
 def _check_title(key: str, value: str) -> None:
     expected = f"1 to {TITLE_CHARACTERS} characters"
     check(0 < len(value) <= TITLE_CHARACTERS, key, value, expected)
@@ -79,12 +85,16 @@ def _check_path(key: str, value: str) -> None:
 class Column:
     """A column of the leaderboard beside the score."""
 
-    title: str
-    path: str
+    title: _Title
+    """Title of the column."""
+    path: _Path
+    """Keys of metrics.json that lead to its value, with full stops between them."""
     order: Order
-    error_path: str = ""
-    """Shown behind the value; never counts."""
+    """Whether small values come first, or large ones."""
+    error_path: _PathOrEmpty = ""
+    """The same for what is shown behind the value, and never counts; empty for none."""
     exclude_from_ranking: bool = False
+    """Whether the column is only shown."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -94,39 +104,70 @@ class Column:
             _check_path("error_path", self.error_path)
 
 
+_ClosedColumn = Annotated[Column, Is(optional=True, additionalProperties=False)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """The settings of a phase that an organiser types in, by the platform's names."""
 
-    title: str
-    score_title: str
-    score_jsonpath: str
-    score_error_jsonpath: str = ""
+    title: _Title
+    """Title of the phase."""
+    score_title: _Title
+    """Title of the score."""
+    score_jsonpath: _Path
+    """Keys of metrics.json that lead to the score, with full stops between them."""
+    score_error_jsonpath: _PathOrEmpty = ""
+    """The same for what is shown behind the score, and never counts; empty for none."""
     score_default_sort: Order = Order.DESCENDING
-    score_decimal_places: int = 4
-    extra_results_columns: tuple[Column, ...] = ()
+    """Whether small scores come first, or large ones."""
+    score_decimal_places: Annotated[int, Is(minimum=0, maximum=20)] = 4
+    """Decimals that the board shows."""
+    extra_results_columns: tuple[_ClosedColumn, ...] = ()
+    """Further columns of the board."""
     scoring_method_choice: ScoringMethod = ScoringMethod.ABSOLUTE
+    """What results are ranked by: the score, or the mean or the median of the ranks of
+    all ranked columns."""
     result_display_choice: ResultDisplay = ResultDisplay.ALL
+    """Which results of a user are on the board: all, the most recent, or the best."""
     allow_submission_comments: bool = False
+    """Whether a submission may have a comment."""
     display_submission_comments: bool = False
+    """Whether the board shows it."""
     supplementary_file_choice: Presence = Presence.OFF
-    supplementary_file_label: str = ""
-    supplementary_file_help_text: str = ""
+    """Whether a file is handed in with a submission: off, optional, or required."""
+    supplementary_file_label: Annotated[str, Is(maxLength=32)] = ""
+    """What that file is called."""
+    supplementary_file_help_text: Annotated[str, Is(maxLength=128)] = ""
+    """What participants read about it."""
     show_supplementary_file_link: bool = False
+    """Whether the board links to it."""
     supplementary_url_choice: Presence = Presence.OFF
-    supplementary_url_label: str = ""
-    supplementary_url_help_text: str = ""
+    """Whether an address is handed in with a submission: off, optional, or required."""
+    supplementary_url_label: Annotated[str, Is(maxLength=32)] = ""
+    """What that address is called."""
+    supplementary_url_help_text: Annotated[str, Is(maxLength=128)] = ""
+    """What participants read about it."""
     show_supplementary_url: bool = False
-    submissions_limit_per_user_per_period: int = 0
-    submission_limit_period: int | None = 1
-    """In days; None is all time."""
+    """Whether the board links to it."""
+    submissions_limit_per_user_per_period: Count = 0
+    """Submissions that a user has in each period."""
+    submission_limit_period: Positive | None = 1
+    """The period in days; null for all time."""
     submission_page_markdown: str = ""
+    """What participants read on the page of submissions."""
     auto_publish_new_results: bool = True
+    """Whether results are public at once."""
     display_all_metrics: bool = True
+    """Whether everybody may see all of metrics.json."""
     give_algorithm_editors_job_view_permissions: bool = False
+    """Whether editors of an algorithm see its jobs."""
     evaluation_requires_gpu_type: str = ""
-    evaluation_requires_memory_gb: int = 8
+    """Kind of the GPU that the evaluation needs; empty for none."""
+    evaluation_requires_memory_gb: Annotated[int, Is(minimum=4, maximum=32)] = 8
+    """Memory that the evaluation needs, in GB."""
     public: bool = True
+    """Whether the phase is public."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -172,6 +213,16 @@ class Phase:
     def paths(self) -> tuple[str, ...]:
         """All paths, those of errors included."""
         return tuple(path for _, *paths in self.columns for path in paths if path)
+
+
+PHASES = Annotated[
+    Mapping[str, Annotated[Phase, Is(optional=True, additionalProperties=False)]],
+    Is(
+        each=("PHASE", "Each phase, by the name that `--phase` gives."),
+        about="The settings of the platform's phases, by the platform's own names.",
+    ),
+]
+"""The file of settings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ STANDARD_CHALLENGE = "flare21"
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
+
+INPUT, GROUND_TRUTH, OUTPUT = "input", "ground_truth", "output"
+"""Folders that the container gets, and where it writes."""
+
+RESULT = "result"
+"""The folder that gets what `shim.py` tells of the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +89,7 @@ class Options:
         parse=positive,
         metavar="S",
     )
-    settings: PhaseOptions
+    settings: PhaseOptions = field(default_factory=PhaseOptions)
 
     def phase(self) -> Phase:
         """The phase, by the settings of the image's challenge if none are given.
@@ -117,59 +123,32 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of running the image."""
+    """The outcome of running the image; without a word of `shim.py`, it was killed."""
 
-    status: int
+    status: int = KILLED
     """Exit status of the program, or minus the signal that ended it."""
-    stdout: bytes
-    stderr: bytes
-    seconds: float
-    process_bytes: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float = 0.0
+    process_bytes: int = 0
     """The most that one process had resident."""
-    is_late: bool
+    is_late: bool = False
     """Whether the time limit ended it."""
-    outputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
     """Files below /output."""
-    metrics: bytes | None
+    metrics: bytes | None = None
     """Content of metrics.json, if there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
-    """What the container gets, and where it writes."""
-
-    input: Path
-    ground_truth: Path
-    output: Path
-    result: Path
-    """Gets what `shim.py` tells of the run."""
-
-
-def rehearse(
-    source: Path,
-    phase: Phase,
-    *,
-    image: str,
-    engine: str = "docker",
-    ground_truth: Path | None = None,
-    time_limit_s: float = TIME_LIMIT_S,
-) -> Run:
+def rehearse(asked: Options, phase: Phase) -> Run:
     """Run the image on a submission as the platform would.
 
     Parameters
     ----------
-    source : Path
-        As in `upload.prepare_input`.
+    asked : Options
+        What is rehearsed, and how.
     phase : Phase
         How much memory there is.
-    image : str
-        Name of the built image.
-    engine : str
-        docker or podman.
-    ground_truth : Path, optional
-        A tarball of reference labels, or a folder to be one.
-    time_limit_s : float
-        After so many seconds, the platform ends the evaluation.
 
     Raises
     ------
@@ -178,59 +157,60 @@ def rehearse(
     UploadError
         If the platform would refuse the upload, or the tarball, itself.
     """
-    docker = Docker(engine)
-    configuration = _inspect(docker, image)
+    engine, image = Docker(asked.engine), asked.image
+    configuration = _inspect(engine, image)
     with tempfile.TemporaryDirectory(
         prefix="flare-rehearsal-", ignore_cleanup_errors=True
     ) as name:
-        folders = _prepare(Path(name), source, ground_truth)
+        folder = Path(name)
+        _prepare(folder, asked)
         settings = {
             "command": [
-                *(configuration["Entrypoint"] or []),
-                *(configuration["Cmd"] or []),
+                *(configuration.get("Entrypoint") or []),
+                *(configuration.get("Cmd") or []),
             ],
             "user": configuration["User"],
-            "folder": configuration["WorkingDir"] or "/",
+            "folder": configuration.get("WorkingDir") or "/",
             "memory_bytes": (instance_of(phase)[0] - RESERVED_GB) << 30,
-            "time_limit_s": time_limit_s,
+            "time_limit_s": asked.time_limit_s,
         }
-        command = _run_command(image, folders, instance_of(phase))
+        command = _run_command(image, folder, instance_of(phase))
         # However long it takes: within it, the time limit ends it.
-        run = docker.run(*command, json.dumps(settings), timeout_s=None)
-        is_over = (folders.result / "usage.json").exists()
+        run = engine.run(*command, json.dumps(settings), timeout_s=None)
+        is_over = (folder / RESULT / "usage.json").exists()
         if not is_over and run.returncode != KILLED:
             problem = run.stderr.decode("utf-8", "replace").strip().splitlines()
             raise EngineError(
                 f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
             )
-        return _read_run(folders)
+        return _read_run(folder)
 
 
-def _prepare(folder: Path, source: Path, ground_truth: Path | None) -> Folders:
+def _prepare(folder: Path, asked: Options) -> None:
     """Make the folders of a container, and fill those that it reads."""
-    names = ("input", "output", "ground_truth", "result")
-    folders = Folders(**{name: folder / name for name in names})
-    for name in names:
+    for name in (INPUT, GROUND_TRUTH, OUTPUT, RESULT):
         (folder / name).mkdir()
-    prepare_input(source, folders.input)
-    if ground_truth:
-        _unpack(ground_truth, folders.ground_truth)
-    _open_up(folder)
-    folders.output.chmod(0o777)
-    return folders
+    prepare_input(asked.submission, folder / INPUT)
+    if asked.ground_truth:
+        _unpack(asked.ground_truth, folder / GROUND_TRUTH)
+    # Anybody may read everything on the platform, whoever may so here.
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    (folder / OUTPUT).chmod(0o777)
 
 
 def _run_command(
-    image: str, folders: Folders, instance: tuple[int, int]
+    image: str, folder: Path, instance: tuple[int, int]
 ) -> tuple[str, ...]:
     """The engine's command that runs an image, but for the settings of `shim.py`."""
     gigabytes, cpus = instance
     volumes = {
         Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
-        folders.input: "/opt/ml/input/data/rehearsal-input:ro",
-        folders.ground_truth: "/opt/ml/input/data/ground_truth:ro",
-        folders.output: "/output",
-        folders.result: "/rehearsal/result",
+        folder / INPUT: "/opt/ml/input/data/rehearsal-input:ro",
+        folder / GROUND_TRUTH: "/opt/ml/input/data/ground_truth:ro",
+        folder / OUTPUT: "/output",
+        folder / RESULT: "/rehearsal/result",
     }
     return (
         *("run", "--rm", "--platform", "linux/amd64"),
@@ -249,30 +229,22 @@ def _run_command(
     )
 
 
-def _read_run(folders: Folders) -> Run:
-    """What a container has left: without a word of `shim.py`, it was killed."""
-    usage_file = folders.result / "usage.json"
-    usage = json.loads(usage_file.read_text()) if usage_file.exists() else {}
-    stdout, stderr = (
-        file.read_bytes() if file.exists() else b""
-        for file in (folders.result / "stdout", folders.result / "stderr")
+def _read_run(folder: Path) -> Run:
+    """What a container has left."""
+    usage, stdout, stderr, metrics = (
+        file.read_bytes() if file.is_file() else None
+        for file in (
+            *(folder / RESULT / name for name in ("usage.json", "stdout", "stderr")),
+            folder / OUTPUT / METRICS_JSON,
+        )
     )
-    metrics = folders.output / METRICS_JSON
+    files = (path for path in (folder / OUTPUT).rglob("*") if not path.is_dir())
     return Run(
-        status=usage.get("status", KILLED),
-        stdout=stdout,
-        stderr=stderr,
-        seconds=usage.get("seconds", 0.0),
-        process_bytes=usage.get("process_bytes", 0),
-        is_late=usage.get("is_late", False),
-        outputs=tuple(
-            sorted(
-                path.relative_to(folders.output).as_posix()
-                for path in folders.output.rglob("*")
-                if not path.is_dir()
-            )
-        ),
-        metrics=metrics.read_bytes() if metrics.is_file() else None,
+        **json.loads(usage or b"{}"),
+        stdout=stdout or b"",
+        stderr=stderr or b"",
+        outputs=tuple(sorted(str(path.relative_to(folder / OUTPUT)) for path in files)),
+        metrics=metrics,
     )
 
 
@@ -292,10 +264,8 @@ def _inspect(engine: Docker, image: str) -> dict[str, Any]:
         raise EngineError(f"{image}: its USER is root, which the platform refuses")
     if found["Architecture"] != "amd64":
         raise EngineError(f"{image}: it is for {found['Architecture']}, not for amd64")
-    return {key: found["Config"].get(key) for key in _CONFIGURATION}
-
-
-_CONFIGURATION = ("Entrypoint", "Cmd", "User", "WorkingDir", "Env")
+    configuration: dict[str, Any] = found["Config"]
+    return configuration
 
 
 def instance_of(phase: Phase) -> tuple[int, int]:
@@ -316,7 +286,7 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
         If the container engine, or the image, cannot be used.
     """
     docker = Docker(engine)
-    variables = _inspect(docker, image)["Env"] or []
+    variables = _inspect(docker, image).get("Env") or []
     environment = dict(variable.partition("=")[::2] for variable in variables)
     challenge = environment.get("FLARE_CHALLENGE") or STANDARD_CHALLENGE
     if challenge == STANDARD_CHALLENGE:
@@ -331,13 +301,6 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
             "Build it anew, or give --phase-settings.",
         )
     return challenge, run.stdout.decode("utf-8", "replace")
-
-
-def _open_up(folder: Path) -> None:
-    """Let anybody read everything, as the platform does, whoever may so here."""
-    for path in (folder, *folder.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _unpack(ground_truth: Path, target: Path) -> None:

@@ -8,12 +8,16 @@ import logging
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from flare.common.errors import InputError
 from flare.common.files import write_whole
+from flare.common.options import option
+from flare.common.schema import Count, Is, Positive
 from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
@@ -28,6 +32,76 @@ ANSWERS = "returned"
 
 SETTLE_S = 10.0
 """A file that has changed since may not be whole yet."""
+
+
+class ReturnedFile(TypedDict):
+    """What `flare serve --drop-folder` says of an archive, in DIR/returned; the
+    platform is sent the same keys.
+    """  # noqa: D205  a sentence of the public schema
+
+    status: Literal["Succeeded", "Failed"]
+    """Whether there is a result."""
+    metrics: NotRequired[Annotated[dict[str, Any], Is(like=ReturnedMetrics, **_MORE)]]
+    """If there is: metrics.json of the team, with running times, GPU memory and
+    statuses in `case` and `aggregates`."""
+    error_message: NotRequired[Annotated[str, Is(minLength=1, maxLength=1024)]]
+    """If there is none: one line that says what the team can do."""
+
+
+class ReturnedMetrics(TypedDict):
+    """The keys of `metrics` that are described here."""
+
+    case: Annotated[dict[str, Any], Is(like=ReturnedCases, **_MORE)]
+    """As in metrics.json, and further columns."""
+    aggregates: Annotated[dict[str, Any], Is(like=ReturnedCounts, **_MORE)]
+    """As in metrics.json, and further numbers: statistics of both, in which a failed
+    case counts with the limits."""
+
+
+class ReturnedCases(TypedDict):
+    """Columns of `case` that metrics.json does not have."""
+
+    status: Annotated[dict[str, str], Is(each=("", "A status of efficiency.csv."))]
+    """How the run of each case has ended, by its number."""
+    runtime_s: NotRequired[_ByNumber]
+    """Running time of each case in s, by its number; null if it has failed."""
+    max_gpu_memory_mb: NotRequired[_ByNumber]
+    """GPU memory of each case in MB, by its number; null if it has failed; not there
+    without a GPU."""
+
+
+class ReturnedCounts(TypedDict):
+    """Keys of `aggregates` that metrics.json does not have."""
+
+    cases: Positive
+    """How many cases there are."""
+    cases_ok: Positive
+    """How many have a label map."""
+    cases_failed: Count
+    """How many have none."""
+
+
+_MORE = {"additionalProperties": True}
+_ByNumber = Annotated[dict[str, float | None], Is(each=("", "Of a case."))]
+RETURNED: dict[str, Any] = {
+    "additionalProperties": False,
+    "if": {"properties": {"status": {"const": "Succeeded"}}},
+    "then": {"required": ["metrics"]},
+    "else": {"required": ["error_message"]},
+}
+"""Of the whole file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOptions:
+    """The folder that submissions come from, if they do."""
+
+    drop_folder: Path | None = option(
+        "Take TEAMNAME.tar.gz of teams from this folder; the answers go into"
+        " DIR/returned.",
+        default=None,
+        metavar="DIR",
+    )
 
 
 class DropFolder:
@@ -47,6 +121,8 @@ class DropFolder:
     InputError
         If there is no such folder, or that of the answers is a link.
     """
+
+    is_named = True
 
     def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
         if not folder.is_dir():
@@ -139,7 +215,7 @@ class DropFolder:
             If it cannot be written.
         """
         self._check_answers()
-        content: dict[str, object] = {"status": answer.status}
+        content: ReturnedFile = {"status": answer.status}
         if answer.metrics is None:
             content["error_message"] = answer.message
         else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from flare.common.files import write_whole
+from flare.common.schema import DateTime, Is, Text, dump
 from flare.common.text import aligned, safe
 from flare.platforms.serving.source import Answer, Source, Submission
 from flare.results.errors import MeasurementError
@@ -179,7 +180,7 @@ class Journal:
 
     def _write(self, entries: dict[str, Entry]) -> None:
         """Write all entries down, and know them then."""
-        content = {
+        content: JournalFile = {
             "source": self._source,
             "submissions": list(map(_json, entries.values())),
         }
@@ -197,8 +198,7 @@ class Journal:
         OutputError
             If it cannot be written.
         """
-        content = {"metrics": answer.metrics, "message": answer.message}
-        text = json.dumps(content, indent=2, allow_nan=False)
+        text = json.dumps(dump(answer), indent=2, allow_nan=False)
         write_whole(self._answer_file(entry), f"{text}\n", is_lasting=True)
 
     def read_answer(self, entry: Entry) -> Answer:
@@ -222,6 +222,74 @@ class Journal:
         return self._answers / f"{entry.submission.key}.json"
 
 
+# --- The keys of its files --------------------------------------------------------
+
+
+class JournalFile(TypedDict):
+    """How far each submission of `flare serve` is, in RESULTS/.serve; written whole at
+    each step.
+    """  # noqa: D205  a sentence of the public schema
+
+    source: Text
+    """Where submissions come from: a phase of the platform, or a folder. Another one is
+    refused."""
+    submissions: list[_ClosedEntry]
+    """All that were ever claimed, the oldest first."""
+
+
+class EntryContent(TypedDict):
+    """A submission."""
+
+    key: Text
+    """Tells it from all others of its source."""
+    team: Text
+    """Name of its folder in RESULTS."""
+    user: NotRequired[str]
+    """Whose folder that is, as the source calls them; empty if that is not known."""
+    title: str
+    """What people call it."""
+    place: Annotated[dict[str, str], Is(each=("", "An address, or a key."))]
+    """What its source needs to get it again after a restart; no secrets."""
+    step: Annotated[str, Is(enum=[step.value for step in Step])]
+    """The last step that was done."""
+    times: Annotated[dict[str, str], Is(like=Times, additionalProperties=False)]
+    """When each step was done."""
+    status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])]
+    """Of its answer; empty before there is one."""
+    message: str
+    """Why it has failed, for whoever has handed it in, or why it is lost; empty
+    otherwise."""
+    fault: NotRequired[str]
+    """What is told if the fault that has postponed it stays until its hours are over;
+    empty if none has."""
+
+
+class Times(TypedDict):
+    """When each step was done."""
+
+    claiming: DateTime
+    """When it was about to be claimed."""
+    claimed: NotRequired[DateTime]
+    """When it was claimed."""
+    downloaded: NotRequired[DateTime]
+    """When its archive was there."""
+    checked: NotRequired[DateTime]
+    """When its archive was checked."""
+    measured: NotRequired[DateTime]
+    """When its last case was run."""
+    scored: NotRequired[DateTime]
+    """When its answer was written."""
+    returning: NotRequired[DateTime]
+    """When its answer was about to be sent."""
+    returned: NotRequired[DateTime]
+    """When its answer had arrived."""
+    lost: NotRequired[DateTime]
+    """When it was given up, as it is not ours any more."""
+
+
+_ClosedEntry = Annotated[EntryContent, Is(additionalProperties=False)]
+
+
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     """The source of a journal, and all entries; nothing if there is none yet.
 
@@ -242,10 +310,14 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
         ) from error
 
 
-def _json(entry: Entry) -> dict[str, Any]:
+def _json(entry: Entry) -> EntryContent:
     """An entry as it is written, one with its submission."""
     return {
-        **asdict(entry.submission),
+        "key": entry.submission.key,
+        "team": entry.submission.team,
+        "user": entry.submission.user,
+        "title": entry.submission.title,
+        "place": entry.submission.place,
         "step": entry.step.value,
         "times": entry.times,
         "status": entry.status,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from flare.common.errors import HostError, SubmissionError
+from flare.common.schema import Is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +39,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a submission: metrics, or a line for whoever has handed it in."""
+    """What is sent for a submission, written before it is sent: each try sends the
+    same.
+    """  # noqa: D205  a sentence of the public schema
 
     metrics: dict[str, Any] | None = None
-    message: str = ""
-    """Empty if there are metrics."""
+    """As in TEAMNAME.json of a folder; null if there is no result."""
+    message: Annotated[str, Is(maxLength=1024)] = ""
+    """For whoever has handed it in, if there is no result; empty otherwise."""
 
     @property
-    def status(self) -> str:
+    def status(self) -> Literal["Succeeded", "Failed"]:
         """In the platform's words."""
         return "Failed" if self.metrics is None else "Succeeded"
 
@@ -98,6 +102,9 @@ class Source(Protocol):
     What goes wrong on the way is a HostError; what is wrong with a submission itself,
     a SubmissionError.
     """
+
+    is_named: bool
+    """Whether an image has to be called like its team; not where authors choose."""
 
     @property
     def name(self) -> str:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.common.text import printable
+from flare.common.engine import find_engine
+from flare.common.errors import OutputError, SubmissionError
+from flare.common.text import printable, safe
+from flare.evaluation.problems import raise_problems
+from flare.measuring.archive.model import model_beside
+from flare.measuring.archive.reading import Archive, read_archive
+from flare.measuring.container import opened_limits
+from flare.measuring.host import SPARE_BYTES, room
+from flare.measuring.listener import Listener
+from flare.measuring.measure import measure_teams
+from flare.measuring.rescore import evaluate_team
+from flare.measuring.summary import count_done, write_refused
+from flare.measuring.team import Job
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -22,6 +35,8 @@ from flare.results.efficiency_csv import (
     RunStatus,
     read_records,
 )
+from flare.results.errors import MeasurementError
+from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluated
 from flare.results.scores import statistics
@@ -30,11 +45,19 @@ REPEAT_S = 60.0
 """What is raised from a signal is lost where Python ignores exceptions, such as in a
 destructor: so it is raised again, if the block has not ended after so long."""
 
+_log = logging.getLogger(__name__)
+
+AGAIN = "handed in again, and served"
+"""In the ledger, why another archive of a team is accepted."""
+
 RANKED = ("runtime_s", "max_gpu_memory_mb")
 """Metrics of efficiency that a platform can rank, besides scores."""
 
 FIRST_CHARACTERS = 90
 """Of the message of a run, that a line has room for."""
+
+
+# --- The work ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +68,215 @@ class Worst:
     """The time limit of a case."""
     max_gpu_memory_mb: float | None = None
     """All memory of the GPU; None where there is none."""
+
+
+class OverdueSignal(BaseException):
+    """The time of a submission is over: what runs for it is ended, as by Ctrl-C."""
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """End what runs in the block after a while.
+
+    Only the main thread of a program can do this.
+
+    Raises
+    ------
+    OverdueSignal
+        From within the block, wherever it is; before it, if no time is left.
+    """
+
+    def end(*_: object) -> NoReturn:
+        raise OverdueSignal
+
+    if seconds <= 0:
+        raise OverdueSignal
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # also if the signal has come on the way out; the next one is far off
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Forecast:
+    """Foresees when the cases of a submission will be done.
+
+    Parameters
+    ----------
+    end : datetime
+        When they have to be.
+    now : callable
+        Date and time.
+    """
+
+    def __init__(self, end: datetime, now: Callable[[], datetime]) -> None:
+        self._end, self._now = end, now
+        self._begun = now()
+        self._has_warned = False
+
+    def warning(self, done: int, total: int) -> str:
+        """What is to be said once it seems that there is too little time, but once."""
+        now = self._now()
+        left = (now - self._begun) / done * (total - done)
+        if self._has_warned or now + left <= self._end:
+            return ""
+        self._has_warned = True
+        return (
+            f"{done} of {total} cases are done, and the others would be at"
+            f" {now + left:%Y-%m-%d %H:%M}; the time is over at {self._end:%H:%M} of"
+            f" {self._end:%Y-%m-%d}, and what is not done by then fails"
+        )
+
+
+Telling = Callable[[Job, Forecast], AbstractContextManager[Listener]]
+"""Opens whoever is told of each case."""
+
+
+class ServedWork:
+    """What is done with the archive of a submission.
+
+    Parameters
+    ----------
+    job : Job
+        What is measured, and how; its archives are those of the submissions.
+    worst : Worst
+        What counts for a case that has failed.
+    now : callable
+        Date and time.
+    telling : callable
+        Given what is measured, and a forecast of its end: who is told of each case.
+    is_named : bool
+        Whether an image has to be called like its team.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        worst: Worst,
+        now: Callable[[], datetime],
+        *,
+        telling: Telling,
+        is_named: bool = True,
+    ) -> None:
+        self._job, self._worst, self._now = job, worst, now
+        self._telling, self._is_named = telling, is_named
+        self._options, self._results = job.options, job.results
+
+    @property
+    def cases(self) -> int:
+        """How many there are."""
+        return len(self._job.cases)
+
+    def check_host(self) -> None:
+        """See that this computer can measure.
+
+        Raises
+        ------
+        HostError
+            If the engine, or the GPU, does not answer, or there is no room.
+        """
+        find_engine(self._options.engine).describe()
+        with opened_limits(self._options.limits):
+            pass
+        free = room(self._results).free_bytes
+        if free < SPARE_BYTES:
+            raise OutputError(
+                f"{safe(self._results)}: {free >> 20} MiB are free there",
+                f"Make room: {SPARE_BYTES >> 20} MiB are needed.",
+            )
+
+    def check(self, file: Path) -> None:
+        """Read an archive, without loading it.
+
+        Raises
+        ------
+        SubmissionError
+            If it cannot be run.
+        """
+        archive = self._read(file)
+        for doubt in archive.doubts:
+            _log.info("%s: doubtful: %s", safe(file.name), doubt)
+        write_refused([archive], self._results)
+        if archive.problems:
+            raise_problems(archive.problems)
+
+    def measure(self, file: Path, end: datetime) -> None:
+        """Run an image on all cases that are not done yet.
+
+        Raises
+        ------
+        SubmissionError
+            If it cannot be loaded.
+        HostError
+            If something on this computer stands in the way.
+        """
+        archive = self._read(file)
+        # What it predicts is scored in a step of its own.
+        options = replace(
+            self._options,
+            archives=file,
+            ground_truth=None,
+            new_archive=self._why_another(archive),
+        )
+        job = replace(self._job, options=options, archives=(archive,))
+        with self._telling(job, Forecast(end, self._now)) as listener:
+            failed = measure_teams(job, listener)
+        for _, error in failed:
+            if isinstance(error, SubmissionError):
+                refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
+                write_refused([refused], self._results)
+            raise error
+        left = self.cases - self.done(archive.team)
+        if left:
+            raise MeasurementError(
+                archive.team,
+                f"{left} cases have ended by errors of the engine",
+                "See its log; when the service is started again, it goes on there.",
+            )
+
+    def score(self, team: str) -> dict[str, Any]:
+        """Score what an image has predicted, and return its metrics.
+
+        Raises
+        ------
+        SubmissionError
+            If it has failed on every case.
+        """
+        folder, options = self._results / team, self._options
+        if options.ground_truth:
+            challenge = self._job.challenge
+            evaluate_team(folder, options.ground_truth, challenge, options.workers)
+        return returned_metrics(folder, self._worst)
+
+    def done(self, team: str) -> int:
+        """How many cases of a team need not be run again."""
+        return count_done(self._results / team)
+
+    def _read(self, file: Path) -> Archive:
+        """What is known of an archive before it is loaded."""
+        return read_archive(
+            file,
+            is_named=self._is_named,
+            contract=self._options.contract,
+            model=model_beside(file),
+        )
+
+    def _why_another(self, archive: Archive) -> str:
+        """Why the ledger accepts an archive; empty if it is a team's first one."""
+        entries = read_ledger(self._results / LEDGER_CSV)
+        others = [e for e in entries if e.team == archive.team]
+        sent = (archive.sha256, archive.model.sha256 if archive.model else "")
+        if others and (others[-1].archive_sha256, others[-1].model_sha256) != sent:
+            return AGAIN
+        return ""
+
+
+# --- What is returned -------------------------------------------------------------
 
 
 def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
@@ -141,69 +373,3 @@ def _told(record: CaseRecord) -> str:
         code = re.search(r" \[F\d\d\]$", text)
         return f"its output is refused{code[0] if code else ''}"
     return printable(text)
-
-
-# --- Time ---
-
-
-class OverdueSignal(BaseException):
-    """The time of a submission is over: what runs for it is ended, as by Ctrl-C."""
-
-
-@contextmanager
-def ended_after(seconds: float) -> Iterator[None]:
-    """End what runs in the block after a while.
-
-    Only the main thread of a program can do this.
-
-    Raises
-    ------
-    OverdueSignal
-        From within the block, wherever it is; before it, if no time is left.
-    """
-
-    def end(*_: object) -> NoReturn:
-        raise OverdueSignal
-
-    if seconds <= 0:
-        raise OverdueSignal
-    before = signal.signal(signal.SIGALRM, end)
-    try:
-        try:
-            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # also if the signal has come on the way out; the next one is far off
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-class Forecast:
-    """Foresees when the cases of a submission will be done.
-
-    Parameters
-    ----------
-    end : datetime
-        When they have to be.
-    now : callable
-        Date and time.
-    """
-
-    def __init__(self, end: datetime, now: Callable[[], datetime]) -> None:
-        self._end, self._now = end, now
-        self._begun = now()
-        self._has_warned = False
-
-    def warning(self, done: int, total: int) -> str:
-        """What is to be said once it seems that there is too little time, but once."""
-        now = self._now()
-        left = (now - self._begun) / done * (total - done)
-        if self._has_warned or now + left <= self._end:
-            return ""
-        self._has_warned = True
-        return (
-            f"{done} of {total} cases are done, and the others would be at"
-            f" {now + left:%Y-%m-%d %H:%M}; the time is over at {self._end:%H:%M} of"
-            f" {self._end:%Y-%m-%d}, and what is not done by then fails"
-        )

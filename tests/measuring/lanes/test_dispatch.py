@@ -7,7 +7,7 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.measuring.lanes.dispatch import Dispatch
-from flare.measuring.lanes.process import Begun, Ended, Failed, Planned, Ran
+from flare.measuring.lanes.process import Begun, Ended, Planned
 from flare.measuring.listener import Failures, Listener
 from tests.builders.lanes import ScriptedPool, device, lane, plan, whole
 from tests.builders.running import record
@@ -94,9 +94,9 @@ def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
     script = {
         "a": [
             [Planned(todo=("c1", "c2", "c3"), done={}), Begun(case="c1"),
-             Ran(record=record("c1", 1.0)), Begun(case="c2"), None],
+             record("c1", 1.0), Begun(case="c2"), None],
             [Planned(todo=("c3",), done={"c1": record("c1"), "c2": record("c2", 2.0)}),
-             Begun(case="c3"), Ran(record=record("c3", 3.0)), Ended(), None],
+             Begun(case="c3"), record("c3", 3.0), Ended(), None],
         ]
     }  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_a_team_is_given_up_after_three_processes(run):
 
 def test_a_lane_without_a_working_engine_is_left_out(run):
     """Its team goes on elsewhere, and no other one is spoilt."""
-    broken = [Failed(error=EngineError("docker: gone", "Start it.")), Ended(), None]
+    broken = [EngineError("docker: gone", "Start it."), Ended(), None]
     script = {
         "a": [broken, whole("c1", "c2")],
         "b": [whole("c1", "c2")],
@@ -154,7 +154,7 @@ def test_a_lane_without_a_working_engine_is_left_out(run):
 
 
 def test_the_last_lane_is_not_left_out(run):
-    broken = [Failed(error=EngineError("docker: gone", "Start it.")), Ended(), None]
+    broken = [EngineError("docker: gone", "Start it."), Ended(), None]
     script = {"a": [broken], "b": [whole("c1", "c2")]}
 
     pool, notes = run(teams("a", "b"), script, lanes=[lane(0)])
@@ -165,7 +165,7 @@ def test_the_last_lane_is_not_left_out(run):
 
 
 def test_a_bad_archive_is_no_fault_of_its_lane(run):
-    bad = [Failed(error=ArchiveError("a.tar.gz", "it is bad")), Ended(), None]
+    bad = [ArchiveError("a.tar.gz", "it is bad"), Ended(), None]
     script = {"a": [bad], "b": [whole("c1", "c2")], "c": [whole("c1", "c2")]}
 
     pool, notes = run(teams("a", "b", "c"), script)

@@ -6,26 +6,25 @@ import random
 import numpy as np
 import pytest
 
-from flare.challenge.metrics import Better
-from flare.challenge.rules import RankedMetric
 from flare.ranking.options import Ties
 from flare.ranking.ranks import kendall_tau
 from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
-from flare.ranking.table import read_results
 from tests.builders import run_flare
 from tests.builders.fewer import few_fast
-from tests.builders.results import DSC, ROWS, make_table, ranked, values_of, write_table
+from tests.builders.results import (
+    DSC,
+    HALF_TIME,
+    ROWS,
+    make_table,
+    one_metric,
+    write_table,
+)
 
 
-def test_a_team_that_always_wins_is_always_first(tmp_path):
-    rows = [(team, str(case), "dsc", value) for team, value in
-            (("a", 0.9), ("b", 0.8), ("c", 0.8)) for case in range(5)]  # fmt: skip
-    table = read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
-    rules = RankingRules(metrics=(DSC,))
-
-    found = bootstrap(table.board(rules, "abc"), samples=50)
+def test_a_team_that_always_wins_is_always_first():
+    found = bootstrap(one_metric({"a": (1,) * 5, "b": (2,) * 5, "c": (2,) * 5}))
 
     # b and c tie in every draw, and share the second rank.
     assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.intervals] == [
@@ -34,36 +33,34 @@ def test_a_team_that_always_wins_is_always_first(tmp_path):
         ("c", 2, 2, (0, 1, 0)),
     ]
     assert found.taus == (1, 1, 1)
+    assert bootstrap(one_metric(dict.fromkeys("abc", (1,)))).taus is None  # all tie
 
 
-def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
+def test_draws_are_ranked_as_if_they_were_the_cases():
     """Each draw is ranked again from its values, missing ones and weights included."""
     chance = random.Random(5)
-    half = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
-    rules = RankingRules(metrics=(DSC, half), ties=Ties.AVERAGE)
-    rows = [
-        (team, str(case), metric, chance.choice((0.1, 0.2, 0.3, "")))
+    rules = RankingRules(metrics=(DSC, HALF_TIME), ties=Ties.AVERAGE)
+    values = {
+        (team, str(case), metric): chance.choice((0.1, 0.2, 0.3, None))
         for team in "abcd"
         for case in range(6)
-        for metric in ("dsc", "runtime_s")
-    ]
-    metrics = ["dsc", "runtime_s"]
-    table = read_results(write_table(tmp_path / "results.csv", rows), rules.metrics)
+        for metric in rules.names
+    }
     drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 6, size=(40, 6))
     expected = {team: [0] * 4 for team in "abcd"}
-    known = values_of(table)
     for draw in drawn:
-        values = {
-            (team, f"{place}", metric): known.get((team, str(case), metric))
-            for place, case in enumerate(draw)
-            for team in "abcd"
-            for metric in metrics
-        }
-        for standing in rank_teams(make_table(values), rules).standings:
+        table = make_table(
+            {
+                (team, f"{place}", metric): values[team, str(case), metric]
+                for place, case in enumerate(draw)
+                for team in "abcd"
+                for metric in rules.names
+            }
+        )
+        for standing in rank_teams(table, rules).standings:
             expected[standing.team][standing.rank - 1] += 1
 
-    board = table.board(rules, table.teams)
-    found = bootstrap(board, samples=40, seed=7)
+    found = bootstrap(make_table(values).board(rules, "abcd"), samples=40, seed=7)
 
     assert {s.team: s.frequencies for s in found.intervals} == {
         team: tuple(count / 40 for count in counts) for team, counts in expected.items()
@@ -72,9 +69,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases(tmp_path):
 
 def test_the_interval_leaves_out_a_fortieth_at_either_end():
     """Of 80 draws, two at each end: ranks 1 1 1 2 ... 2 3 3 have 1 to 2."""
-    ranks = np.array([1] * 3 + [2] * 75 + [3] * 2)
-
-    interval = _rank_interval("a", ranks, 3)
+    interval = _rank_interval("a", np.array([1] * 3 + [2] * 75 + [3] * 2), 3)
 
     assert (interval.lowest, interval.highest) == (1, 2)
 
@@ -104,14 +99,6 @@ def test_tau_is_that_of_scipy(seed):
     chance = np.random.default_rng(seed)
     first, second = chance.integers(1, 4, size=(2, 6)).tolist()
 
-    assert kendall_tau(first, second) == pytest.approx(
-        kendalltau(first, second).statistic
-    )
+    expected = kendalltau(first, second).statistic
+    assert kendall_tau(first, second) == pytest.approx(expected)
     assert kendall_tau([1, 1, 1], [1, 2, 3]) is None
-
-
-def test_teams_that_all_tie_have_no_tau():
-    table = make_table({(team, "1", "dsc"): 0.5 for team in "abc"})
-    rules = RankingRules(metrics=(DSC,))
-
-    assert bootstrap(table.board(rules, "abc"), samples=5).taus is None

@@ -1,24 +1,28 @@
 """What the first place depends on: by hand, and by trying everything."""
 
 import itertools
+import math
 import random
 import statistics
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from flare.challenge.metrics import Better
-from flare.challenge.rules import RankedMetric
+from flare.ranking import ranks
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.robustness.schemes import other_schemes
-from flare.ranking.robustness.sensitivity import fewest_withdrawals, sensitivity_of
+from flare.ranking.robustness.sensitivity import (
+    alternatives,
+    fewest_withdrawals,
+    ranks_by_choice,
+    sensitivity_of,
+)
 from flare.ranking.robustness.significance import compare_pairs
 from flare.ranking.rules import RankingRules
 from flare.reports.ranking.terminal import recount_text
-from tests.builders.results import DSC, make_table, one_metric
+from tests.builders.results import DSC, HALF_TIME, TIME, make_table, one_metric
 from tests.oracles import naive_ranks
-
-HALF = RankedMetric(metric="runtime_s", better=Better.LOWER, weight=0.5)
 
 
 def found_of(board):
@@ -53,9 +57,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
         for case in cases
         for metric in ("dsc", "runtime_s")
     }
-    rules = RankingRules(metrics=(DSC, HALF), ties=ties, missing=missing)
-    table = make_table(values)
-    board = table.board(rules, teams)
+    rules = RankingRules(metrics=(DSC, HALF_TIME), ties=ties, missing=missing)
     sums = naive_sums(values, teams, cases, ties, missing)
 
     fewest, shared = {}, {}
@@ -69,10 +71,10 @@ def test_withdrawals_equal_brute_force(seed, ties):
                 if totals[rival] <= totals[first]:
                     shared.setdefault((first, rival), number)
 
-    found = found_of(board)
+    found = found_of(make_table(values).board(rules, teams))
 
-    best = min(sum(sums[t, case] for case in cases) for t in teams)
-    winners = [t for t in teams if sum(sums[t, c] for c in cases) == best]
+    totals = {t: sum(sums[t, case] for case in cases) for t in teams}
+    winners = [t for t in teams if totals[t] == min(totals.values())]
     assert [item.team for item in found] == winners
     for item in found:
         assert {rival: len(cases) for rival, cases in item.withdrawals} == {
@@ -89,58 +91,63 @@ def test_withdrawals_equal_brute_force(seed, ties):
                 sums[item.team, c] for c in left
             )
         lost, joined = [], []
-        for team in teams:
+        for team in set(teams) - {item.team}:
             others = [t for t in teams if t != team]
             again = naive_sums(values, others, cases, ties, missing)
             totals = {t: sum(again[t, case] for case in cases) for t in others}
-            if team != item.team and min(totals.values()) < totals[item.team]:
+            first = [t for t in others if totals[t] == min(totals.values())]
+            new = tuple(t for t in first if t not in winners)
+            if item.team not in first:
                 lost.append(team)
-            elif team != item.team:
-                first = [t for t in others if totals[t] == min(totals.values())]
-                new = tuple(t for t in first if t not in winners)
-                joined += [(team, new)] if new else []
-        assert list(item.disqualifications) == lost
-        assert list(item.ties) == joined
+            elif new:
+                joined.append((team, new))
+        assert list(item.disqualifications) == sorted(lost)
+        assert list(item.ties) == sorted(joined)
 
 
-def test_a_lead_that_no_withdrawal_can_end():
-    """B is never better: whatever is left, it stays behind."""
-    board = one_metric({"a": (1, 1, 1), "b": (2, 2, 1)})
+@pytest.mark.parametrize(
+    ("values", "expected", "words"),
+    [
+        # B is never better: whatever is left, it stays behind.
+        # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
+        (
+            {"a": (1, 1, 1), "b": (2, 2, 1)},
+            {"team": "a", "withdrawals": (), "shares": (("b", ("c00", "c01")),),
+             "first": 24, "choices": 24, "rankings": 1},
+            ["keeps first place whatever cases are withdrawn; b could share it",
+             "is first under 24 of 24 choices of rules (ties 3 x missing results 2"],
+        ),
+        # a 1 1 1 3, b 2 2 2 1, c 3 3 3 2: 6, 7 and 11. Leads over b: 1 1 1 -2.
+        # Without one of the first three: 2 - 2, a tie; without two: 1 - 2 is negative.
+        (
+            {"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)},
+            {"team": "a", "disqualifications": (), "ties": ()},
+            ["a keeps first place unless 2 of 4 cases are withdrawn (then b could",
+             "as without c00, c01); b could share it without 1: c00; no other team"],
+        ),
+        # a 1 3, b 2 1, c 3 2: 4, 3 and 5: b wins. C is between a and b on the only case
+        # that b wins. Without c: a 1 2, b 2 1: a tie. Without a: b 1 1, c 2 2.
+        (
+            {"a": (1, 3), "b": (2, 1), "c": (9, 2)},
+            {"team": "b", "disqualifications": (), "ties": (("c", ("a",)),)},
+            ["; if c is disqualified, it would then share first place with a; with"],
+        ),
+    ],
+    ids=["nothing ends it", "in plain words", "a disqualification makes it share"],
+)  # fmt: skip
+def test_first_place_by_hand(values, expected, words):
+    (found,) = found_of(one_metric(values))
 
-    (found,) = found_of(board)
-
-    assert found.withdrawals == ()
-    # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
-    assert recount_text([found]) == (
-        "a keeps first place whatever cases are withdrawn; b could share it without 2:"
-        " c00, c01; no other team's disqualification changes that; with all metrics"
-        " and teams kept, it is first under 24 of 24 choices of rules (ties 3 x missing"
-        " results 2 x mean or median of ranks 2 x rounding 2; different rankings among"
-        " them: 1)."
-    )
-
-
-def test_in_plain_words():
-    """A has the ranks 1 1 1 3, b 2 2 2 1, c 3 3 3 2: 6, 7 and 11."""
-    board = one_metric({"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)})
-
-    (found,) = found_of(board)
-
-    # Leads over b: 1 1 1 -2. Without one of the first three: 2 - 2, a tie; without
-    # two: 1 - 2 is negative.
-    assert found.withdrawals[0] == ("b", ("c00", "c01"))
-    assert recount_text([found]).startswith(
-        "a keeps first place unless 2 of 4 cases are withdrawn (then b could be ahead,"
-        " as without c00, c01); b could share it without 1: c00; no other team's"
-        " disqualification changes that; with all metrics and teams kept, it is first"
-        " under "
-    )
+    assert {key: getattr(found, key) for key in expected} == expected
+    for part in words:
+        assert part in recount_text([found])
 
 
 def test_a_disqualification_that_costs_the_first_place():
     """B wins over a because of c and d, of which one is not enough."""
-    board = one_metric({"b": (2, 2, 1), "a": (1, 1, 9), "c": (5, 6, 3)})
     # b 2 2 1, a 1 1 3, c 3 3 2: 5, 5, 8: a tie. Without c: b 2 2 1, a 1 1 2: a wins.
+    board = one_metric({"b": (2, 2, 1), "a": (1, 1, 9), "c": (5, 6, 3)})
+
     found = {item.team: item for item in found_of(board)}
 
     assert found["b"].disqualifications == ("c",)
@@ -148,19 +155,11 @@ def test_a_disqualification_that_costs_the_first_place():
     assert "it loses it if c is disqualified" in recount_text([found["b"]])
 
 
-def test_a_disqualification_that_makes_it_share_the_first_place():
-    """C is between a and b on the only case that b wins."""
-    board = one_metric({"a": (1, 3), "b": (2, 1), "c": (9, 2)})
-    # a 1 3, b 2 1, c 3 2: 4, 3 and 5: b wins. Without c: a 1 2, b 2 1: a tie.
-    # Without a: b 1 1, c 2 2.
-    (found,) = found_of(board)
+def test_equal_leads_take_the_first_cases():
+    assert fewest_withdrawals([1, 3, 3, -4]) == (1, 2)
 
-    assert (found.team, found.disqualifications) == ("b", ())
-    assert found.ties == (("c", ("a",)),)
-    assert found.ties == (("c", ("a",)),)
-    assert (
-        "; if c is disqualified, it would then share first place with a; with all"
-    ) in recount_text([found])
+
+# --- Choices of rules -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -205,16 +204,50 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
         ordered = sorted(totals.values())
         rankings.add(tuple(ordered.index(totals[team]) for team in teams))
 
-    rules = RankingRules(metrics=(DSC, HALF))
+    rules = RankingRules(metrics=(DSC, HALF_TIME))
     for item in found_of(table.board(rules, teams)):
         assert (item.first, item.choices) == (wins[item.team], 48)
         assert item.rankings == len(rankings)
-        assert recount_text([item]).endswith(
+        assert (
             f"it is first under {wins[item.team]} of 48 choices of rules (ties 3 x"
             " missing results 2 x mean or median of ranks 2 x rounding 2 x gate 2;"
             f" different rankings among them: {len(rankings)})."
-        )
+        ) in recount_text([item])
 
 
-def test_equal_leads_take_the_first_cases():
-    assert fewest_withdrawals([1, 3, 3, -4]) == (1, 2)
+@pytest.mark.parametrize(
+    ("rules", "count"),
+    [
+        # Ties 3, missing 2, average 2, rounding 2, gate 2.
+        (RankingRules(metrics=(DSC, TIME)), 48),
+        # No DSC, no gate; and another rule for missing results.
+        (RankingRules(metrics=(replace(TIME, failed=9.0),)), 36),
+        # With and without the challenge's rounding, and with three digits.
+        (RankingRules(metrics=(replace(DSC, decimals=1), TIME)), 72),
+    ],
+)
+def test_choices_of_rules_are_all_different(rules, count):
+    ways = alternatives(rules)
+
+    for found in ways.values():
+        assert all(a != b for a, b in itertools.combinations(found, 2))
+    assert math.prod(map(len, ways.values())) == count
+    table = make_table({("a", "1", "dsc"): 0.9, ("a", "1", "runtime_s"): 9.0})
+    assert ranks_by_choice(table.board(rules, "a")) == [(1,)] * count
+
+
+def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
+    """Rounding takes longest: a text is made of each value."""
+    counted, rounded = [], ranks.rounded
+
+    def counting(values, form):
+        counted.append(values.size)
+        return rounded(values, form)
+
+    monkeypatch.setattr(ranks, "rounded", counting)
+    board = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
+
+    found_of(board)
+
+    # The scheme of three digits, and the choices of three digits with either gate.
+    assert sum(counted) == 3 * board.values.size

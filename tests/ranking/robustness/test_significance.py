@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flare.challenge.metrics import Better
-from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
 from flare.ranking.robustness.significance import compare_pairs, two_sided
 from flare.ranking.rules import RankingRules
-from tests.builders.results import DSC, TIME, challenger_board, make_table, one_metric
+from tests.builders.results import DSC, TIME, challenger_board, one_metric
 
 
 def by_pair(board):
@@ -100,21 +98,22 @@ def test_both_sides_are_as_scipy_tests_them(seed):
         assert effect[number] == pytest.approx(balance / ranks.sum())
 
 
-def test_a_missing_result_is_no_advantage():
+@pytest.mark.parametrize(
+    ("values", "rule", "expected"),
+    [
+        ({"a": (1, 9), "b": (np.nan, 2)}, TIME, [[1, 9], [9, 2]]),
+        (
+            {"a": (1, 9), "b": (np.nan, 2)},
+            replace(TIME, failed=3600),
+            [[1, 9], [3600, 2]],
+        ),
+        ({"a": (1, 9), "b": (np.nan, 2)}, replace(TIME, failed=5), [[1, 9], [9, 2]]),
+        ({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC, [[-1, -0.9], [-0.2, -0.2]]),
+    ],
+)
+def test_a_missing_result_is_no_advantage(values, rule, expected):
     """It counts as the worst of any team on any case, or as a failed run if worse."""
-    board = one_metric({"a": (1, 9), "b": (np.nan, 2)})
-    assert board.filled[:, :, 0].tolist() == [[1, 9], [9, 2]]
-
-    stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=3600)
-    board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert board.filled[:, :, 0].tolist() == [[1, 9], [3600, 2]]
-
-    stuck = RankedMetric(metric="runtime_s", better=Better.LOWER, failed=5)
-    board = one_metric({"a": (1, 9), "b": (np.nan, 2)}, stuck)
-    assert board.filled[:, :, 0].tolist() == [[1, 9], [9, 2]]
-
-    board = one_metric({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC)
-    assert board.filled[1, 0, 0] == -0.2
+    assert one_metric(values, rule).filled[:, :, 0].tolist() == expected
 
 
 def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
@@ -130,13 +129,9 @@ def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
 
 
 def test_better_is_what_the_metric_says():
-    table = make_table(
-        {("a", str(n), "dsc"): 0.9 for n in range(9)}
-        | {("b", str(n), "dsc"): 0.1 * n for n in range(9)}
-    )
-    rules = RankingRules(metrics=(DSC,))
+    values = {"a": (0.9,) * 9, "b": tuple(0.1 * n for n in range(9))}
 
-    tests = by_pair(table.board(rules, "ab"))
+    tests = by_pair(one_metric(values, DSC))
 
     assert tests["a", "b"].effect == 1
     assert tests["a", "b"].p < 0.05 < tests["b", "a"].p

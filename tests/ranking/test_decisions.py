@@ -1,0 +1,169 @@
+"""What the organisers decide: what it changes, and what is refused."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from flare.ranking.decisions import apply_decisions, read_decisions
+from flare.ranking.rules import RankingRules
+from flare.ranking.standings import rank_teams
+from flare.ranking.table import read_results
+from flare.results.errors import RankingError
+from tests.builders import run_flare
+from tests.builders.results import DSC, ROWS, ranked, write_table
+
+WHY = 'reason = "so"\ndate = "2026-01-01"\n'
+
+
+def decision(kind, **fields):
+    """One decision, as a file has it."""
+    lines = "".join(f'{key} = "{value}"\n' for key, value in fields.items())
+    return f"[[{kind}]]\n{lines}{WHY}"
+
+
+def lines_of(folder, text):
+    (folder / "decisions.toml").write_text(text)
+    return read_decisions(folder / "decisions.toml").lines
+
+
+def decided(folder, text, rows=ROWS, metrics=("dsc",)):
+    """Rank and score by team after decisions."""
+    (folder / "decisions.toml").write_text(text)
+    table = read_results(write_table(folder / "results.csv", rows), ranked(*metrics))
+    decisions = read_decisions(folder / "decisions.toml")
+    table = apply_decisions(table, decisions, "decisions.toml")
+    found = rank_teams(table, RankingRules(metrics=(DSC,)), decisions.guests)
+    return {s.team: (s.rank, s.score) for s in found.standings}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # a has the ranks 1 1 3, b 2 2 2, c 3 3 1: 5, 6 and 7, over 3 cases and 3 teams.
+        ("", {"a": (1, Fraction(5, 9)), "b": (2, Fraction(6, 9)),
+              "c": (3, Fraction(7, 9))}),
+        # Of cases 1 and 3 a has the ranks 1 3, b 2 2, c 3 1: all tie at 4 / 2 / 3.
+        (decision("withdrawn", case="2"), dict.fromkeys("abc", (1, Fraction(2, 3)))),
+        # Without c, a has 1 1 2 and b 2 2 1: 4 and 5, over 3 cases and 2 teams.
+        (decision("disqualified", team="c"),
+         {"a": (1, Fraction(4, 6)), "b": (2, Fraction(5, 6))}),
+        # As without b, a and c: 1 1 2 and 2 2 1. Among both b has 2 2 2: 6 / 3 / 2.
+        (decision("out_of_competition", team="b"),
+         {"a": (1, Fraction(4, 6)), "c": (2, Fraction(5, 6)),
+          "b": (None, Fraction(6, 6))}),
+    ],
+    ids=["none", "withdrawn", "disqualified", "guest"],
+)  # fmt: skip
+def test_ranks_after_decisions(tmp_path, text, expected):
+    assert decided(tmp_path, text) == expected
+
+
+def test_a_reason_cannot_forge_a_line_and_a_date_may_be_one_of_toml(tmp_path):
+    text = '[[withdrawn]]\ncase = "1"\nreason = "so\\nrank 1"\ndate = 2026-11-21\n'
+
+    found = lines_of(tmp_path, text)
+
+    assert found == ("Withdrawn: case 1: so\\nrank 1 (2026-11-21)",)
+
+
+def test_a_decision_about_a_name_that_is_nearly_right(tmp_path):
+    rows = [("team_a", f"thx_000{n}", "dsc", 0.5) for n in range(1, 6)]
+    for text, near in (
+        (decision("withdrawn", case="thx_004"), "thx_0004"),
+        (decision("disqualified", team="teama"), "team_a"),
+    ):
+        with pytest.raises(RankingError, match=rf"\(did you mean {near}\?\)"):
+            decided(tmp_path, text, rows)
+
+
+def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
+    rows = [*ROWS, ("c", "1", "runtime_s", 5)]
+
+    with pytest.raises(RankingError, match="no value of runtime_s is left"):
+        decided(
+            tmp_path, decision("disqualified", team="c"), rows, ("dsc", "runtime_s")
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (decision("withdrawn", case="9"), "there is no case 9, but 1, 2, 3"),
+        (decision("disqualified", team="x"), "there is no team x, but a, b, c"),
+        (decision("names", team="x", name="y"), "there is no team x"),
+        (decision("names", team="a", name="b"), "two teams are shown by one name"),
+        (decision("names", team="a", name="B"), "two teams are shown by one name"),
+        (decision("names", team="a", name="\u0441"), "teams \\u0441, c look alike"),
+        (decision("names", team="a", name="x\\u00ad"), "U+00AD SOFT HYPHEN"),
+        (
+            "".join(decision("out_of_competition", team=team) for team in "abc"),
+            "no case, or no team, is left",
+        ),
+        (
+            decision("disqualified", team="a")
+            + decision("out_of_competition", team="a"),
+            "two decisions are about team a",
+        ),
+        (
+            "".join(decision("withdrawn", case=case) for case in "123"),
+            "no case, or no team, is left",
+        ),
+        ('[[withdrawn]]\ncase = "1"\nreason = "so"', "withdrawn[1].date is missing"),
+        (
+            '[[withdrawn]]\ncase = "1"\nreason = " "\ndate = "1"',
+            "withdrawn[1].reason is ' ', expected a text",
+        ),
+        ("[[withdrawal]]", "withdrawal is an unknown key, expected withdrawn"),
+        ("[", "Invalid"),
+    ],
+)
+def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
+    with pytest.raises(RankingError) as caught:
+        decided(tmp_path, text)
+
+    assert problem in str(caught.value)
+
+
+@pytest.mark.slow
+def test_decisions_are_printed_with_the_ranking(tmp_path):
+    (tmp_path / "decisions.toml").write_text(
+        decision("withdrawn", case="2")
+        + decision("disqualified", team="c")
+        + decision("out_of_competition", team="b")
+        + decision("names", team="a", name="Alpha")
+    )
+    file, out = write_table(tmp_path / "results.csv", ROWS), tmp_path / "out"
+    command = ["rank", file, "--metrics", "dsc", "--output", out]
+    run = run_flare(*command, "--decisions", tmp_path / "decisions.toml")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert [line.split() for line in lines[1:5:2]] == [
+        ["1", "Alpha", "1.0000", "1.00"],
+        ["-", "b", "1.50"],
+    ]
+    assert set(lines[2]) == {"-"}
+    assert lines[4].startswith("Below the line: out of competition, without rank")
+    told = [
+        "Withdrawn: case 2: so (2026-01-01)",
+        "Disqualified: c: so (2026-01-01)",
+        "Out of competition: b: so (2026-01-01)",
+        "Shown as Alpha: a: so (2026-01-01)",
+    ]
+    start = lines.index(told[0])
+    assert lines[start : start + 4] == told
+    written = json.loads((out / "ranking.json").read_text())
+    assert written["decisions"] == told
+    assert [found["team"] for found in written["ranking"]] == ["Alpha"]
+    assert written["out_of_competition"] == [{"team": "b", "mean_ranks": {"dsc": 1.5}}]
+    page = (out / "ranking.md").read_text()
+    assert "| Alpha | 1.0000 | 1.00 |" in page
+    assert "| team | mean rank: DSC |\n|---|---|\n| b | 1.50 |\n" in page
+    latex = (out / "ranking.tex").read_text()
+    assert "1 & Alpha & 1.0000 & 1.00 \\\\\n\\midrule\n- & b &  & 1.50 \\\\\n" in latex
+    assert (out / "report.txt").read_text() == run.stdout
+    # One team competes, on two cases: 1 / 1.
+    assert (out / "ranking.csv").read_text() == (
+        "team,rank,score,mean_rank_dsc\nAlpha,1,1,1\nb,,1.5,1.5\n"
+    )

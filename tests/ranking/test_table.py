@@ -1,0 +1,359 @@
+"""Results of teams, brought together from their folders or one table."""
+
+import json
+
+import pytest
+
+from flare.ranking.rules import rules_of
+from flare.ranking.standings import rank_teams
+from flare.ranking.table import read_results
+from flare.results.errors import RankingError
+from tests.builders.results import (
+    FLARE21,
+    FLARE22,
+    METRICS21,
+    ranked,
+    values_of,
+    write_table,
+    write_team,
+)
+
+WITH_TIME = ranked("dsc", "runtime_s")
+
+
+def missing_of(table):
+    """Which results are missing, and why."""
+    return {(m.team, m.case, m.metric): m.reason for m in table.missing}
+
+
+def problem_of(source, metrics, **more):
+    """What is wrong with results, without file and remedy."""
+    with pytest.raises(RankingError) as caught:
+        read_results(source, metrics, **more)
+    return caught.value.problem
+
+
+# --- Folders of teams -------------------------------------------------------------
+
+
+def test_a_team_that_crashes_in_a_second_is_last(tmp_path):
+    """Eleven teams; the crash would be the fastest, and use no memory."""
+    cases = ["c1", "c2", "c3"]
+    for number in range(10):
+        write_team(
+            tmp_path / f"team_{number:02}",
+            dict.fromkeys(cases, 0.9 - number / 100),
+            [(case, "ok", 10 + number, 1000 + number) for case in cases],
+        )
+    failed = [(case, "failed", 1, 0) for case in cases]
+    write_team(tmp_path / "crash", dict.fromkeys(cases, 0.0), failed)
+
+    table = read_results(tmp_path, FLARE21.ranking)
+    last = rank_teams(table, rules_of(FLARE21)).standings[-1]
+
+    # It is the worst of eleven on every case and metric: 11 / 11.
+    assert (last.team, last.rank, last.score) == ("crash", 11, 1)
+    assert missing_of(table) == {
+        ("crash", case, metric): "status failed"
+        for case in cases
+        for metric in METRICS21
+    }
+
+
+def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 50, 500)])
+    rows = [("c1", "ok", 1, 0), ("c2", "ok", 9, 9)]
+    why = "no file was submitted"
+    write_team(tmp_path / "b", {"c1": 0.0, "c2": 0.5}, rows, failed={"c1": why})
+
+    found = missing_of(read_results(tmp_path, FLARE21.ranking))
+
+    expected = {("b", "c1", metric): why for metric in METRICS21}
+    expected |= {("a", "c2", metric): "there is no row" for metric in METRICS21}
+    assert found == expected
+
+
+def test_a_team_without_a_gpu_is_tied_for_the_best_memory(tmp_path):
+    """0 MB twice: both are first, the third team is third."""
+    for team, memory in (("cpu", 0), ("cpu2", 0), ("gpu", 900)):
+        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, memory)])
+
+    table = read_results(tmp_path, FLARE21.ranking)
+    ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
+
+    memory = "max_gpu_memory_mb"
+    assert [ranks[team, "c1", memory] for team in ("cpu", "cpu2", "gpu")] == [1, 1, 3]
+
+
+def test_efficiency_alone_can_be_ranked(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
+
+    found = values_of(read_results(tmp_path, ranked("runtime_s")))
+
+    assert found == {("a", "c1", "runtime_s"): 5}
+
+
+def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
+    """The area of efficiency.csv stays as it was measured; traces have the memory."""
+    traces = {
+        # 0 to 2048 to 4096 to 0 MB: above 2048 a triangle of 1 s by 2048 MB on each
+        # side of the third sample, at 2 and 3 s; the last second falls to 0: 1 s.
+        "a": [(0, 0), (1, 2048), (2, 4096), (3, 0)],
+        "b": [(0, 2048), (3, 2048)],
+        # Uneven steps: 10 s of 2148 MB.
+        "c": [(0, 2148), (0.5, 2148), (10, 2148)],
+    }
+    for team, samples in traces.items():
+        write_team(tmp_path / team, {"c1": 0.9})
+        (tmp_path / team / "efficiency.csv").write_text(
+            "case,status,runtime_s,gpu_memory_area_mb_s,cpu_area_percent_s\n"
+            f"c1,ok,{samples[-1][0]},99999,7\n"
+        )
+        (tmp_path / team / "traces").mkdir()
+        lines = ["seconds,gpu_memory_mb", *(f"{s},{mb}" for s, mb in samples)]
+        (tmp_path / team / "traces" / "c1.csv").write_text("\n".join(lines) + "\n")
+
+    # a: (0 + 2048) / 2 + (2048 + 0) / 2 = 2048; c: 10 * 100.
+    values = values_of(read_results(tmp_path, FLARE22.ranking))
+    areas = {team: values[team, "c1", "gpu_memory_area_mb_s"] for team in "abc"}
+    assert areas == {"a": 2048, "b": 0, "c": 1000}
+
+    trace = tmp_path / "b" / "traces" / "c1.csv"
+    for content, problem in (
+        ("1,5\n0,5\n", "line 3: expected seconds, in order"),
+        # A sampler that has died is no small area.
+        ("", "0 samples, up to 0.0 s of 3.0 s"),
+        ("3,5\n", "1 samples, up to 0.0 s of 3.0 s"),
+        ("0,5\n1,5\n", "2 samples, up to 1.0 s of 3.0 s"),
+    ):
+        trace.write_text(f"seconds,gpu_memory_mb\n{content}")
+        assert problem in problem_of(tmp_path, FLARE22.ranking)
+    trace.unlink()
+    assert "it cannot be read" in problem_of(tmp_path, FLARE22.ranking)
+
+
+@pytest.mark.parametrize(
+    "key", ["challenge_sha256", "references_sha256", "version", "options"]
+)
+def test_results_of_different_origin_are_not_ranked_together(tmp_path, key):
+    write_team(tmp_path / "a", {"c1": 0.9})
+    write_team(tmp_path / "b", {"c1": 0.9}, **{key: "other"})
+
+    expected = f"its {key} is other, that of others"
+    assert expected in problem_of(tmp_path, ranked("dsc"))
+
+
+def test_results_that_were_scored_by_another_challenge(tmp_path):
+    write_team(tmp_path / "a", {"c1": 0.9}, challenge="flare21")
+
+    found = problem_of(tmp_path, ranked("dsc"), challenge="flare22")
+
+    assert "it was scored by flare21, not by flare22" in found
+    assert read_results(tmp_path, ranked("dsc"), "flare21").teams == ("a",)
+
+
+def test_cases_are_those_of_metrics_json_alone(tmp_path):
+    """A file name for a case is that case; a case of its own is a mistake."""
+    rows = [("c1.nii.gz", "ok", 1, 0), ("c2.nii.gz", "ok", 1, 0)]
+    failed = {"c1": "no file", "c2": "no file"}
+    write_team(tmp_path / "crash", {"c1": 0.0, "c2": 0.0}, rows, failed=failed)
+    rows = [("c1", "ok", 9, 9), ("c2", "ok", 9, 9)]
+    write_team(tmp_path / "a", {"c1": 0.5, "c2": 0.5}, rows)
+
+    table = read_results(tmp_path, WITH_TIME)
+    assert table.cases == ("c1", "c2")
+    assert missing_of(table) == {
+        ("crash", case, metric): "no file"
+        for case in ("c1", "c2")
+        for metric in ("dsc", "runtime_s")
+    }
+
+    lines = ["case,status,runtime_s", "c1,ok,5", "c2,ok,5", "warm_up,ok,1"]
+    (tmp_path / "crash" / "efficiency.csv").write_text("\n".join(lines) + "\n")
+    found = problem_of(tmp_path, ranked("runtime_s"))
+    assert "warm_up: metrics.json has no such case" in found
+    write_team(tmp_path / "b", {})
+    assert "this team has no case" in problem_of(tmp_path, ranked("dsc"))
+
+
+def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
+    """Other limits, an engine that failed, and rows that are not there yet."""
+    for team, memory in (("a", "28g"), ("b", "2g")):
+        rows = [("c1", "ok", 5, 9), *([("c2", "ok", 6, 9)] if team == "a" else [])]
+        write_team(tmp_path / team, {"c1": 0.9, "c2": 0.9}, rows)
+        record = {
+            "settings": {"memory": memory, "timeout_s": 60},
+            "sessions": [{"engine_cost_s": {"largest": 0.4, "smallest": 0.1}}],
+        }
+        (tmp_path / team / "measurement.json").write_text(json.dumps(record))
+    file = tmp_path / "a" / "efficiency.csv"
+    file.write_text(file.read_text().replace("c1,ok,5,9", "c1,engine error,,"))
+
+    table = read_results(tmp_path, WITH_TIME)
+
+    end = ", and ranks last there, without its fault: measure it again before you"
+    assert table.notes == (
+        f"a was not measured to the end (c1){end} publish",
+        f"b was not measured to the end (c2){end} publish",
+        "Teams were measured with different memory: a 28g, b 2g",
+    )
+    # What empty containers differ by is how far equal teams may lie apart.
+    spreads = values_of(table, "spread")
+    assert spreads["a", "c2", "runtime_s"] == pytest.approx(0.3)
+    assert ("a", "c2", "dsc") not in spreads
+    # A team that was killed before its first case.
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    first = read_results(tmp_path, ranked("dsc")).notes[0]
+    assert first.startswith("a was not measured to the end (c1, c2)")
+
+
+def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
+    """efficiency.csv marks them; a table that somebody else made does not."""
+    write_team(tmp_path / "a", {"=c": 0.9}, [("'=c", "ok", 5, 9)])
+
+    found = values_of(read_results(tmp_path, WITH_TIME))
+    assert found == {("a", "=c", "dsc"): 0.9, ("a", "=c", "runtime_s"): 5}
+
+    rows = [("'=a", "1", "dsc", 1), ("=a", "1", "dsc", 1)]
+    file = write_table(tmp_path / "results.csv", rows)
+    assert read_results(file, ranked("dsc")).teams == ("'=a", "=a")
+
+
+def test_a_status_counts_before_what_stands_beside_it(tmp_path):
+    """Whatever placeholder a failed case has, and however the status is written."""
+    rows = [("c1", "OK", 5, 9), ("c2", "failed", -1, "nan"), ("c3", "ok", 5, 9)]
+    write_team(tmp_path / "a", {"c1": 0.9, "c2": 0.9, "c3": 0.9}, rows)
+
+    assert missing_of(read_results(tmp_path, WITH_TIME)) == {
+        ("a", case, metric): f"status {status}"
+        for case, status in (("c1", "OK"), ("c2", "failed"))
+        for metric in ("dsc", "runtime_s")
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("0.25", "Infinity", "c1: dsc is inf, which nothing"),
+        ("0.25", "NaN", "c1: dsc is nan"),
+        ("0.25", "-1", "c1: dsc is -1, negative"),
+        ("0.25", f"1{'0' * 400}", "it is no metrics.json"),
+        ("0.25", "[" * 100_000, "it is no metrics.json"),
+        ("0.25", "7", "c1: dsc is 7.0, above 1"),
+        ("0.25", "true", "c1: dsc is true, no number"),
+        ("0.25", '"0.25"', 'c1: dsc is "0.25", no number'),
+        ('"c2.nii.gz"', '"c1.nii.gz"', "c1: there twice"),
+        ('"evaluation": {', '"evaluation": null, "x": {', "it is no metrics.json"),
+    ],
+    ids=[
+        *("inf", "nan", "negative", "huge", "deep", "percent", "bool", "text"),
+        *("twice", "null"),
+    ],
+)
+def test_a_metrics_json_that_is_not_right(tmp_path, old, new, problem):
+    write_team(tmp_path / "a", {"c1": 0.25, "c2": 0.5})
+    file = tmp_path / "a" / "metrics.json"
+    file.write_text(file.read_text().replace(old, new))
+
+    assert problem_of(tmp_path, ranked("dsc")).startswith(problem)
+
+
+def test_measured_values_that_cannot_be_name_the_line(tmp_path):
+    """A running time of 0 would be the best; no memory is that of no GPU."""
+    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 0, 0)])
+    assert values_of(read_results(tmp_path, ranked("max_gpu_memory_mb")))
+    found = problem_of(tmp_path, ranked("runtime_s"))
+    assert found.startswith("line 2: runtime_s is 0, which no run takes")
+
+    (tmp_path / "a" / "efficiency.csv").write_text("case,status,nsd_x\nc1,ok,80\n")
+    found = problem_of(tmp_path, ranked("nsd_x"))
+    assert found.startswith("line 2: nsd_x is 80.0, above 1")
+
+
+# --- Tables -----------------------------------------------------------------------
+
+
+def test_a_result_without_a_value_and_one_without_a_row_are_missing(tmp_path):
+    rows = [("a", "1", "dsc", 0.9), ("a", "2", "dsc", ""), ("b", "2", "dsc", 0.5)]
+
+    table = read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
+
+    assert missing_of(table) == {
+        ("a", "2", "dsc"): "the value is empty",
+        ("b", "1", "dsc"): "there is no row",
+    }
+
+
+def test_a_table_may_hold_metrics_of_the_challenge_that_are_not_ranked(tmp_path):
+    rows = [("a", "1", "dsc", 1), ("a", "1", "nsd", 1)]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    assert read_results(file, ranked("dsc"), FLARE21).metrics == ("dsc",)
+    assert "unknown metric nsd, not dsc" in problem_of(file, ranked("dsc"))
+    assert "no team has a value of hd" in problem_of(file, ranked("dsc", "nsd", "hd"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "problem"),
+    [
+        *(
+            (metric, value, f"{metric} is {value}, above 1")
+            for metric in ("dsc", "nsd", "dsc_liver", "nsd_x")
+            for value in ("93.1", "1.0000001")
+        ),
+        *((m, "0.0", f"{m} is 0, which no run") for m in ("runtime_s", "runtime")),
+    ],
+)
+def test_a_value_that_cannot_be_names_the_line(tmp_path, metric, value, problem):
+    rows = [("a", "1", metric, "1"), ("b", "1", metric, value)]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    assert problem_of(file, ranked(metric)).startswith(f"line 3: {problem}")
+
+
+def test_ends_of_the_scale_can_be(tmp_path):
+    """And only scores have the end 1."""
+    rows = [
+        *(("a", "1", "dsc", "1"), ("a", "2", "dsc", "0"), ("a", "1", "nsd_x", "0")),
+        ("a", "1", "dscent", "93.1"),
+    ]
+    file = write_table(tmp_path / "results.csv", rows)
+
+    found = values_of(read_results(file, ranked("dsc", "nsd_x", "dscent")))
+
+    assert sorted(found.values()) == [0, 0, 1, 93.1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            [("a", "1", "dsc", 1), ("b", "1", "dsc", 1), ("a", "1", "dsc", 0)],
+            "line 2 and line 4 are both a 1 dsc",
+        ),
+        ([("a", "1", "DSC", 1)], "line 2: unknown metric DSC, not dsc"),
+        ([("a", "1", "dsc", "x")], "line 2: x is no number"),
+        ([("a", "1", "dsc", "1_0")], "line 2: 1_0 is no number"),
+        ([("a", "1", "dsc", "1e308")], "line 2: dsc is 1e+308, which nothing"),
+        ([("", "1", "dsc", 1)], "line 2: the team or the case is empty"),
+        ([("a", " ", "dsc", 1)], "line 2: the team or the case is empty"),
+        ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
+        ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
+        ([("a", "1", "dsc", -1)], "line 2: dsc is -1, negative"),
+        (
+            [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
+            "teams Team, team differ only in spelling",
+        ),
+        (
+            [("a", "cafe\u0301", "dsc", 1), ("b", "caf\u00e9", "dsc", 1)],
+            "cases cafe\u0301, caf\u00e9 differ only in spelling",
+        ),
+        ([("a", "1", "dsc", 1, 7)], "line 2 has another number of cells"),
+        ([("a", "1", "dsc")], "line 2 has another number of cells"),
+        ([], "there is no result in it"),
+    ],
+)
+def test_a_mistake_names_the_rows(tmp_path, rows, problem):
+    file = write_table(tmp_path / "results.csv", rows)
+
+    assert problem_of(file, ranked("dsc")).startswith(problem)
