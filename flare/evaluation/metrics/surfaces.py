@@ -57,7 +57,7 @@ class SurfacePair:
 
 
 def _codes(before: Bytes, behind: Bytes, own: int) -> Bytes:
-    """Codes of mask `own`, shape (n,), from `fours` a slice before corners, and there."""
+    """Codes of mask `own`, from `fours` before corners and behind; shape (n,)."""
     half = HALVES[own]
     if own:
         return before & half | behind >> np.uint8(4)
