@@ -17,7 +17,7 @@ from flare.evaluation.metrics.arrays import (
     ReusedMemory,
     Spacing,
 )
-from flare.evaluation.metrics.surfel_places import locate_surfels
+from flare.evaluation.metrics.surfel_places import Surface, locate_surfels
 from flare.evaluation.scoring.case import scored_slices
 from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
 from flare.reports.cases.surfaces import (
@@ -140,64 +140,36 @@ def look_at(
     for organ in challenge.organs:
         occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
         box = (occupied.span_z, *occupied.span_yx(slice(None)))
-        first, second = (m.labels[box] == organ.label for m in (reference, prediction))
+        masks = (
+            reference.labels[box] == organ.label,
+            prediction.labels[box] == organ.label,
+        )
         finding = OrganFinding(
             name=organ.name,
             label=organ.label,
             tolerance_mm=organ.tolerance_mm,
             dsc=scores[f"dsc_{organ.name}"],
             nsd=scores[f"nsd_{organ.name}"],
-            counts=SliceCounts(
-                *(
-                    _count(mask, box, orientation, grid.shape)
-                    for mask in (first, second, first & second)
-                )
-            ),
+            counts=_counts(masks, box, orientation, grid.shape),
         )
-        if not box[0].stop:
-            organs.append(finding)
-            continue
-        boxes.append(box)
-        before = (box[0].start, box[1].start, box[2].start)
-        zs = _scored(organ, reference, challenge)
-        surfaces = locate_surfels(
-            reference.labels[zs],
-            prediction.labels[zs],
-            grid.spacing,
-            organ.tolerance_mm,
-            occupied.within(zs),
-            memory,
-        )
-        for surface in surfaces:
-            surface.corners[:, 0] += zs.start or 0
-        nearest = tuple(Nearest(surface, grid.spacing) for surface in surfaces)
-        to_reference, to_prediction = (
-            near.distances(surface.corners[surface.is_beyond])
-            for near, surface in zip(nearest, reversed(surfaces), strict=True)
-        )
-        add_weights(weights, (first, second), before, nearest, grid.spacing)
-        finding = replace(
-            finding,
-            surfaces=OrganSurfaces(
-                reference=surfaces[0],
-                prediction=surfaces[1],
-                to_prediction=to_prediction,
-                to_reference=to_reference,
-            ),
-        )
-        if zs == slice(None):  # else pieces may lie where there are no surfels
-            finding = replace(
-                finding,
-                false_positives=far_components(
-                    second, first, before, surfaces[1], to_reference
-                ),
-                false_negatives=far_components(
-                    first, second, before, surfaces[0], to_prediction
-                ),
+        if box[0].stop:
+            boxes.append(box)
+            zs = _scored(organ, reference, challenge)
+            maps = reference.labels[zs], prediction.labels[zs]
+            within = occupied.within(zs)
+            surfels = locate_surfels(
+                *maps, grid.spacing, organ.tolerance_mm, within, memory
             )
-        elif orientation.axes[0] == 0:  # else they are not axial
-            ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
-            finding = replace(finding, scored=ends)
+            for surface in surfels:
+                surface.corners[:, 0] += zs.start or 0
+            # Else pieces may lie where there are no surfels.
+            has_all = zs == slice(None)
+            finding = _compared(
+                finding, masks, box, surfels, weights, grid.spacing, has_all=has_all
+            )
+            if not has_all and orientation.axes[0] == 0:  # else they are not axial
+                ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
+                finding = replace(finding, scored=ends)
         organs.append(finding)
     box = _around(boxes)
     return CaseFinding(
@@ -215,15 +187,53 @@ def look_at(
     )
 
 
-def _count(
-    mask: Mask, box: Box, orientation: Orientation, shape: tuple[int, int, int]
-) -> npt.NDArray[np.int64]:
-    """The voxels of each slice of a mask that was cut, from the feet to the head."""
+def _compared(
+    finding: OrganFinding,
+    masks: tuple[Mask, Mask],
+    box: Box,
+    surfels: tuple[Surface, Surface],
+    weights: Sequence[Weights],
+    spacing: Spacing,
+    *,
+    has_all: bool,
+) -> OrganFinding:
+    """The finding of an organ, with its surfaces, and pieces far away if it has all."""
+    before = (box[0].start, box[1].start, box[2].start)
+    reference, prediction = surfels
+    nearest = tuple(Nearest(surface, spacing) for surface in surfels)
+    to_reference = nearest[0].distances(prediction.corners[prediction.is_beyond])
+    to_prediction = nearest[1].distances(reference.corners[reference.is_beyond])
+    add_weights(weights, masks, before, nearest, spacing)
+    surfaces = OrganSurfaces(
+        reference=reference,
+        prediction=prediction,
+        to_prediction=to_prediction,
+        to_reference=to_reference,
+    )
+    if not has_all:
+        return replace(finding, surfaces=surfaces)
+    first, second = masks
+    return replace(
+        finding,
+        surfaces=surfaces,
+        false_positives=far_components(second, first, before, prediction, to_reference),
+        false_negatives=far_components(first, second, before, reference, to_prediction),
+    )
+
+
+def _counts(
+    masks: tuple[Mask, Mask],
+    box: Box,
+    orientation: Orientation,
+    shape: tuple[int, int, int],
+) -> SliceCounts:
+    """The voxels of each slice of masks that were cut, from the feet to the head."""
     axis = orientation.axes[0]
-    found = np.zeros(shape[axis], dtype=np.int64)
-    for number, plane in enumerate(np.moveaxis(mask, axis, 0), box[axis].start):
-        found[number] = np.count_nonzero(plane)
-    return found[::-1] if orientation.flips[0] else found
+    counts = np.zeros((3, shape[axis]), dtype=np.int64)
+    for own, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
+        for number, plane in enumerate(np.moveaxis(mask, axis, 0), box[axis].start):
+            own[number] = np.count_nonzero(plane)
+    return SliceCounts(*(counts[:, ::-1] if orientation.flips[0] else counts))
 
 
 def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
