@@ -45,7 +45,10 @@ class Options:
     def __post_init__(self) -> None:
         """Look at the values."""
         check_choice("on_bad_case", self.on_bad_case, ("refuse", "worst"))
-        check_rule_options(self.grid, self.unknown_labels)
+        if self.grid is not None:
+            check_choice("grid", self.grid, ("strict", "size"))
+        if self.unknown_labels is not None:
+            check_choice("unknown_labels", self.unknown_labels, ("refuse", "ignore"))
         check_count("decimals", self.decimals, least=0)
 
     @property
@@ -77,11 +80,3 @@ def check_count(name: str, value: object, *, least: int) -> None:
     raise ValueError(
         f"{name} must be None or a whole number (int) from {least} on: {value!r}"
     )
-
-
-def check_rule_options(grid: object, unknown_labels: object) -> None:
-    """Refuse values that no rule of that name has; None leaves the challenge's."""
-    if grid is not None:
-        check_choice("grid", grid, ("strict", "size"))
-    if unknown_labels is not None:
-        check_choice("unknown_labels", unknown_labels, ("refuse", "ignore"))

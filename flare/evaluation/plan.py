@@ -24,7 +24,7 @@ from flare.common.installation import (
 from flare.common.text import safe
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
-from flare.evaluation.scoring.reading import CheckedHeaders, check_headers
+from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
@@ -110,22 +110,25 @@ class Prepared:
 def prepare(matching: Matching, challenge: Challenge) -> Prepared:
     """Check all headers, without reading any voxel."""
     problems = list(matching.problems)
-    pairs, headers = [], []
+    pairs, voxels, warnings = [], [], []
     for pair in matching.pairs:
         try:
             if pair.reference is pair.prediction:  # there is nothing to compare with
-                voxels = math.prod(pair.prediction.read_grid().shape)
-                headers.append(CheckedHeaders(voxels=voxels, warning=None))
+                size, warning = math.prod(pair.prediction.read_grid().shape), ""
             else:
-                headers.append(check_headers(pair, challenge))
-            pairs.append(pair)
+                size, warning = check_headers(pair, challenge)
         except SubmissionError as error:
             problems.append(error)
+            continue
+        pairs.append(pair)
+        voxels.append(size)
+        if warning:
+            warnings.append(warning)
     return Prepared(
         pairs=tuple(pairs),
         problems=tuple(problems),
-        warnings=tuple(header.warning for header in headers if header.warning),
-        voxels=tuple(header.voxels for header in headers),
+        warnings=tuple(warnings),
+        voxels=tuple(voxels),
     )
 
 

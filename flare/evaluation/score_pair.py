@@ -20,29 +20,22 @@ from flare.evaluation.labelmaps.in_memory import (
 )
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.options import check_rule_options
+from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case
-from flare.evaluation.scoring.reading import LabelMapSource, check_headers
+from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageInMemory:
-    """An image of nibabel or SimpleITK."""
+class ImageInMemory(LabelMapFile):
+    """An image of nibabel or SimpleITK, which has no file."""
 
     image: Any
-    name: str
-    """What it is called in messages."""
-    is_hidden: bool = False
-
-    @property
-    def file_name(self) -> str:
-        """What it is called in results: it has no file."""
-        return ""
 
     def read_grid(self) -> Grid:
         """Its grid."""
@@ -53,15 +46,6 @@ class ImageInMemory:
     ) -> LabelMap:
         """Its labels."""
         return read_image_labels(self.image, self.name, known, allocate)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """What was given to `score_pair`."""
-
-    case: str
-    reference: LabelMapSource
-    prediction: LabelMapSource
 
 
 def score_pair(
@@ -126,25 +110,24 @@ def score_pair(
     >>> score.organs[0].organ, score.organs[0].dsc, score.nsd
     ('liver', 1.0, 1.0)
     """
-    check_rule_options(grid, unknown_labels)
+    options = Options(grid=grid, unknown_labels=unknown_labels)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     first = _source(reference, "reference", challenge.npz.references)
     second = _source(prediction, "prediction", challenge.npz.predictions)
-    rules = with_options(challenge, grid, unknown_labels)
-    file = Path(second.file_name or first.file_name)
-    case = case_name(file, may_be_npz=bool(challenge.npz.prediction)) or ""
-    pair = _Pair(case=case, reference=first, prediction=second)
-    checked = check_headers(pair, rules)
-    if checked.warning:
-        _log.warning("%s", checked.warning)
+    rules = with_options(challenge, options.grid, options.unknown_labels)
+    case = (second if second.file_name else first).case
+    pair = CasePair(case=case, reference=first, prediction=second)
+    _, warning = check_headers(pair, rules)
+    if warning:
+        _log.warning("%s", warning)
     return score_case(pair, rules)
 
 
-def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapSource:
+def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapFile:
     """What was given, as something to read."""
     if is_image(value):
-        return ImageInMemory(image=value, name=kind)
+        return ImageInMemory(case="", path=Path(), name=kind, image=value)
     if isinstance(value, (str, os.PathLike)):
         path = Path(value)
         case = case_name(path, may_be_npz=npz is not None) or ""

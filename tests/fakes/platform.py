@@ -428,5 +428,4 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _no_number(text):
     """The platform would take NaN for null, and drop the result."""
-    message = f"{text} was sent"
-    raise AssertionError(message)
+    raise AssertionError(f"{text} was sent")

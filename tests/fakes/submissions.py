@@ -31,8 +31,7 @@ class FakeSource:
         """Note it, unless another service has it."""
         self.log.append(("claim", submission.key, is_again))
         if submission.key in self.taken:
-            text = "another service has it"
-            raise NotOursError(text)
+            raise NotOursError("another service has it")
         return Claim(submission=submission, is_new=not self.is_heard)
 
     def download(self, submission, folder):

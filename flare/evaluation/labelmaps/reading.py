@@ -111,7 +111,7 @@ def read_label_map(
     known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
     allocate : callable, optional
-        Gives an array of uint8 for so many labels, with any content.
+        Gives an array of uint8 of shape (n,) for n labels, with any content.
     npz : NpzLayout, optional
         As for `read_grid`.
 
@@ -136,6 +136,15 @@ def read_labels(
     allocate: Callable[[int], Labels] | None = None,
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
+
+    Parameters
+    ----------
+    stream : Stream
+        What follows the header, in the order x, y, z: x is the fastest.
+    header : Header
+        What it promises.
+    known, allocate
+        As for `read_label_map`.
 
     Raises
     ------
@@ -239,7 +248,10 @@ def _read_voxels(
     narrower: Narrower,
     finder: LabelFinder,
 ) -> int:
-    """Fill `labels`; the number of bytes read is smaller only if the stream ends."""
+    """Fill `labels`, of shape (Z * Y * X,); says how many bytes were read.
+
+    That is fewer than promised only if the stream ends.
+    """
     is_plain = header.dtype == np.uint8 and not header.is_scaled
     step = PIECE_BYTES // header.dtype.itemsize
     scratch = np.empty(step, dtype=header.dtype)
@@ -258,7 +270,7 @@ def _read_voxels(
 
 
 def _erase(labels: Labels, unwanted: set[int]) -> None:
-    """Replace some labels by 0."""
+    """Replace some labels by 0, in an array of shape (n,)."""
     table = np.arange(256, dtype=np.uint8)
     table[list(unwanted)] = 0
     for start in range(0, labels.size, PIECE_BYTES):
@@ -267,7 +279,7 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
 
 
 def _fresh(size: int) -> Labels:
-    """Memory for labels that nobody has used before."""
+    """Memory for labels that nobody has used before: shape (size,)."""
     return np.empty(size, dtype=np.uint8)
 
 
@@ -282,7 +294,7 @@ class Narrower:
         self._slope, self._intercept = slope, intercept
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values as labels of one byte; what fits into none becomes 0."""
+        """Values of shape (n,) as labels of one byte; what fits into none is 0."""
         if (self._slope, self._intercept) != (1, 0):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = values.astype(np.float64) * self._slope + self._intercept

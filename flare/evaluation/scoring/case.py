@@ -20,7 +20,7 @@ from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.scoring.reading import Pair, read_prediction, read_reference
+from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
@@ -178,7 +178,7 @@ def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, floa
     }
 
 
-def score_case(pair: Pair, challenge: Challenge) -> CaseScore:
+def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     """Read and score one case whose headers have been checked.
 
     Raises

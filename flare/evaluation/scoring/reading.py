@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -21,69 +18,26 @@ from flare.evaluation.errors import (
     LabelError,
 )
 from flare.evaluation.labelmaps.grid import (
-    Grid,
     Misplacement,
     compare_positions,
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
 
 _log = logging.getLogger(__name__)
 
 
-class LabelMapSource(Protocol):
-    """What a label map is read from: a file, or an image in memory."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-
-    @property
-    def file_name(self) -> str:
-        """What it is called in results."""
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether no message describes it."""
-
-    def read_grid(self) -> Grid:
-        """Its grid, without reading a voxel."""
-
-    def read_labels(
-        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
-    ) -> LabelMap:
-        """Its labels; the arguments are those of `read_label_map`."""
-
-
-class Pair(Protocol):
-    """The two label maps of a case."""
-
-    @property
-    def case(self) -> str:
-        """Its name."""
-
-    @property
-    def reference(self) -> LabelMapSource:
-        """What is right."""
-
-    @property
-    def prediction(self) -> LabelMapSource:
-        """What is scored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedHeaders:
-    """What the headers of a pair say, if they go together."""
-
-    voxels: int
-    """Number of voxels in each of both."""
-    warning: str | None
-    """A difference that the challenge lets pass."""
-
-
-def check_headers(pair: Pair, challenge: Challenge) -> CheckedHeaders:
+def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     """Compare the grids of a pair, without reading any voxel.
+
+    Returns
+    -------
+    tuple of int and str
+        The number of voxels in each of both, and a difference that the challenge lets
+        pass, if there is one.
 
     Raises
     ------
@@ -113,14 +67,14 @@ def check_headers(pair: Pair, challenge: Challenge) -> CheckedHeaders:
     voxels = math.prod(found.shape)
     wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
     if not wrong:
-        return CheckedHeaders(voxels=voxels, warning=None)
+        return voxels, ""
     problem = GridPositionError(name, _grid_text(file, wrong), wrong.remedy)
     if challenge.grid.compare is GridComparison.SIZE:
-        return CheckedHeaders(voxels=voxels, warning=problem.finding)
+        return voxels, problem.finding
     raise problem
 
 
-def _grid_text(reference: LabelMapSource, wrong: Misplacement) -> str:
+def _grid_text(reference: LabelMapFile, wrong: Misplacement) -> str:
     """How a grid differs; of a secret image, only the log gets the numbers."""
     if not reference.is_hidden:
         return wrong.text
@@ -129,7 +83,7 @@ def _grid_text(reference: LabelMapSource, wrong: Misplacement) -> str:
 
 
 def read_prediction(
-    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
@@ -152,7 +106,7 @@ def read_prediction(
 
 
 def read_reference(
-    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
@@ -175,7 +129,7 @@ def read_reference(
 
 
 def _read(
-    file: LabelMapSource, role: str, challenge: Challenge, memory: ReusedMemory | None
+    file: LabelMapFile, role: str, challenge: Challenge, memory: ReusedMemory | None
 ) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]

@@ -1,4 +1,4 @@
-"""What the platform makes of a run."""
+"""A rehearsal: what the container gets and leaves, and the platform's verdict."""
 
 import json
 import shutil
@@ -10,6 +10,7 @@ import pytest
 import SimpleITK as sitk
 
 from flare.common.errors import EngineError
+from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, read_phase
 from flare.platforms.grandchallenge.rehearse import (
     Options,
@@ -186,12 +187,130 @@ def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
     )
 
 
-# --- The real image ---------------------------------------------------------------
+# --- An engine by a script --------------------------------------------------------
+
+USAGE = {"status": 0, "seconds": 2.5, "process_bytes": 99, "is_late": False}
 
 
 def rehearsed(**asked):
     """The outcome of an image for the bundled predictions."""
     return rehearse(Options(submission=PREDICTIONS, **asked), VALIDATION)
+
+
+@pytest.fixture
+def engine(make_engine):
+    """An engine with one image, whose container writes what it is told."""
+
+    def make(*, usage=None, files=(), status=0, stderr="", **changes):
+        settings = {"Entrypoint": ["python"], "Cmd": ["-m", "flare"], "User": "flare"}
+        settings |= {"WorkingDir": "/opt/app", "Env": []} | changes
+        architecture = settings.pop("Architecture", "amd64")
+        image = [{"Architecture": architecture, "Config": settings}]
+        return make_engine(
+            f"if words[:2] == ['image', 'inspect']: print({json.dumps(image)!r})",
+            "if words[0] == 'run':",
+            "    volumes = [w.rsplit(':', 1) for w in words if w.count(':') == 1]",
+            "    folders = {place: pathlib.Path(path) for path, place in volumes}",
+            f"    for name, text in {dict(files)!r}.items():",
+            "        (folders['/output'] / name).write_text(text)",
+            f"    usage = {usage!r}",
+            "    if usage: (folders['/rehearsal/result'] / 'usage.json').write_text(",
+            "        json.dumps(usage))",
+            f"    sys.stderr.write({stderr!r})",
+            f"    sys.exit({status})",
+        ).program
+
+    return make
+
+
+def test_a_run_is_what_the_container_has_left(engine, make_engine):
+    program = engine(usage=USAGE, files={"metrics.json": "{}", "core": ""})
+
+    run = rehearsed(image="mine", engine=program)
+
+    assert (run.status, run.seconds, run.process_bytes) == (0, 2.5, 99)
+    assert (run.outputs, run.metrics) == (("core", "metrics.json"), b"{}")
+    command = make_engine.state()["calls"][-1]
+    assert command[:4] == ["run", "--rm", "--platform", "linux/amd64"]
+    assert command[-3:-1] == ["mine", "/rehearsal/shim.py"]
+    assert json.loads(command[-1]) == {
+        "command": ["python", "-m", "flare"],
+        "user": "flare",
+        "folder": "/opt/app",
+        "memory_bytes": 7 << 30,
+        "time_limit_s": 3600,
+    }
+
+
+def test_a_container_that_the_kernel_has_killed(engine):
+    run = rehearsed(image="mine", engine=engine(status=137))
+
+    assert (run.status, run.metrics, run.stdout) == (137, None, b"")
+
+
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        (
+            {"status": 125, "stderr": "a\nno room\n"},
+            r"mine: it cannot be run \(no room",
+        ),
+        ({"User": "root:x"}, "its USER is root, which the platform refuses"),
+        ({"User": None}, "its USER is root, which the platform refuses"),
+        ({"Architecture": "arm64"}, "mine: it is for arm64, not for amd64"),
+    ],
+)
+def test_what_cannot_be_rehearsed(engine, answers, problem):
+    with pytest.raises(EngineError, match=problem):
+        rehearsed(image="mine", engine=engine(**answers))
+
+
+def test_an_image_that_is_not_there(make_engine):
+    program = make_engine("sys.exit(1)").program
+
+    with pytest.raises(
+        EngineError, match=r"mine: there is no such image, or .* answer"
+    ):
+        rehearsed(image="mine", engine=program)
+
+
+@pytest.mark.parametrize("content", [None, b"no tarball"])
+def test_labels_that_are_no_tarball(engine, tmp_path, content):
+    file = tmp_path / "labels.tar.gz"
+    if content:
+        file.write_bytes(content)
+
+    with pytest.raises(UploadError):
+        rehearsed(image="mine", engine=engine(usage=USAGE), ground_truth=file)
+
+
+def test_the_settings_of_a_challenge_of_one_s_own(make_engine):
+    """FLARE21's are those of the bundled file."""
+    image = [{"Architecture": "amd64", "Config": {"User": "u", "Env": None}}]
+    lines = "if words[0] == 'image': print({!r})", "if words[0] == 'run': print('[]')"
+    assert image_settings(
+        "mine", make_engine(lines[0].format(json.dumps(image)), lines[1]).program
+    ) == ("", "")
+    image[0]["Config"]["Env"] = ["A=b", "FLARE_CHALLENGE=two-organs"]
+
+    program = make_engine(lines[0].format(json.dumps(image)), lines[1]).program
+
+    assert image_settings("mine", program) == ("two-organs", "[]\n")
+
+
+def test_an_image_that_tells_no_settings(engine):
+    program = engine(status=1, Env=["FLARE_CHALLENGE=other"])
+
+    with pytest.raises(EngineError, match="or give --phase-settings"):
+        image_settings("mine", program)
+
+
+def test_an_engine_that_is_not_there():
+    with pytest.raises(EngineError, match=r"install Docker or Podman.*\[H05\]"):
+        rehearsed(image="none", engine="no-such-engine")
+
+
+# --- The real image ---------------------------------------------------------------
 
 
 def rehearsal(submission, image, *arguments):
@@ -203,11 +322,6 @@ def zip_of(folder, file, parent=""):
         for path in sorted(folder.iterdir()):
             archive.write(path, f"{parent}{path.name}")
     return file
-
-
-def test_what_cannot_be_run_is_told(tmp_path):
-    with pytest.raises(EngineError, match=r"install Docker or Podman.*\[H05\]"):
-        rehearsed(image="none", engine="no-such-engine")
 
 
 @pytest.mark.docker
@@ -412,19 +526,12 @@ def test_the_time_limit_ends_it(image, tmp_path):
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ("USER root\n", "its USER is root, which the platform refuses"),
-        ("USER Root:flare\n", "its USER is root, which the platform refuses"),
-    ],
-)
-def test_an_image_that_the_platform_would_not_take(image, tmp_path, lines, problem):
+def test_an_image_that_the_platform_would_not_take(image, tmp_path):
     name = f"{IMAGE}-root"
-    (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{lines}")
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\nUSER Root:flare\n")
     assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
     try:
-        with pytest.raises(EngineError, match=problem):
+        with pytest.raises(EngineError, match="its USER is root, which the platform"):
             rehearsed(image=name)
     finally:
         call("docker", "image", "rm", "--force", name)
@@ -450,19 +557,6 @@ def test_a_challenge_of_ones_own_has_its_own_settings(image, tmp_path):
 @pytest.mark.docker
 def test_flare21_has_the_settings_of_the_bundled_file(image):
     assert image_settings(image) == ("", "")
-
-
-@pytest.mark.docker
-def test_an_image_that_tells_no_settings(image, tmp_path):
-    name = f"{IMAGE}-old"
-    dockerfile = f"FROM {image}\nENV FLARE_CHALLENGE=unheard-of\n"
-    (tmp_path / "Dockerfile").write_text(dockerfile)
-    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
-    try:
-        with pytest.raises(EngineError, match="or give --phase-settings"):
-            image_settings(name)
-    finally:
-        call("docker", "image", "rm", "--force", name)
 
 
 @pytest.mark.docker

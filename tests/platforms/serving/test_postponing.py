@@ -153,9 +153,10 @@ def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
 
     def refuse(submission, folder):
         if submission.key in ("x", "a"):
-            told = ArchiveError("a.tar.gz", "the platform does not have it any more")
-            error = PlatformError("status 404")
-            raise NotGivenError(error, told)
+            raise NotGivenError(
+                PlatformError("status 404"),
+                ArchiveError("a.tar.gz", "the platform does not have it any more"),
+            )
         return download(submission, folder)
 
     source.download = refuse
@@ -213,8 +214,7 @@ def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     def check_host():
         looked.append((now() - BEGIN) / timedelta(minutes=1))
         if len(looked) < 9:
-            text = "no Docker"
-            raise EngineError(text)
+            raise EngineError("no Docker")
 
     def sleep(seconds):
         now.sleep(seconds)
@@ -242,8 +242,7 @@ def test_what_is_over_is_answered_though_nothing_can_be_claimed(make, now):
         answer(*given, **more)
 
     def claimable():
-        text = "the platform cannot be reached"
-        raise PlatformError(text)
+        raise PlatformError("the platform cannot be reached")
 
     source.answer, source.claimable = note, claimable
     with pytest.raises(AssertionError):  # it would go on for days
@@ -358,8 +357,7 @@ def test_an_answer_that_is_not_heard_is_sent_again(make, now):
     def deaf(submission, *given, **more):
         if submission.key == "a" and len(failed) < 3:
             failed.append(more["is_again"])
-            text = "it does not answer as the platform does"
-            raise PlatformError(text)
+            raise PlatformError("it does not answer as the platform does")
         answer(submission, *given, **more)
 
     source.answer = deaf
@@ -380,8 +378,7 @@ def test_a_claim_that_has_to_wait_lets_what_is_open_go_on(make, now):
 
     def one_at_a_time(submission, *, is_again):
         if submission.key == "b" and "a" not in source.answers:
-            text = "this token's user has claimed another one"
-            raise NotNowError(text)
+            raise NotNowError("this token's user has claimed another one")
         return claim(submission, is_again=is_again)
 
     source.claim = one_at_a_time
@@ -428,8 +425,7 @@ def test_an_error_while_it_is_ended_is_not_its_own(make, now):
         try:
             raise OverdueSignal
         finally:
-            text = "it cannot be removed"
-            raise EngineError(text)
+            raise EngineError("it cannot be removed")
 
     work.measure = measure
 

@@ -141,8 +141,7 @@ def test_an_answer_that_comes_too_late_is_lost_and_the_next_one_is_served(serve)
 
     def refuse(submission, *rest, **more):
         if submission.key == "a":
-            text = "The evaluation was not updated in time"
-            raise NotOursError(text)
+            raise NotOursError("The evaluation was not updated in time")
         answer(submission, *rest, **more)
 
     source.answer = refuse
@@ -160,8 +159,7 @@ def test_a_submission_that_has_to_wait_is_not_remembered(serve):
     claim = source.claim
 
     def refuse(submission, *, is_again):
-        text = "another one is claimed"
-        raise NotNowError(text)
+        raise NotNowError("another one is claimed")
 
     source.claim = refuse
     _, entries = serve(source)

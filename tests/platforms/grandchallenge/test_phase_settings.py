@@ -27,6 +27,15 @@ from tests.builders.schemas import problems
 CASES = ("case_1", "case_2", "case_3")
 
 
+def write_team(folder, **more):
+    """A team that is measured and scored."""
+    write_measured(folder, CASES, **more)
+    content = metrics_content({"liver": (0.9, 0.8, 0.7)})
+    for key in ("gt_fname", "alg_fname"):
+        content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
+    write_json(folder / "metrics.json", content)
+
+
 def phase_of(name="flare21"):
     settings = external_settings_for(read_challenge(name))
     return parse_phase(json.dumps(settings), "external", source="external")
@@ -44,11 +53,7 @@ def test_dsc_nsd_time_and_memory_are_ranked_and_nothing_else():
 @pytest.mark.parametrize("failed", [{}, {"case_2": ("timed out", "after 60 s")}])
 def test_every_ranked_path_has_a_number_in_what_is_returned(tmp_path, failed):
     """One that is missing would drop the result without a word."""
-    write_measured(tmp_path, CASES, failed=failed)
-    content = metrics_content({"liver": (0.9, 0.8, 0.7)})
-    for key in ("gt_fname", "alg_fname"):
-        content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
-    write_json(tmp_path / "metrics.json", content)
+    write_team(tmp_path, failed=failed)
     worst = Worst(runtime_s=60, max_gpu_memory_mb=8192)
 
     found = returned_metrics(tmp_path, worst)
@@ -95,47 +100,37 @@ def test_the_page_describes_the_algorithm_that_is_asked_for(capfd):
     found = json.loads(capfd.readouterr().out)
     assert status == 0
     assert problems(found, "phase-settings") == []
-    assert found["external"].pop("submission_page_markdown") == (
-        "Submit an algorithm. Its image is run once for each case, by its own"
-        " ENTRYPOINT and CMD: it reads the one CT in `/input/images/ct` (listed in"
-        " `/input/inputs.json` as `ct-image`), and writes one label map into"
-        " `/output/images/organ-segmentation`, under any name, with the header of the"
-        " CT. No other outputs count. Labels: 0 background, 1 liver, 2 kidney, 3"
-        " spleen, 4 pancreas. Upload the image as a .tar.gz; its Dockerfile needs a"
-        " `USER`, as the platform refuses images that run as root. A model that is"
-        " uploaded beside the image is in `/opt/ml/model`, where nothing can be"
-        " written. The image is run on the organisers' computer, without a network, and"
-        " its running time and GPU memory are measured. A submission that fails does"
-        " not count."
-    )
+    page = found["external"].pop("submission_page_markdown")
+    assert page.startswith("Submit an algorithm. Its image is run once for each case")
+    for words in (
+        "the one CT in `/input/images/ct` (listed in `/input/inputs.json` as `ct-image",
+        "label map into `/output/images/organ-segmentation`, under any name",
+        "Labels: 0 background, 1 liver, 2 kidney, 3 spleen, 4 pancreas.",
+        "its running time and GPU memory are measured",
+    ):
+        assert words in page
     flare = external_settings_for(read_challenge("flare21"))["external"]
     del flare["submission_page_markdown"]
     assert found["external"] == flare
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("words", "problem"),
     [
-        (
-            ALGORITHM,
-            "--contract algorithm: it is about what flare serve runs. Give --external,"
-            " too. [H01]",
-        ),
+        (ALGORITHM, "--contract algorithm: it is about what flare serve runs."),
+        (("--gpu", "none"), "--gpu: it is about what flare serve runs."),
         (
             ("--external", *ALGORITHM[:2]),
-            "--contract algorithm: it needs --input-socket and --output-path. The"
-            " interface of the phase has them. [H01]",
+            "--contract algorithm: it needs --input-socket and --output-path.",
         ),
-        (
-            ("--external", *ALGORITHM[4:]),
-            "--output-path: it is about algorithms. Give --contract algorithm, too."
-            " [H01]",
-        ),
+        (("--external", *ALGORITHM[4:]), "--output-path: it is about algorithms."),
     ],
 )
-def test_a_contract_that_is_not_whole_is_refused(capfd, words, line):
+def test_a_contract_that_is_not_whole_is_refused(capfd, words, problem):
     assert main(["phase-settings", *words]) == 1
-    assert capfd.readouterr().err == f"{line}\n"
+    line = capfd.readouterr().err
+    assert line.startswith(problem)
+    assert line.endswith("[H01]\n")
 
 
 def test_they_are_printed(capfd):
@@ -200,11 +195,7 @@ def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
     phase = parse_phase(text, "external", source="external")
     assert "GPU memory" not in text
     assert "its running time is measured" in phase.submission_page_markdown
-    write_measured(tmp_path, CASES)
-    content = metrics_content({"liver": (0.9, 0.8, 0.7)})
-    for key in ("gt_fname", "alg_fname"):
-        content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
-    write_json(tmp_path / "metrics.json", content)
+    write_team(tmp_path)
     text = (tmp_path / "efficiency.csv").read_text()
     lines = [line.split(",") for line in text.splitlines()]
     column = lines[0].index("max_gpu_memory_mb")
@@ -215,11 +206,6 @@ def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
     found = returned_metrics(tmp_path, Worst(runtime_s=60))
     for path in phase.ranked:
         assert is_rankable(value_at(found, path)), path
-
-
-def test_a_gpu_is_for_external_phases(capfd):
-    assert main(["phase-settings", "--gpu", "none"]) == 1
-    assert capfd.readouterr().err.startswith("--gpu: it is about what flare serve runs")
 
 
 def test_the_leaderboard_knows_the_external_phase(capfd, tmp_path):
