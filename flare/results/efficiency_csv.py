@@ -344,13 +344,13 @@ def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
     """
     known = known_metrics(challenge)
     found = []
-    for number, rule in enumerate(challenge.ranking, start=1):
+    for place, rule in enumerate(challenge.ranking, start=1):
         if rule.metric in known:
             continue
         if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
             raise ChallengeError(
                 file,
-                f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
+                f"ranking[{place}].metric is {safe(repr(rule.metric))}, which nothing"
                 f" here makes{nearest(rule.metric, known)}",
             )
         found.append(rule.metric)

@@ -71,8 +71,8 @@ def validate_challenge(asked: Asked) -> None:
             listing(others),
         )
     no_ranking = (
-        "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge files"
-        " explains it."
+        "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
+        " files explains it."
     )
     end = "" if rules.ranking else no_ranking
     _log.info("\nThis challenge can be used: --challenge %s%s", asked.challenge, end)
