@@ -18,11 +18,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.formats import FORMATS, NpzLayout
+from flare.challenge.formats import ANY_FORMAT, FORMATS, NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
-from flare.common.text import listing, safe, why
+from flare.common.text import safe, why
 from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
@@ -55,11 +55,6 @@ class LabelMap:
     """Labels in the file that are not known, smallest first; the first few of many."""
     intercept: float = 0.0
     """What its header adds to each voxel."""
-
-    @property
-    def has_organs(self) -> bool:
-        """Whether any voxel has a known label."""
-        return bool(self.present)
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -151,8 +146,9 @@ def read_labels(
     NamelessError
         If there are more or fewer than the header says, or one is no whole number.
     """
-    labels = (allocate or _fresh)(header.voxels)
-    narrower = Narrower(header.slope, header.intercept)
+    size = header.voxels
+    labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)
+    narrower = Narrower(header)
     finder = LabelFinder(labels, header.grid.shape, known)
     promised = header.promised_bytes
     stream.expect(promised)
@@ -228,17 +224,16 @@ def _read_header(
     """Find out in what format a file is that begins with `start`; read its header."""
     if not start:
         raise NamelessDamageError("the file is empty")
-    known = [each for each in FORMATS if npz or not each.needs_layout]
-    for each in known:
+    for each in FORMATS:
+        if each.needs_layout and not npz:
+            continue
         # Not at the top: an evaluation of NIfTI files starts sooner without others.
         reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
         if reader.is_start(start):
-            opened: tuple[Header, Stream] = reader.open_voxels(
-                file, *([npz] if each.needs_layout else [])
-            )
+            more = [npz] if each.needs_layout else []
+            opened: tuple[Header, Stream] = reader.open_voxels(file, *more)
             return opened
-    names = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
-    raise NamelessFormatError(f"it is not a {names} file")
+    raise NamelessFormatError(f"it is not a {ANY_FORMAT} file")
 
 
 def _read_voxels(
@@ -278,34 +273,29 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
         piece[:] = table[piece]
 
 
-def _fresh(size: int) -> Labels:
-    """Memory for labels that nobody has used before: shape (size,)."""
-    return np.empty(size, dtype=np.uint8)
-
-
 class Narrower:
     """Turns stored values into labels of one byte, and remembers what was not one."""
 
-    def __init__(self, slope: float, intercept: float) -> None:
+    def __init__(self, header: Header) -> None:
         self.misfits: set[int] = set()
         """Whole numbers that fit into no byte; the first few of many."""
         self.fraction: float | None = None
-        """The first value that is no whole number."""
-        self._slope, self._intercept = slope, intercept
+        """The first value that is not a whole number."""
+        self._header = header
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of shape (n,) as labels of one byte; what fits into none is 0."""
-        if (self._slope, self._intercept) != (1, 0):
+        header = self._header
+        if header.is_scaled:
             with np.errstate(over="ignore", invalid="ignore"):
-                values = values.astype(np.float64) * self._slope + self._intercept
+                values = values.astype(np.float64) * header.slope + header.intercept
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
             if values.dtype.kind != "f" or np.array_equal(labels, values):
                 return labels
         if values.dtype.kind == "f":
             with np.errstate(invalid="ignore"):
-                is_whole = np.isfinite(values) & (np.rint(values) == values)
-            is_fraction = ~is_whole
+                is_fraction = ~np.isfinite(values) | (np.rint(values) != values)
             if is_fraction.any():
                 if self.fraction is None:
                     self.fraction = float(values[is_fraction][0])
