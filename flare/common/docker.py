@@ -20,7 +20,7 @@ from flare.common.machine import end_with_parent
 from flare.common.text import safe, why
 
 LOG_LINES = 20_000
-"""Of a longer log, so many lines at its end are asked for."""
+"""Lines at the end of a log that are asked for."""
 
 _LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes"}
 """What an engine can say that it limits."""
@@ -378,7 +378,7 @@ class Docker(Engine):
         pause_s: float,
         loading_s: float,
     ) -> tuple[str, ...]:
-        """A command that removes everything when whoever has started it was killed."""
+        """A command that removes everything when its parent was killed."""
         return (
             # Its text, not its file, which somebody may replace while it is run.
             *("sh", "-c", LEFTOVERS.read_text(encoding="utf-8"), LEFTOVERS.name),
@@ -397,7 +397,7 @@ def _end_with_us() -> Callable[[], None] | None:
 
 
 def _table(text: str) -> Mapping[str, Any]:
-    """A JSON object; empty if it is none."""
+    """A JSON object; empty if it is something else."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -282,7 +282,7 @@ class Engine(Protocol):
         pause_s: float,
         loading_s: float,
     ) -> tuple[str, ...]:
-        """A command that removes everything when whoever has started it was killed.
+        """A command that removes everything when its parent was killed.
 
         It waits for the end of its standard input; a line "done" there says that there
         is nothing to remove. What its starter still had asked the engine to do may be

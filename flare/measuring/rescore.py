@@ -39,7 +39,7 @@ _VALUES: Mapping[str, Collection[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescored:
-    """What became of the scores of a team."""
+    """The scores of a team before and after."""
 
     team: str
     before: tuple[float | None, ...]
