@@ -63,7 +63,8 @@ SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
 ANY_SUFFIX = listing(SUFFIXES, last=" or ")
-"""The suffixes as a message lists them."""
+ANY_FORMAT = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
+"""Those that are read for every challenge, as a message lists them."""
 
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""

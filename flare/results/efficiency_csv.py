@@ -10,10 +10,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import case_of
+from flare.challenge.metrics import metric_of
+from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.schema import Amount, Count, Length, Positive, Text
-from flare.common.text import cell_text, safe
+from flare.common.text import alike, cell_text, nearest, safe
 from flare.results.csv_rows import (
     cell_types,
     check_value,
@@ -330,3 +332,26 @@ def known_metrics(challenge: Challenge) -> tuple[str, ...]:
     organs = [organ.name for organ in challenge.organs]
     scores = (f"{score}_{organ}" for score in challenge.metrics for organ in organs)
     return (*challenge.metrics, *VALUES, *scores)
+
+
+def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
+    """Ranked metrics that nothing here makes, and that somebody else's table may have.
+
+    Raises
+    ------
+    ChallengeError
+        If one is a misspelt name of a metric of ours.
+    """
+    known = known_metrics(challenge)
+    found = []
+    for place, rule in enumerate(challenge.ranking, start=1):
+        if rule.metric in known:
+            continue
+        if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
+            raise ChallengeError(
+                file,
+                f"ranking[{place}].metric is {safe(repr(rule.metric))}, which nothing"
+                f" here makes{nearest(rule.metric, known)}",
+            )
+        found.append(rule.metric)
+    return tuple(found)

@@ -11,7 +11,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from os.path import lexists
 from pathlib import Path
 
@@ -142,56 +142,6 @@ def derived_folder(user: str) -> str:
     return f"{plain or 'user'}-{digest[:8]}"
 
 
-_LIKE_LATIN = {
-    "A": "\u0391\u0410",
-    "B": "\u0392\u0412",
-    "C": "\u03f9\u0421",
-    "E": "\u0395\u0415",
-    "F": "\u03dc",
-    "G": "\u050c",
-    "H": "\u0397\u041d",
-    "I": "\u0399\u0406\u04c0",
-    "J": "\u037f\u0408",
-    "K": "\u039a\u041a",
-    "M": "\u039c\u03fa\u041c",
-    "N": "\u039d",
-    "O": "\u039f\u041e",
-    "P": "\u03a1\u0420",
-    "S": "\u0405",
-    "T": "\u03a4\u0422",
-    "V": "\u0474",
-    "W": "\u051c",
-    "X": "\u03a7\u0425",
-    "Y": "\u03a5\u03d2\u0423\u04ae",
-    "Z": "\u0396",
-    "a": "\u03b1\u0430",
-    "b": "\u042c",
-    "c": "\u03f2\u0441",
-    "d": "\u0501",
-    "e": "\u0435\u04bd",
-    "h": "\u04bb",
-    "i": "\u03b9\u0456\u04cf\ua647",
-    "j": "\u03f3\u0458",
-    "o": "\u03bf\u03c3\u043e",
-    "p": "\u03c1\u03f1\u0440",
-    "q": "\u051b",
-    "r": "\u0433",
-    "s": "\u0455",
-    "u": "\u03c5",
-    "v": "\u03bd\u0475",
-    "w": "\u0461\u051d",
-    "x": "\u0445",
-    "y": "\u03b3\u0443\u04af",
-}
-"""By Latin letter, the Greek and Cyrillic ones that look like it, as in confusables.txt
-of Unicode's UTS #39, version 14; but capitals that are there like l are like I here."""
-
-
-_TO_LATIN = {
-    ord(letter): latin for latin, letters in _LIKE_LATIN.items() for letter in letters
-}
-
-
 _UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Controls, formats, halves of characters, and ends of lines."""
 
@@ -207,7 +157,7 @@ _UNSEEN = frozenset(
 
 
 def check_names(file: str, kind: str, names: Sequence[str]) -> None:
-    """Refuse names that look like others, or have characters that cannot be seen.
+    """Refuse names that differ in case or width alone, or whose characters nobody sees.
 
     Parameters
     ----------
@@ -221,7 +171,7 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
     Raises
     ------
     RankingError
-        If there are such names; those of other scripts are told by their letters.
+        If there are such names.
     """
     for name in names:
         if has_unseen(name):
@@ -229,13 +179,8 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
             found = listing(map(_code_point, unseen))
             problem = f"{kind} {safe(name)} has {found}, which cannot be seen"
             raise RankingError(file, problem)
-    for same in _groups(names, plain_name):
+    for same in _alike(names):
         problem = f"{kind}s {listing(same)} differ only in spelling"
-        raise RankingError(file, problem)
-    for same in _groups(names, _looks):
-        letters = sorted({char for char in "".join(same) if _is_like_latin(char)})
-        found = listing(f"{_escape(char)} is {_code_point(char)}" for char in letters)
-        problem = f"{kind}s {listing(map(_visible, same))} look alike: {found}"
         raise RankingError(file, problem)
 
 
@@ -261,7 +206,7 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
     """
     found = {}
     every = [*dict.fromkeys([*settled, *names])]
-    for same in (*_groups(every, plain_name), *_groups(every, _looks)):
+    for same in _alike(every):
         for name in same:
             if name not in settled:
                 found[name] = next(other for other in same if other != name)
@@ -278,16 +223,11 @@ def plain_name(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
-def _looks(name: str) -> str:
-    """A plain name, its letters replaced by Latin ones that look like them."""
-    return plain_name(unicodedata.normalize("NFD", name).translate(_TO_LATIN))
-
-
-def _groups(names: Sequence[str], key: Callable[[str], str]) -> list[list[str]]:
-    """Groups of names that share a key."""
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """Groups of names that are equal when they are plain."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
-        found[key(name)].append(name)
+        found[plain_name(name)].append(name)
     return [same for same in found.values() if len(same) > 1]
 
 
@@ -296,21 +236,6 @@ def _is_unseen(char: str) -> bool:
     return unicodedata.category(char) in _UNSEEN_CATEGORIES or ord(char) in _UNSEEN
 
 
-def _is_like_latin(char: str) -> bool:
-    """Whether a letter of another script looks Latin, apart from an accent."""
-    return any(ord(part) in _TO_LATIN for part in unicodedata.normalize("NFD", char))
-
-
 def _code_point(char: str) -> str:
     """A character as Unicode's lists name it."""
     return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
-
-
-def _visible(name: str) -> str:
-    """A name with escapes in place of letters that look like Latin ones."""
-    return "".join(_escape(char) if _is_like_latin(char) else char for char in name)
-
-
-def _escape(char: str) -> str:
-    """A character as Python escapes it."""
-    return char.encode("unicode_escape").decode("ascii")

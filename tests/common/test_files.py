@@ -45,16 +45,6 @@ def test_nothing_is_written_through_a_link_or_into_a_pipe(tmp_path):
     assert (tmp_path / "victim").read_text() == "of somebody else"
 
 
-def test_a_table_comes_back_as_it_was(tmp_path):
-    rows = [["a, b", "1"], ['"quoted"', ""], [r"two\nlines", "3"]]
-    file = tmp_path / "t.csv"
-
-    write_whole(file, csv_text(["team", "rank"], rows))
-
-    with file.open(newline="") as content:
-        assert list(csv.reader(content)) == [["team", "rank"], *rows]
-
-
 @pytest.mark.parametrize(
     "sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
 )

@@ -1,82 +1,72 @@
-"""What a container may use, read from control groups that the tests write."""
+"""What a container may use, how processes end, and memory that is used again."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from flare.common.machine import available_bytes, available_cpus, default_workers
+from tests.builders import ROOT, wait_until
+
+ALL = 3
+"""CPUs of this process, in these tests."""
+
+
+@pytest.mark.parametrize(
+    ("files", "cpus"),
+    [
+        ({"cpu.max": "100000 100000\n"}, 1),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"}, 1),
+        ({}, ALL),
+        ({"cpu.max": "max 100000\n"}, ALL),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000"}, ALL),
+        ({"cpu.max": "12800000 100000\n"}, ALL),
+    ],
+)
+def test_cpus_are_those_of_the_control_group_or_all(groups, monkeypatch, files, cpus):
+    """Of either version; without a quota, all that this process may use."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 7}, raising=False)
+
+    assert available_cpus(groups(files)) == cpus
+
+
+@pytest.mark.parametrize(
+    ("files", "least", "most"),
+    [
+        ({"memory.max": "536870912\n"}, 2**29, 2**29),
+        ({"memory/memory.limit_in_bytes": "536870912\n"}, 2**29, 2**29),
+        ({}, 2**28, 2**50),
+        ({"memory.max": "max\n"}, 2**28, 2**50),
+        ({"memory/memory.limit_in_bytes": f"{2**63}\n"}, 2**28, 2**50),
+    ],
+)
+def test_memory_is_that_of_the_control_group_or_all(groups, files, least, most):
+    assert least <= available_bytes(groups(files)) <= most
+
+
+def test_a_limit_of_the_process(groups, monkeypatch):
+    """What the platform sets: RLIMIT_DATA."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (2**28, 2**30))
+
+    assert available_bytes(groups({"memory.max": "536870912\n"})) == 2**28
 
 
 @pytest.fixture
-def write_group(tmp_path):
+def groups(tmp_path):
     """Write files of a control group; the folder is handed back."""
 
     def write(files):
         for name, text in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
         return tmp_path
 
     return write
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param({"cpu.max": "100000 100000\n"}, id="version 2"),
-        pytest.param({"cpu.max": "50000 100000\n"}, id="half a CPU"),
-        pytest.param(
-            {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"},
-            id="version 1",
-        ),
-    ],
-)
-def test_a_quota_of_one_cpu(write_group, files):
-    assert available_cpus(write_group(files)) == 1
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param({}, id="no control group"),
-        pytest.param({"cpu.max": "max 100000\n"}, id="version 2"),
-        pytest.param(
-            {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
-            id="version 1",
-        ),
-        pytest.param({"cpu.max": "12800000 100000\n"}, id="more than there are"),
-    ],
-)
-def test_without_a_quota_all_cpus_of_this_process_count(
-    write_group, files, monkeypatch
-):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 7}, raising=False)
-
-    assert available_cpus(write_group(files)) == 3
-
-
-@pytest.mark.parametrize(
-    "files",
-    [{"memory.max": "536870912\n"}, {"memory/memory.limit_in_bytes": "536870912\n"}],
-    ids=["version 2", "version 1"],
-)
-def test_a_memory_limit(write_group, files):
-    assert available_bytes(write_group(files)) == 2**29
-
-
-def test_a_limit_of_the_process(write_group, monkeypatch):
-    """What the platform sets: RLIMIT_DATA."""
-    monkeypatch.setattr("resource.getrlimit", lambda _: (2**28, 2**30))
-
-    assert available_bytes(write_group({"memory.max": "536870912\n"})) == 2**28
-
-
-@pytest.mark.parametrize(
-    "files",
-    [{}, {"memory.max": "max\n"}, {"memory/memory.limit_in_bytes": f"{2**63}\n"}],
-    ids=["no control group", "version 2", "version 1"],
-)
-def test_without_a_limit_the_computers_memory_counts(write_group, files):
-    assert 2**28 < available_bytes(write_group(files)) < 2**50
 
 
 @pytest.mark.parametrize(
@@ -94,3 +84,70 @@ def test_workers_fit_cpus_and_memory(monkeypatch, cpus, mebibytes, voxels, worke
     )
 
     assert default_workers(voxels) == workers
+
+
+PARENT = """
+import subprocess, sys
+from flare.common.machine import end_with_parent
+
+child = subprocess.Popen(["sleep", "600"], preexec_fn=end_with_parent())
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do that")
+def test_a_child_ends_with_a_parent_that_is_killed():
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, cwd=ROOT
+    ) as parent:
+        child = int(parent.stdout.readline())
+        os.kill(child, 0)
+
+        parent.send_signal(signal.SIGKILL)
+
+    def has_ended():
+        try:
+            state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        return state.split()[0] == "Z"
+
+    wait_until(has_ended)
+
+
+PROGRAM = """
+import resource
+import sys
+import numpy as np
+from flare.common.machine import reuse_freed_memory
+
+def pages_of_another_array():
+    np.ones(8 << 20, np.uint8)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.ones(8 << 20, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if sys.argv[1:]:
+    reuse_freed_memory()
+print(pages_of_another_array())
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="another library than glibc allocates"
+)
+def test_an_array_takes_the_pages_of_the_one_before():
+    """With the setting of Dask's workers: 8 MiB are 128 pages or more of 64 KiB."""
+
+    def pages(*words):
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *words],
+            env={"MALLOC_TRIM_THRESHOLD_": "65536", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        )
+        return int(run.stdout)
+
+    assert pages() > 100
+    assert pages("reuse") < 10

@@ -73,6 +73,12 @@ def test_variables_of_the_image_can_be_replaced():
         ("--disk", "0g", "'0g' is not a size such as 28g or 512m"),
         ("--output-size", "4 GB", "'4 GB' is not a size such as 28g or 512m"),
         ("--caches", "hot", "invalid choice: 'hot'"),
+        ("--timeout", "0", "'0' is not a number of seconds above 0"),
+        ("--timeout", "x", "'x' is not a number of seconds above 0"),
+        ("--interval", "-1", "'-1' is not a number of seconds above 0"),
+        ("--memory", "much", "'much' is not a size"),
+        ("--shm-size", "1 g", "'1 g' is not a size"),
+        ("--repeats", "0", "'0' is not a whole number above 0"),
     ],
 )
 def test_options_that_make_no_sense(capsys, option, value, problem):

@@ -1,4 +1,4 @@
-"""The two tiny programs, run on this computer."""
+"""Our own image, and the volume that one of its programs holds."""
 
 import io
 import platform
@@ -8,7 +8,8 @@ import tarfile
 import pytest
 
 from flare.common.archives import unpack_own
-from flare.measuring.empty_image import HOLD, NOTHING, image_tar
+from flare.common.errors import EngineError
+from flare.measuring.empty_image import HOLD, NOTHING, image_tar, output_volume
 
 pytestmark = pytest.mark.skipif(
     (platform.system(), platform.machine()) != ("Linux", "x86_64"),
@@ -41,3 +42,45 @@ def test_the_other_one_waits_until_it_is_killed(programs):
 
 def test_the_image_is_the_same_each_time():
     assert image_tar() == image_tar()
+
+
+def volume_of(engine, size):
+    return output_volume(engine, "empty", "flare.measure=key", size)
+
+
+def test_a_volume_goes_even_if_its_container_cannot_be_made(make_engine):
+    engine = make_engine(
+        "if words[0] == 'volume' and words[1] == 'create': print('v')",
+        "if words[0] == 'run': sys.exit('no')",
+        "if words[0] == 'ps': print('c')",
+    )
+
+    with pytest.raises(EngineError), volume_of(engine, size="1g"):
+        pass
+
+    calls = make_engine.state()["calls"]
+    assert [call[:2] for call in calls] == [
+        ["volume", "create"],
+        ["run", "--detach"],
+        ["ps", "--all"],  # it may have been made, and not started
+        ["rm", "--force"],
+        ["volume", "rm"],
+    ]
+    assert {"label=flare.measure=key", "status=created"} <= {*calls[2]}
+    assert calls[3][-1] == "c"
+
+
+def test_the_volume_of_an_output(make_engine):
+    engine = make_engine(
+        "if words[0] == 'volume' and words[1] == 'create': print('v')",
+        "if words[0] == 'run': print('c')",
+    )
+
+    with volume_of(engine, size="2g") as found:
+        assert (found.name, found.holder) == ("v", "c")
+
+    create, hold, *rest = make_engine.state()["calls"]
+    assert create[-1] == "o=size=2g,nr_inodes=10000,mode=0777,nosuid,nodev"
+    assert "flare.measure=key" in create
+    assert "flare.measure=key" in hold
+    assert [call[0] for call in rest] == ["rm", "volume"]

@@ -84,19 +84,3 @@ def test_without_a_gpu_there_is_one_line(docker, tmp_path, images):
     assert status == 1
     assert stderr.startswith("no NVIDIA driver answers")
     assert stderr.endswith("--gpu none measures without a GPU. [H08]\n")
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("--timeout", "0"), ("--timeout", "x"), ("--interval", "-1")),
-        *(("--memory", "much"), ("--shm-size", "1 g"), ("--repeats", "0")),
-    ],
-)
-def test_options_that_make_no_sense(option, value):
-    status, stderr = run_measure("a.tar.gz", "--images", ".", "--output", "x", option,
-                                 value)  # fmt: skip
-
-    assert status == 2
-    assert stderr.count("\n") == 1
-    assert option in stderr

@@ -1,6 +1,5 @@
 """What stands in the way of a measurement with a real engine, and what comes of it."""
 
-import csv
 import json
 import os
 import shutil
@@ -36,27 +35,6 @@ def measure_good(archives, cases, output, *options, team="good", status=0):
         *("--output", output, *LIMITS, "--no-warm-up", *options),
         status=status,
     )
-
-
-def test_an_archive_that_cannot_be_run_does_not_stop_the_others(
-    archives, one_case, tmp_path
-):
-    (tmp_path / "archives").mkdir()
-    shutil.copy(archives["good"], tmp_path / "archives")
-    (tmp_path / "archives" / "bad.tar.gz").write_bytes(b"")
-
-    stdout, stderr = brisk_command(
-        *("measure", tmp_path / "archives", "--images", one_case / "images"),
-        *("--output", tmp_path / "results", *LIMITS),
-        status=1,
-    )
-
-    assert "good: 1 ok" in stdout
-    assert stderr.startswith("bad.tar.gz: it is no tar file that can be read")
-    with (tmp_path / "results" / "refused.csv").open() as content:
-        (row,) = csv.DictReader(content)
-    assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
-    assert row["problem"].endswith("[F15]")
 
 
 def test_an_image_that_cannot_start_is_its_team_s_fault(archives, one_case, tmp_path):
@@ -126,16 +104,6 @@ def test_two_measurements_of_a_team_wait_for_each_other(archives, one_case, tmp_
     record = json.loads((tmp_path / "good" / "measurement.json").read_text())
     assert len(record["sessions"]) == 1
     assert left_behind(tmp_path) == []
-
-
-def test_a_gpu_that_is_not_there(archives, one_case, tmp_path):
-    if shutil.which("nvidia-smi"):
-        pytest.skip("there is a GPU")
-
-    _, stderr = measure_good(archives, one_case, tmp_path, "--gpu", "0", status=1)
-
-    assert stderr.startswith("no NVIDIA driver answers")
-    assert stderr.endswith("[H08]\n")
 
 
 @pytest.mark.tools("cc")

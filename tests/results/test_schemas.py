@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 import flare
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import UnknownLabels
+from flare.common.schema import dump
 from flare.platforms.grandchallenge.leaderboard import (
     rank_results,
     read_result,
@@ -102,7 +103,7 @@ def test_what_a_service_does_not_write(name, value):
 
 @pytest.mark.parametrize("key", challenge_names())
 def test_settings_of_phases(key):
-    settings = settings_for(read_challenge(key))
+    settings = dump(settings_for(read_challenge(key)))
 
     assert problems(settings, "phase-settings") == []
     for path, value in (

@@ -7,20 +7,14 @@ from dataclasses import dataclass
 
 import click
 
-from flare.challenge.metrics import metric_of
-from flare.challenge.reading import (
-    ChallengeError,
-    challenge_names,
-    challenge_text,
-    read_challenge,
-)
+from flare.challenge.reading import challenge_names, challenge_text, read_challenge
 from flare.challenge.summary import challenge_summary
 from flare.cli.command import Command, Group
 from flare.cli.console import VERBATIM
 from flare.cli.options import takes
 from flare.common.options import argument
-from flare.common.text import alike, listing, nearest, safe
-from flare.results.efficiency_csv import known_metrics
+from flare.common.text import listing
+from flare.results.efficiency_csv import ranked_by_others
 
 PLACE = ("For organisers", 1)
 
@@ -68,18 +62,7 @@ def show_challenge(asked: Asked) -> None:
 def validate_challenge(asked: Asked) -> None:
     """Say what a challenge file means."""
     rules = read_challenge(asked.challenge)
-    known = known_metrics(rules)
-    others = []
-    for number, rule in enumerate(rules.ranking, start=1):
-        if rule.metric in known:
-            continue
-        if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
-            raise ChallengeError(
-                asked.challenge,
-                f"ranking[{number}].metric is {safe(repr(rule.metric))}, which nothing"
-                f" here makes{nearest(rule.metric, known)}",
-            )
-        others.append(rule.metric)
+    others = ranked_by_others(rules, asked.challenge)
     _log.info("%s", challenge_summary(rules))
     if others:
         _log.info(
@@ -87,12 +70,9 @@ def validate_challenge(asked: Asked) -> None:
             " metrics.",
             listing(others),
         )
-    ranked = (
-        ""
-        if rules.ranking
-        else (
-            "\nIts teams cannot be ranked, as it has no [[ranking]]:"
-            " the page Challenge files explains it."
-        )
+    no_ranking = (
+        "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
+        " files explains it."
     )
-    _log.info("\nThis challenge can be used: --challenge %s%s", asked.challenge, ranked)
+    end = "" if rules.ranking else no_ranking
+    _log.info("\nThis challenge can be used: --challenge %s%s", asked.challenge, end)

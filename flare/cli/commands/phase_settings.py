@@ -15,6 +15,7 @@ from flare.cli.console import VERBATIM
 from flare.cli.options import takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
+from flare.common.schema import dump
 from flare.common.text import listing
 from flare.measuring.contract import Contract
 from flare.platforms.grandchallenge.phase_settings import (
@@ -61,16 +62,19 @@ def command(options: PhaseOptions) -> None:
             "Give --external, too.",
         )
     rules = read_challenge(options.challenge)
-    settings = settings_for(rules)
+    phases = settings_for(rules)
     if external:
-        settings = external_settings_for(rules, contract, has_gpu=gpu != "none")
-    _log.info("%s", json.dumps(settings, indent=2), extra=VERBATIM)
-    if external:
-        missing = not_ranked(rules, settings["external"])
-        if missing and sys.stdout.isatty():  # no part of a file
-            _log.info("\nSuch a phase cannot rank by %s.", listing(missing))
+        phases = {
+            "external": external_settings_for(rules, contract, has_gpu=gpu != "none")
+        }
+    _log.info("%s", json.dumps(dump(phases), indent=2), extra=VERBATIM)
+    if not sys.stdout.isatty():  # what follows is no part of a file
         return
-    if rules.board.decimals is None and sys.stdout.isatty():  # no part of a file
+    if external:
+        missing = not_ranked(rules, phases["external"])
+        if missing:
+            _log.info("\nSuch a phase cannot rank by %s.", listing(missing))
+    elif rules.board.decimals is None:
         _log.info(
             "\nThese phases are public: build their image with --decimals 4, or set"
             " [board] decimals; the documentation's page Phase settings tells why."

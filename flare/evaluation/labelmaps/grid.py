@@ -67,14 +67,14 @@ class Grid:
 
     @property
     def voxel_size(self) -> npt.NDArray[np.float64]:
-        """Voxel size in mm along x, y, z, as the affine tells it."""
+        """Voxel size in mm along x, y, z, as the affine tells it: shape (3,)."""
         steps = np.array(self.affine)[:, :3]
         size: npt.NDArray[np.float64] = np.linalg.norm(steps, axis=0)
         return size
 
     @property
     def origin(self) -> npt.NDArray[np.float64]:
-        """Position of the first voxel in mm."""
+        """Position of the first voxel in mm, in RAS: shape (3,)."""
         return np.array(self.affine)[:, 3]
 
     @property
@@ -205,5 +205,5 @@ def _same_place(found: Grid, expected: Grid) -> bool:
 
 
 def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
-    """Numbers for a message, to six digits."""
+    """Numbers, of shape (n,), for a message, to six digits."""
     return separator.join(f"{value:.6g}" for value in values)

@@ -59,7 +59,16 @@ def read_image_labels(
     known: Sequence[int],
     allocate: Callable[[int], Labels] | None = None,
 ) -> LabelMap:
-    """The labels of an image; the other arguments are those of `read_label_map`.
+    """The labels of an image.
+
+    Parameters
+    ----------
+    image : nibabel or SimpleITK image
+        Whatever `is_image` accepts.
+    name : str
+        What it is called in an error.
+    known, allocate
+        As for `flare.evaluation.labelmaps.reading.read_label_map`.
 
     Raises
     ------
@@ -97,7 +106,7 @@ def _nibabel_grid(image: Any) -> Grid:
 
 
 def _nibabel_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
-    """Its values in the order of a file, with what turns them into labels."""
+    """Its values, of shape (Z, Y, X), with what turns them into labels."""
     data = image.dataobj
     if not isinstance(data, nib.arrayproxy.ArrayProxy):
         return np.asarray(data).T, 1.0, 0.0
@@ -130,7 +139,7 @@ def _simpleitk_grid(image: Any) -> Grid:
 
 
 def _simpleitk_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
-    """Its values in the order of a file; they are the labels themselves."""
+    """Its values, of shape (Z, Y, X), which are the labels themselves."""
     kind = image.GetPixelIDTypeAsString()
     if kind.startswith("label"):  # SimpleITK would end the whole program
         raise NamelessFormatError(

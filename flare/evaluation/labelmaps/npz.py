@@ -115,7 +115,7 @@ def _arrays(members: dict[str, ZipMember], layout: NpzLayout) -> dict[str, ZipMe
 
 
 def _spacing(file: BinaryIO, member: ZipMember) -> npt.NDArray[np.float64]:
-    """The three voxel sizes."""
+    """The three voxel sizes in mm, in the order of the file: shape (3,)."""
     stream = ZipMemberStream(file, member)
     dtype, shape = _read_line(stream, member, SPACING)
     if shape != (3,):

@@ -18,11 +18,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.formats import FORMATS, NpzLayout
+from flare.challenge.formats import ANY_FORMAT, FORMATS, NpzLayout
 from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
-from flare.common.text import listing, safe, why
+from flare.common.text import safe, why
 from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
@@ -55,11 +55,6 @@ class LabelMap:
     """Labels in the file that are not known, smallest first; the first few of many."""
     intercept: float = 0.0
     """What its header adds to each voxel."""
-
-    @property
-    def has_organs(self) -> bool:
-        """Whether any voxel has a known label."""
-        return bool(self.present)
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -111,7 +106,7 @@ def read_label_map(
     known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
     allocate : callable, optional
-        Gives an array of uint8 for so many labels, with any content.
+        Gives an array of uint8 of shape (n,) for n labels, with any content.
     npz : NpzLayout, optional
         As for `read_grid`.
 
@@ -137,13 +132,23 @@ def read_labels(
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
+    Parameters
+    ----------
+    stream : Stream
+        What follows the header, in the order x, y, z: x is the fastest.
+    header : Header
+        What it promises.
+    known, allocate
+        As for `read_label_map`.
+
     Raises
     ------
     NamelessError
         If there are more or fewer than the header says, or one is no whole number.
     """
-    labels = (allocate or _fresh)(header.voxels)
-    narrower = Narrower(header.slope, header.intercept)
+    size = header.voxels
+    labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)
+    narrower = Narrower(header)
     finder = LabelFinder(labels, header.grid.shape, known)
     promised = header.promised_bytes
     stream.expect(promised)
@@ -219,17 +224,16 @@ def _read_header(
     """Find out in what format a file is that begins with `start`; read its header."""
     if not start:
         raise NamelessDamageError("the file is empty")
-    known = [each for each in FORMATS if npz or not each.needs_layout]
-    for each in known:
+    for each in FORMATS:
+        if each.needs_layout and not npz:
+            continue
         # Not at the top: an evaluation of NIfTI files starts sooner without others.
         reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
         if reader.is_start(start):
-            opened: tuple[Header, Stream] = reader.open_voxels(
-                file, *([npz] if each.needs_layout else [])
-            )
+            more = [npz] if each.needs_layout else []
+            opened: tuple[Header, Stream] = reader.open_voxels(file, *more)
             return opened
-    names = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
-    raise NamelessFormatError(f"it is not a {names} file")
+    raise NamelessFormatError(f"it is not a {ANY_FORMAT} file")
 
 
 def _read_voxels(
@@ -239,7 +243,10 @@ def _read_voxels(
     narrower: Narrower,
     finder: LabelFinder,
 ) -> int:
-    """Fill `labels`; the number of bytes read is smaller only if the stream ends."""
+    """Fill `labels`, of shape (Z * Y * X,); says how many bytes were read.
+
+    That is fewer than promised only if the stream ends.
+    """
     is_plain = header.dtype == np.uint8 and not header.is_scaled
     step = PIECE_BYTES // header.dtype.itemsize
     scratch = np.empty(step, dtype=header.dtype)
@@ -258,7 +265,7 @@ def _read_voxels(
 
 
 def _erase(labels: Labels, unwanted: set[int]) -> None:
-    """Replace some labels by 0."""
+    """Replace some labels by 0, in an array of shape (n,)."""
     table = np.arange(256, dtype=np.uint8)
     table[list(unwanted)] = 0
     for start in range(0, labels.size, PIECE_BYTES):
@@ -266,34 +273,29 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
         piece[:] = table[piece]
 
 
-def _fresh(size: int) -> Labels:
-    """Memory for labels that nobody has used before."""
-    return np.empty(size, dtype=np.uint8)
-
-
 class Narrower:
     """Turns stored values into labels of one byte, and remembers what was not one."""
 
-    def __init__(self, slope: float, intercept: float) -> None:
+    def __init__(self, header: Header) -> None:
         self.misfits: set[int] = set()
         """Whole numbers that fit into no byte; the first few of many."""
         self.fraction: float | None = None
-        """The first value that is no whole number."""
-        self._slope, self._intercept = slope, intercept
+        """The first value that is not a whole number."""
+        self._header = header
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values as labels of one byte; what fits into none becomes 0."""
-        if (self._slope, self._intercept) != (1, 0):
+        """Values of shape (n,) as labels of one byte; what fits into none is 0."""
+        header = self._header
+        if header.is_scaled:
             with np.errstate(over="ignore", invalid="ignore"):
-                values = values.astype(np.float64) * self._slope + self._intercept
+                values = values.astype(np.float64) * header.slope + header.intercept
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
             if values.dtype.kind != "f" or np.array_equal(labels, values):
                 return labels
         if values.dtype.kind == "f":
             with np.errstate(invalid="ignore"):
-                is_whole = np.isfinite(values) & (np.rint(values) == values)
-            is_fraction = ~is_whole
+                is_fraction = ~np.isfinite(values) | (np.rint(values) != values)
             if is_fraction.any():
                 if self.fraction is None:
                     self.fraction = float(values[is_fraction][0])

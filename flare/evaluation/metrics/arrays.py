@@ -85,6 +85,6 @@ class Occupancy:
 
 
 def _span(occupied: npt.NDArray[np.bool_] | np.bool_) -> slice:
-    """From the first to the last True of one axis, or an empty slice."""
+    """From the first to the last True of an array of shape (n,), or an empty slice."""
     content = occupied.tobytes()  # which Python searches quicker than NumPy begins to
     return slice(max(content.find(1), 0), content.rfind(1) + 1)

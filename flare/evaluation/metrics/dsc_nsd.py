@@ -19,7 +19,7 @@ from flare.evaluation.metrics.arrays import (
     Spacing,
 )
 from flare.evaluation.metrics.label_finder import find_labels
-from flare.evaluation.metrics.surfels import Tally, dice_of_counts, surfel_areas, tally
+from flare.evaluation.metrics.surfels import dice_of_counts, surfel_areas, tally
 from flare.evaluation.metrics.windows import ball_rows
 
 
@@ -202,8 +202,8 @@ def compare_labels(
         occupancy = (in_reference[label] | in_prediction[label]).within(zs)
         ball = ball_rows(spacing, tolerance, occupancy.extent)
         maps = reference[zs], prediction[zs]
-        counts = tally(*maps, occupancy, ball, memory, smallest_dsc)
-        agreements[label] = _agreement(counts, spacing)
+        voxels, surfels = tally(maps, occupancy, ball, memory, smallest_dsc)
+        agreements[label] = _agreement(voxels, surfels, spacing)
     return agreements
 
 
@@ -262,19 +262,19 @@ def _check_shapes(
         )
 
 
-def _agreement(tally: Tally, spacing: Spacing) -> Agreement:
-    """Turn counts into DSC and NSD."""
-    codes = tally.surfels.nonzero()[0]  # the others add nothing
-    areas, surfels = surfel_areas(spacing)[codes], tally.surfels[codes]
-    within = math.fsum(((surfels - tally.beyond[codes]) * areas).tolist())
+def _agreement(
+    voxels: tuple[int, int, int], counts: npt.NDArray[np.int64], spacing: Spacing
+) -> Agreement:
+    """Turn what `tally` has counted, of shape (2, 256), into DSC and NSD."""
+    first, second, _ = voxels
+    codes = counts[0].nonzero()[0]  # the others add nothing
+    areas, (surfels, beyond) = surfel_areas(spacing)[codes], counts[:, codes]
+    within = math.fsum(((surfels - beyond) * areas).tolist())
     total = math.fsum((surfels * areas).tolist())
-    voxels = (tally.reference_voxels, tally.prediction_voxels)
-    nsd = float(voxels == (0, 0))
-    if all(voxels) and codes.size:
-        nsd = within / total
+    nsd = within / total if first and second and codes.size else first == second == 0
     return Agreement(
-        reference_voxels=voxels[0],
-        prediction_voxels=voxels[1],
-        dsc=tally.dsc,
-        nsd=nsd,
+        reference_voxels=first,
+        prediction_voxels=second,
+        dsc=dice_of_counts(*voxels),
+        nsd=float(nsd),
     )

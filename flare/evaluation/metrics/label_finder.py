@@ -141,13 +141,13 @@ class LabelFinder:
                 self._note_columns(zs * width + x + xs, found)
 
     def _note_rows(self, rows: _Indices, labels: Labels) -> None:
-        """Take note of some voxels' labels, and of the rows that these are in."""
+        """Take note of voxels' labels and rows, of shape (n,), through all slices."""
         if labels.max(initial=0) >= self._first_unknown:
             self.unwanted.update(labels.tobytes().translate(None, self._known))
         self._rows.reshape(-1)[self._first_row.take(labels) + rows] = True
 
     def _note_columns(self, columns: _Indices, labels: Labels) -> None:
-        """Take note of the columns, counted through all slices, of some voxels."""
+        """Take note of voxels' columns, of shape (n,), counted through all slices."""
         self._columns.reshape(-1)[self._first_column.take(labels) + columns] = True
 
     def _note_all(self, start: int, stop: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.metrics.windows import Ball, Buffers, Window
+from flare.evaluation.metrics.windows import Ball, Window
 
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
@@ -22,16 +22,18 @@ Indices = npt.NDArray[np.intp]
 HALVES = np.uint8(0x0F), np.uint8(0xF0)
 """The bits of a byte that are about the first mask, and about the second."""
 
-MASKS = ("first", "second")
-"""What the two masks are called among the buffers."""
+AT_ONCE = 2**13
+"""So many places are looked up together: calls of NumPy take a while."""
+
+LOOK_UP = 64
+"""Looking up a place takes as long as marking so many corners that lie in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurfacePair:
-    """The surfaces of the two masks of a label in one window."""
+    """The surfaces of the two masks of a label in one window, in flat buffers."""
 
     window: Window
-    buffers: Buffers
     fours: Bytes
     """Which of the four voxels behind each corner, along z, belong to each mask."""
     border: Bytes
@@ -40,23 +42,48 @@ class SurfacePair:
     """Whether the masks have any voxel in this window."""
 
     def codes_at(self, where: Indices) -> tuple[Bytes, Bytes]:
-        """Which of the eight voxels around some corners each mask has."""
+        """Which of the eight voxels around each corner of `where` each mask has.
+
+        All are of shape (n,); corners are indices of the flat buffers.
+        """
         before, behind = self.fours[where - self.window.plane], self.fours[where]
-        return codes_of_first(before, behind), codes_of_second(before, behind)
+        return _codes(before, behind, 0), _codes(before, behind, 1)
 
     def codes_in(self, part: slice, own: int) -> Bytes:
-        """Those of one mask at all corners of a part of the window."""
+        """Those of mask `own`, 0 or 1, at all corners of a part of the flat buffers."""
         plane = self.window.plane
         before = self.fours[part.start - plane : part.stop - plane]
-        codes_of = codes_of_second if own else codes_of_first
-        return codes_of(before, self.fours[part])
+        return _codes(before, self.fours[part], own)
+
+
+def _codes(before: Bytes, behind: Bytes, own: int) -> Bytes:
+    """Codes of mask `own`, from `fours` before corners and behind; shape (n,)."""
+    half = HALVES[own]
+    if own:
+        return before & half | behind >> np.uint8(4)
+    return (before & half) * np.uint8(16) | behind & half  # NumPy shifts more slowly
 
 
 def masks_of(
-    reference: Labels, prediction: Labels, label: int, window: Window, buffers: Buffers
+    reference: Labels, prediction: Labels, label: int, window: Window
 ) -> tuple[Bytes, Bytes]:
-    """Voxels of one label as 0 and 1, zero-padded."""
-    first, second = (buffers[name] for name in MASKS)
+    """Voxels of one label in a window.
+
+    Parameters
+    ----------
+    reference, prediction : ndarray of uint8, shape (Z, Y, X)
+        Label maps on the same grid. Never modified.
+    label : int
+        From 1 to 255.
+    window : Window
+        Where they are looked at.
+
+    Returns
+    -------
+    pair of ndarray of uint8, shape (window.size,)
+        Flat buffers of reference and prediction: 1 where the label is, else 0.
+    """
+    first, second = window.buffer("first"), window.buffer("second")
     start = window.first_slice
     for labels, mask in ((reference, first), (prediction, second)):
         box = labels[window.box]
@@ -68,17 +95,15 @@ def masks_of(
     return first, second
 
 
-def surfaces_of(
-    masks: tuple[Bytes, Bytes], window: Window, buffers: Buffers
-) -> SurfacePair:
-    """Find the surfels of both masks, which are overwritten.
+def surfaces_of(masks: tuple[Bytes, Bytes], window: Window) -> SurfacePair:
+    """Find the surfels of both masks, flat buffers that are overwritten.
 
     Corner (z, y, x) is the one before voxel (z, y, x) on all axes. It is no surfel if
     the four voxels behind it and the four before it all are as that voxel.
     """
     first, second = masks
     is_there = bool(first.view(np.bool_).any()), bool(second.view(np.bool_).any())
-    scratch, border = buffers["scratch"], buffers["border"]
+    scratch, border = window.buffer("scratch"), window.buffer("border")
     np.multiply(second, 16, out=second)
     fours = np.bitwise_or(first, second, out=first)
     alike = np.multiply(fours, 15, out=second)
@@ -89,44 +114,24 @@ def surfaces_of(
     plane = window.plane
     before = np.bitwise_xor(fours[:-plane], alike[plane:], out=scratch[plane:])
     border[plane:] |= before
-    return SurfacePair(
-        window=window, buffers=buffers, fours=fours, border=border, is_there=is_there
-    )
-
-
-def codes_of_first(before: Bytes, behind: Bytes) -> Bytes:
-    """Codes of the first mask, from those of four voxels before and behind corners."""
-    low, _ = HALVES
-    codes: Bytes = (before & low) * np.uint8(16) | behind & low
-    return codes
-
-
-def codes_of_second(before: Bytes, behind: Bytes) -> Bytes:
-    """The same of the second mask."""
-    _, high = HALVES
-    codes: Bytes = before & high | behind >> np.uint8(4)
-    return codes
+    return SurfacePair(window=window, fours=fours, border=border, is_there=is_there)
 
 
 def is_surfel(codes: Bytes) -> npt.NDArray[np.bool_]:
-    """Whether there are voxels inside and outside of the mask."""
+    """Whether there are voxels inside and outside of the mask; of the codes' shape."""
     return codes + np.uint8(1) > 1  # code 255 becomes 0
 
 
 def find_marked(marks: Bytes, window: Window) -> Indices:
-    """Indices of the corners that are counted in this window, and not 0."""
+    """The corners that are counted in this window, and not 0 in a flat buffer.
+
+    Of shape (n,): indices of flat buffers, in their order.
+    """
     words = marks[window.inner].view(np.uint64)
     eights = (words != 0).nonzero()[0]
     where = (words[eights].view(np.uint8) != 0).nonzero()[0]
     found: Indices = (eights * 8 + window.inner.start).take(where >> 3) + (where & 7)
     return found
-
-
-AT_ONCE = 2**13
-"""So many places are looked up together: calls of NumPy take a while."""
-
-LOOK_UP = 64
-"""Looking up a place takes as long as marking so many corners that lie in a row."""
 
 
 class Nearness:
@@ -150,9 +155,10 @@ class Nearness:
     def find_beyond(self, where: Indices, other: int) -> Indices:
         """Which of the corners `where` have no surfel of mask `other` near.
 
-        Surfels of an organ find one after a few rows of the ball. Where as many places
-        as the window has were looked up, and not in vain, it is weighed whether the
-        rest is quicker found by marking all that is near.
+        Corners are indices of flat buffers, of shape (n,). Surfels of an organ find one
+        after a few rows of the ball. Where as many places as the window has were looked
+        up, and not in vain, it is weighed whether the rest is quicker found by marking
+        all that is near.
         """
         if not self._pair.is_there[other] or not where.size:
             return where
@@ -182,13 +188,13 @@ class Nearness:
         return where.size * LOOK_UP > marked
 
     def mark_near(self, other: int) -> Bytes:
-        """1 at each corner that has a surfel of mask `other` near.
+        """A flat buffer: 1 at each corner that has a surfel of mask `other` near.
 
         Only rows within reach of such surfels are looked at: of a mask that fills
         everything, an organ is near to a few.
         """
-        pair, window = self._pair, self._pair.window
-        near, within = pair.buffers["near"], self._rows_near(other)
+        window = self._pair.window
+        near, within = window.buffer("near"), self._rows_near(other)
         near[:] = 0
         self._widen()
         inner = window.inner
@@ -205,12 +211,12 @@ class Nearness:
         return near
 
     def _wide(self, half_width: int) -> Bytes:
-        """The borders, widened along x to either side."""
+        """The borders as a flat buffer, widened along x to either side."""
         level, rest = _level_of(half_width)
         widened = self._widened[level]
         if not rest:
             return widened
-        wide = self._pair.buffers["scratch"]
+        wide = self._pair.window.buffer("scratch")
         np.bitwise_or(widened[: -2 * rest], widened[2 * rest :], out=wide[rest:-rest])
         return wide
 
@@ -218,7 +224,7 @@ class Nearness:
         """Rows of each slice outside which no surfel of mask `other` is near."""
         if other not in self._rows:
             pair, window = self._pair, self._pair.window
-            scratch = pair.buffers["scratch"]
+            scratch = window.buffer("scratch")
             np.bitwise_and(pair.border, HALVES[other], out=scratch)
             eights = scratch.view(np.uint64).reshape(*window.shape[:2], -1)
             rows = np.flatnonzero(np.bitwise_or.reduce(eights, axis=0).any(axis=1))
@@ -233,7 +239,7 @@ class Nearness:
         """Widen the borders along x by 0, 1, 2, 4, 8, ... corners to either side."""
         for level in range(len(self._widened), max(self._shifts) + 1):
             step = max(1, 1 << level >> 2)
-            wider = self._pair.buffers[f"widened {level}"]
+            wider = self._pair.window.buffer(f"widened {level}")
             # No probe sees its ends: they are in the margin.
             wider[:step] = wider[-step:] = 0
             last = self._widened[-1]

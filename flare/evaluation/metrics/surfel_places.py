@@ -18,7 +18,7 @@ from flare.evaluation.metrics.surfaces import (
     surfaces_of,
 )
 from flare.evaluation.metrics.surfels import surfel_areas
-from flare.evaluation.metrics.windows import Buffers, Window, ball_rows, windows
+from flare.evaluation.metrics.windows import Window, ball_rows, windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,13 @@ class Surface:
         return math.fsum(self.areas[self.is_beyond])
 
 
+NO_SURFELS = Surface(
+    corners=np.zeros((0, 3), dtype=np.int32),
+    areas=np.zeros(0),
+    is_beyond=np.zeros(0, dtype=np.bool_),
+)
+
+
 def locate_surfels(
     reference: Labels,
     prediction: Labels,
@@ -64,6 +71,8 @@ def locate_surfels(
         In mm.
     occupancy : Occupancy
         Where either map has the label.
+    memory : ReusedMemory
+        Is overwritten.
 
     Returns
     -------
@@ -73,11 +82,10 @@ def locate_surfels(
     """
     areas = surfel_areas(spacing)
     ball = ball_rows(spacing, tolerance, occupancy.extent)
-    found: tuple[list[Surface], list[Surface]] = ([], [])
-    for window in windows(occupancy, ball):
-        buffers = Buffers(memory, window.size)
-        masks = masks_of(reference, prediction, occupancy.label, window, buffers)
-        pair = surfaces_of(masks, window, buffers)
+    found = [NO_SURFELS], [NO_SURFELS]
+    for window in windows(occupancy, ball, memory):
+        masks = masks_of(reference, prediction, occupancy.label, window)
+        pair = surfaces_of(masks, window)
         near = Nearness(pair, ball)
         either = find_marked(pair.border, window)
         codes = pair.codes_at(either)
@@ -97,7 +105,7 @@ def locate_surfels(
 
 
 def _corners(where: npt.NDArray[np.intp], window: Window) -> npt.NDArray[np.int32]:
-    """Corners of the whole grid, from indices of a window's flat buffer."""
+    """Corners of the whole grid, from indices of flat buffers: shape (n, 3)."""
     places = np.unravel_index(where, window.shape)
     zs, ys, xs = window.box
     before = (zs.start - window.first_slice, ys.start, xs.start)
@@ -109,12 +117,6 @@ def _corners(where: npt.NDArray[np.intp], window: Window) -> npt.NDArray[np.int3
 
 def _joined(parts: Sequence[Surface]) -> Surface:
     """One surface from its parts."""
-    if not parts:
-        return Surface(
-            corners=np.zeros((0, 3), dtype=np.int32),
-            areas=np.zeros(0),
-            is_beyond=np.zeros(0, dtype=np.bool_),
-        )
     return Surface(
         corners=np.concatenate([part.corners for part in parts]),
         areas=np.concatenate([part.areas for part in parts]),

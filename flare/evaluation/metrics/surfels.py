@@ -13,7 +13,6 @@ expression that the distance transform evaluates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -32,7 +31,7 @@ from flare.evaluation.metrics.surfaces import (
     masks_of,
     surfaces_of,
 )
-from flare.evaluation.metrics.windows import Ball, Buffers, Window, windows
+from flare.evaluation.metrics.windows import Ball, Window, windows
 
 _Counts = npt.NDArray[np.int64]
 
@@ -43,83 +42,69 @@ COUNTED_BYTES = 2**15
 """How many codes are counted at once: as NumPy's integers they fit into the cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """What one label's voxels and surfels come to."""
-
-    reference_voxels: int
-    prediction_voxels: int
-    dsc: float
-    surfels: _Counts
-    """Both masks' surfels by code; shape (256,). All 0 if the DSC is too small."""
-    beyond: _Counts
-    """Those of them that are farther than the tolerance from the other surface."""
-
-
 def dice_of_counts(first: int, second: int, shared: int) -> float:
     """Dice coefficient from the numbers of voxels of either mask, and of both."""
     return 2 * shared / (first + second) if first + second else 1.0
 
 
 def tally(
-    reference: Labels,
-    prediction: Labels,
+    maps: tuple[Labels, Labels],
     occupancy: Occupancy,
     ball: Ball,
     memory: ReusedMemory,
     smallest_dsc: float,
-) -> Tally:
+) -> tuple[tuple[int, int, int], _Counts]:
     """Count the voxels of one label, and its surfels unless its DSC is too small.
 
     Until it is known, a window waits for as long as the voxels that were counted so far
     have too small a DSC. Organs that agree have none that waits, or a few at one end.
+
+    Parameters
+    ----------
+    maps : pair of ndarray of uint8, shape (Z, Y, X)
+        Reference and prediction on the same grid. Never modified.
+    occupancy : Occupancy
+        Where either has the label.
+    ball : tuple of BallRow
+        All that is within the tolerance of a corner.
+    memory : ReusedMemory
+        Is overwritten.
+    smallest_dsc : float
+        Where the DSC is smaller, no surfel is counted.
+
+    Returns
+    -------
+    tuple of int
+        Voxels of the reference, of the prediction, and of both.
+    ndarray of int, shape (2, 256)
+        By code, the surfels of both masks, and those of them that are farther than the
+        tolerance from the other surface. All 0 if the DSC is too small.
     """
     voxels = (0, 0, 0)
-    surfels, beyond = counts = np.zeros((2, 256), dtype=np.int64)
+    counts = np.zeros((2, 256), dtype=np.int64)
     waiting = []
-    for window in windows(occupancy, ball):
-        buffers = Buffers(memory, window.size)
-        masks = masks_of(reference, prediction, occupancy.label, window, buffers)
-        more = _count_voxels(masks, window, buffers)
+    for window in windows(occupancy, ball, memory):
+        masks = masks_of(*maps, occupancy.label, window)
+        more = _count_voxels(masks, window)
         voxels = voxels[0] + more[0], voxels[1] + more[1], voxels[2] + more[2]
         if dice_of_counts(*voxels) < smallest_dsc:
             waiting.append(window)
         else:
-            counts += _count_surfels(masks, window, buffers, ball)
-    dsc = dice_of_counts(*voxels)
-    if dsc < smallest_dsc:
+            counts += _count_surfels(masks, window, ball)
+    if dice_of_counts(*voxels) < smallest_dsc:
         counts[:], waiting = 0, []
     for window in waiting:
-        buffers = Buffers(memory, window.size)
-        masks = masks_of(reference, prediction, occupancy.label, window, buffers)
-        counts += _count_surfels(masks, window, buffers, ball)
+        masks = masks_of(*maps, occupancy.label, window)
+        counts += _count_surfels(masks, window, ball)
     # Corners that are surfels of the other mask alone were counted as well.
-    surfels[[0, 255]] = beyond[[0, 255]] = 0
-    return Tally(
-        reference_voxels=voxels[0],
-        prediction_voxels=voxels[1],
-        dsc=dsc,
-        surfels=surfels,
-        beyond=beyond,
-    )
+    counts[:, [0, 255]] = 0
+    return voxels, counts
 
 
-def _count_surfels(
-    masks: tuple[Bytes, Bytes], window: Window, buffers: Buffers, ball: Ball
-) -> _Counts:
-    """Count the surfels of a window: shape (2, 256), all of them and those beyond."""
-    pair = surfaces_of(masks, window, buffers)
-    number = np.count_nonzero(pair.border[window.inner])
-    count = _count_many if number * DENSE > window.size else _count_few
-    return np.array(count(pair, Nearness(pair, ball)))
-
-
-def _count_voxels(
-    masks: tuple[Bytes, Bytes], window: Window, buffers: Buffers
-) -> tuple[int, int, int]:
-    """Count the voxels of the first mask, of the second, and of both."""
+def _count_voxels(masks: tuple[Bytes, Bytes], window: Window) -> tuple[int, int, int]:
+    """Count the voxels of the first flat buffer, of the second, and of both."""
     first, second = (mask[window.inner].view(np.bool_) for mask in masks)
-    both = buffers["scratch"][window.inner].view(np.bool_)
+    both = window.buffer("scratch")[window.inner].view(np.bool_)
     np.logical_and(first, second, out=both)
     return (
         int(np.count_nonzero(first)),
@@ -128,12 +113,20 @@ def _count_voxels(
     )
 
 
-def _count_few(pair: SurfacePair, near: Nearness) -> tuple[_Counts, _Counts]:
-    """Count surfels by code, all and beyond the tolerance, one by one.
+def _count_surfels(masks: tuple[Bytes, Bytes], window: Window, ball: Ball) -> _Counts:
+    """Count the surfels of two flat buffers by code: shape (2, 256), all and beyond."""
+    pair = surfaces_of(masks, window)
+    number = np.count_nonzero(pair.border[window.inner])
+    count = _count_many if number * DENSE > window.size else _count_few
+    return count(pair, Nearness(pair, ball))
+
+
+def _count_few(pair: SurfacePair, near: Nearness) -> _Counts:
+    """Count surfels one by one: shape (2, 256), all and beyond the tolerance.
 
     A surfel of both masks is near to itself, so only the others are looked for.
     """
-    surfels, beyond = np.zeros((2, 256), dtype=np.int64)
+    surfels, beyond = counts = np.zeros((2, 256), dtype=np.int64)
     where = find_marked(pair.border, pair.window)
     codes = pair.codes_at(where)
     are_own = [is_surfel(own) for own in codes]
@@ -142,21 +135,21 @@ def _count_few(pair: SurfacePair, near: Nearness) -> tuple[_Counts, _Counts]:
         alone = where.compress(are_own[own] > are_own[other])
         found = near.find_beyond(alone, other)
         beyond += np.bincount(pair.codes_at(found)[own], minlength=256)
-    return surfels, beyond
+    return counts
 
 
-def _count_many(pair: SurfacePair, near: Nearness) -> tuple[_Counts, _Counts]:
-    """Count them by looking at all corners, if there are many of one mask at least."""
-    surfels, beyond = np.zeros((2, 256), dtype=np.int64)
-    inner = pair.window.inner
+def _count_many(pair: SurfacePair, near: Nearness) -> _Counts:
+    """Count them by looking at all corners, if there are many: shape (2, 256)."""
+    surfels, beyond = counts = np.zeros((2, 256), dtype=np.int64)
+    window = pair.window
     for own, other in ((0, 1), (1, 0)):
         if not pair.is_there[own]:
             continue
         marks = pair.border
         if pair.is_there[other]:
-            marks = np.bitwise_and(marks, HALVES[own], out=pair.buffers["scratch"])
-        if np.count_nonzero(marks[inner]) * DENSE <= marks.size:
-            where = find_marked(marks, pair.window)
+            marks = np.bitwise_and(marks, HALVES[own], out=window.buffer("scratch"))
+        if np.count_nonzero(marks[window.inner]) * DENSE <= marks.size:
+            where = find_marked(marks, window)
             surfels += np.bincount(pair.codes_at(where)[own], minlength=256)
             found = near.find_beyond(where, other)
             beyond += np.bincount(pair.codes_at(found)[own], minlength=256)
@@ -166,11 +159,11 @@ def _count_many(pair: SurfacePair, near: Nearness) -> tuple[_Counts, _Counts]:
         beyond += all_own
         if pair.is_there[other]:
             beyond -= _count_near(pair, near.mark_near(other), own)
-    return surfels, beyond
+    return counts
 
 
 def _count_near(pair: SurfacePair, is_near: Bytes, own: int) -> _Counts:
-    """Count the surfels of one mask at corners that are marked by 1."""
+    """Count the surfels of one mask where a flat buffer is 1: shape (256,)."""
     if np.count_nonzero(is_near[pair.window.inner]) * DENSE > is_near.size:
         return _count_all(pair, own, is_near)
     where = find_marked(is_near, pair.window)
@@ -178,7 +171,7 @@ def _count_near(pair: SurfacePair, is_near: Bytes, own: int) -> _Counts:
 
 
 def _count_all(pair: SurfacePair, own: int, marks: Bytes | None = None) -> _Counts:
-    """Count the surfels of one mask at all corners, or at those marked by 1."""
+    """Count them at all corners, or where a flat buffer is 1: shape (256,)."""
     counts = np.zeros(256, dtype=np.int64)
     inner = pair.window.inner
     for start in range(inner.start, inner.stop, COUNTED_BYTES):
@@ -221,8 +214,8 @@ def surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
 def surfel_normals() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """All triangles that make up surfels: the code of each, and its normal for 1 mm.
 
-    The file of the tables is loaded without its package, which would import SciPy: a
-    quarter of a second.
+    Of shape (n,) and (n, 3), in mm2 along z, y, x. The file of the tables is loaded
+    without its package, which would import SciPy: a quarter of a second.
     """
     package = find_spec("surface_distance")
     if package is None or package.origin is None:

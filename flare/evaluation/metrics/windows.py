@@ -64,8 +64,9 @@ CHUNK_BYTES = 2**20
 class Window:
     """The part of the maps that decides about the surfels of a few corner slices.
 
-    It is looked at in flat buffers whose rows and slices end in zeros, so that each
-    neighbour, along every axis, is one constant shift of the whole buffer.
+    It is looked at in flat buffers: arrays of shape (size,), in the order z, y, x. Rows
+    and slices end in zeros there, so that each neighbour, along every axis, is one
+    constant shift of the whole buffer.
     """
 
     box: tuple[slice, slice, slice]
@@ -76,6 +77,8 @@ class Window:
     """Shape of the buffer: the box and the zeros that end its rows and slices."""
     margin: int
     """Slices at either end of the buffer whose corners are not counted."""
+    memory: ReusedMemory
+    """Where the flat buffers are."""
 
     @property
     def row(self) -> int:
@@ -89,8 +92,12 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Of the flat buffer."""
+        """Of a flat buffer."""
         return self.shape[0] * self.plane
+
+    def buffer(self, name: str) -> npt.NDArray[np.uint8]:
+        """A flat buffer with any content, the same for all windows by its name."""
+        return self.memory.take(name, self.size)
 
     @property
     def inner(self) -> slice:
@@ -98,7 +105,7 @@ class Window:
         return slice(self.margin * self.plane, self.size - self.margin * self.plane)
 
 
-def windows(occupancy: Occupancy, ball: Ball) -> Iterator[Window]:
+def windows(occupancy: Occupancy, ball: Ball, memory: ReusedMemory) -> Iterator[Window]:
     """Cut the box of a label along z; corner slice z is before voxel z."""
     reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
     reach_x = ball[0].half_width
@@ -121,14 +128,5 @@ def windows(occupancy: Occupancy, ball: Ball) -> Iterator[Window]:
                 -(-(xs.stop - xs.start + 1 + reach_x) // 8) * 8,
             ),
             margin=reach_z + 1,
+            memory=memory,
         )
-
-
-class Buffers:
-    """The flat buffers of a window, by name, all of one size and with any content."""
-
-    def __init__(self, memory: ReusedMemory, size: int) -> None:
-        self._memory, self._size = memory, size
-
-    def __getitem__(self, name: str) -> npt.NDArray[np.uint8]:
-        return self._memory.take(name, self._size)

@@ -201,7 +201,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         case=pair.case,
         reference_file=pair.reference.file_name,
         prediction_file=pair.prediction.file_name,
-        is_empty=not prediction.has_organs,
+        is_empty=not prediction.present,
         unknown_labels=prediction.unknown,
         organs=organs,
         by_metric=_means(organs, challenge),

@@ -22,13 +22,13 @@ from flare.common.text import aligned, listing, printable, safe
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
-    PhaseOptions,
     ResultDisplay,
     ScoringMethod,
     is_rankable,
     shown,
     value_at,
 )
+from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import evaluation_text, read_object
 

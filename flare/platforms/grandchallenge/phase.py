@@ -15,16 +15,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-from flare.challenge.reading import read_challenge
-from flare.common.installation import PHASE_SETTINGS
-from flare.common.options import option
 from flare.common.schema import Count, Is, Positive, build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
-from flare.platforms.grandchallenge.phase_settings import (
-    external_settings_for,
-    settings_for,
-)
 
 TITLE_CHARACTERS = 64
 PATH_CHARACTERS = 255
@@ -89,10 +82,10 @@ class Column:
     """Title of the column."""
     path: _Path
     """Keys of metrics.json that lead to its value, with full stops between them."""
-    order: Order
-    """Whether small values come first, or large ones."""
     error_path: _PathOrEmpty = ""
     """The same for what is shown behind the value, and never counts; empty for none."""
+    order: Order
+    """Whether small values come first, or large ones."""
     exclude_from_ranking: bool = False
     """Whether the column is only shown."""
 
@@ -111,8 +104,6 @@ _ClosedColumn = Annotated[Column, Is(optional=True, additionalProperties=False)]
 class Phase:
     """The settings of a phase that an organiser types in, by the platform's names."""
 
-    title: _Title
-    """Title of the phase."""
     score_title: _Title
     """Title of the score."""
     score_jsonpath: _Path
@@ -128,14 +119,10 @@ class Phase:
     scoring_method_choice: ScoringMethod = ScoringMethod.ABSOLUTE
     """What results are ranked by: the score, or the mean or the median of the ranks of
     all ranked columns."""
-    result_display_choice: ResultDisplay = ResultDisplay.ALL
-    """Which results of a user are on the board: all, the most recent, or the best."""
     allow_submission_comments: bool = False
     """Whether a submission may have a comment."""
     display_submission_comments: bool = False
     """Whether the board shows it."""
-    supplementary_file_choice: Presence = Presence.OFF
-    """Whether a file is handed in with a submission: off, optional, or required."""
     supplementary_file_label: Annotated[str, Is(maxLength=32)] = ""
     """What that file is called."""
     supplementary_file_help_text: Annotated[str, Is(maxLength=128)] = ""
@@ -150,14 +137,6 @@ class Phase:
     """What participants read about it."""
     show_supplementary_url: bool = False
     """Whether the board links to it."""
-    submissions_limit_per_user_per_period: Count = 0
-    """Submissions that a user has in each period."""
-    submission_limit_period: Positive | None = 1
-    """The period in days; null for all time."""
-    submission_page_markdown: str = ""
-    """What participants read on the page of submissions."""
-    auto_publish_new_results: bool = True
-    """Whether results are public at once."""
     display_all_metrics: bool = True
     """Whether everybody may see all of metrics.json."""
     give_algorithm_editors_job_view_permissions: bool = False
@@ -168,6 +147,20 @@ class Phase:
     """Memory that the evaluation needs, in GB."""
     public: bool = True
     """Whether the phase is public."""
+    title: _Title
+    """Title of the phase."""
+    result_display_choice: ResultDisplay = ResultDisplay.ALL
+    """Which results of a user are on the board: all, the most recent, or the best."""
+    supplementary_file_choice: Presence = Presence.OFF
+    """Whether a file is handed in with a submission: off, optional, or required."""
+    submissions_limit_per_user_per_period: Count = 0
+    """Submissions that a user has in each period."""
+    submission_limit_period: Positive | None = 1
+    """The period in days; null for all time."""
+    submission_page_markdown: str = ""
+    """What participants read on the page of submissions."""
+    auto_publish_new_results: bool = True
+    """Whether results are public at once."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -225,41 +218,6 @@ PHASES = Annotated[
 """The file of settings."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PhaseOptions:
-    """Which phase's settings apply."""
-
-    phase: str = option(
-        "Go by the settings of sanity, validation, test or external (default:"
-        " validation).",
-        default="validation",
-        metavar="NAME",
-    )
-    phase_settings: Path | None = option(
-        "Read them from this file (default: phase-settings.json beside evaluate.py;"
-        " rehearse takes those of the image's challenge if that is not flare21).",
-        default=None,
-        metavar="FILE",
-    )
-
-    def read(self) -> Phase:
-        """The settings from the file, or those of flare21.
-
-        Raises
-        ------
-        PhaseSettingsError
-            As `read_phase`.
-        """
-        if self.phase_settings:
-            return read_phase(self.phase_settings, self.phase)
-        if PHASE_SETTINGS and self.phase != "external":  # the file is of the others
-            return read_phase(PHASE_SETTINGS, self.phase)
-        # An installed copy makes them anew.
-        rules = read_challenge("flare21")
-        settings = json.dumps(settings_for(rules) | external_settings_for(rules))
-        return parse_phase(settings, self.phase, source="phase-settings of flare21")
-
-
 def read_phase(file: Path, name: str) -> Phase:
     """Read the settings of one phase.
 
@@ -297,6 +255,17 @@ def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
         settings = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PhaseSettingsError(source, f"is not JSON ({safe(str(error))})") from error
+    return phase_of(settings, name, source=source)
+
+
+def phase_of(settings: object, name: str, *, source: str) -> Phase:
+    """The settings of one phase, of all that such a file holds.
+
+    Raises
+    ------
+    PhaseSettingsError
+        As `parse_phase`.
+    """
     if not isinstance(settings, dict) or name not in settings:
         found = listing(settings) if isinstance(settings, dict) else "no object"
         raise PhaseSettingsError(source, f"has no phase {safe(name)} (found {found})")

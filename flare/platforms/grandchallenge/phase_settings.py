@@ -6,36 +6,38 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from flare.challenge.metrics import METRICS, Better, Metric
+from flare.challenge.metrics import METRICS, Better
+from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.common.installation import PHASE_SETTINGS
+from flare.common.options import option
+from flare.common.schema import dump
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.platforms.grandchallenge.phase import (
+    Column,
+    Order,
+    Phase,
+    Presence,
+    ResultDisplay,
+    ScoringMethod,
+    phase_of,
+    read_phase,
+)
 
-COMMON: dict[str, Any] = {
-    "score_title": "Mean DSC",
-    "score_jsonpath": "aggregates.dsc_mean",
-    "score_error_jsonpath": "aggregates.dsc_std",
-    "score_default_sort": "desc",
-    "score_decimal_places": 4,
-    "extra_results_columns": [],
-    "scoring_method_choice": "abs",
-    "allow_submission_comments": False,
-    "display_submission_comments": False,
-    "supplementary_file_label": "Short paper",
-    "supplementary_file_help_text": "Your short paper as a PDF file.",
-    "show_supplementary_file_link": False,
-    "supplementary_url_choice": "off",
-    "supplementary_url_label": "",
-    "supplementary_url_help_text": "",
-    "show_supplementary_url": False,
-    "display_all_metrics": False,
-    "give_algorithm_editors_job_view_permissions": False,
-    "evaluation_requires_gpu_type": "",
-    "evaluation_requires_memory_gb": 8,
-    "public": True,
-}
-"""Settings that all phases share."""
+
+def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Column:
+    """A column of the leaderboard that is shown, and not ranked."""
+    return Column(
+        title=title,
+        path=f"aggregates.{metric}_mean",
+        error_path=f"aggregates.{metric}_std",
+        order=order,
+        exclude_from_ranking=True,
+    )
+
 
 FILES = (
     "one zip with a .nii.gz label map for each case, named like its CT without `_0000`."
@@ -43,89 +45,81 @@ FILES = (
 )
 """What is to be submitted."""
 
-SANITY: dict[str, Any] = {
-    "title": "Sanity check",
-    "score_error_jsonpath": "",  # there is none if there is a single case
-    "extra_results_columns": [],
-    "result_display_choice": "bst",
-    "supplementary_file_choice": "off",
-    "submissions_limit_per_user_per_period": 10,
-    "submission_limit_period": 1,
-    "submission_page_markdown": (
-        "Try out, as often as you like, whether your files are as the evaluation wants"
-        f" them: {FILES} These scores count for nothing."
-    ),
-    "auto_publish_new_results": True,
-}
-
-VALIDATION: dict[str, Any] = {
-    "title": "Validation",
-    "result_display_choice": "bst",
-    "supplementary_file_choice": "req",
-    "submissions_limit_per_user_per_period": 5,
-    "submission_limit_period": None,
-    "submission_page_markdown": (
+VALIDATION = Phase(
+    title="Validation",
+    score_title="Mean DSC",
+    score_jsonpath="aggregates.dsc_mean",
+    score_error_jsonpath="aggregates.dsc_std",
+    result_display_choice=ResultDisplay.BEST,
+    display_all_metrics=False,
+    supplementary_file_choice=Presence.REQUIRED,
+    supplementary_file_label="Short paper",
+    supplementary_file_help_text="Your short paper as a PDF file.",
+    submissions_limit_per_user_per_period=5,
+    submission_limit_period=None,
+    submission_page_markdown=(
         f"Submit {FILES} You have five submissions in all; those that fail do not"
         " count. Please try your files in the sanity check first, and attach your short"
         " paper."
     ),
-    "auto_publish_new_results": True,
-}
+)
 
-TEST: dict[str, Any] = {
-    "title": "Test",
-    "result_display_choice": "rec",
-    "supplementary_file_choice": "req",
-    "submissions_limit_per_user_per_period": 1,
-    "submission_limit_period": None,
-    "submission_page_markdown": (
-        f"Submit {FILES} You have one submission, which is final; one that fails does"
-        " not count. Please attach your short paper."
+PHASES = {
+    "sanity": replace(
+        VALIDATION,
+        title="Sanity check",
+        score_error_jsonpath="",
+        supplementary_file_choice=Presence.OFF,
+        submissions_limit_per_user_per_period=10,
+        submission_limit_period=1,
+        submission_page_markdown=(
+            "Try out, as often as you like, whether your files are as the evaluation"
+            f" wants them: {FILES} These scores count for nothing."
+        ),
     ),
-    "auto_publish_new_results": False,
+    "validation": VALIDATION,
+    "test": replace(
+        VALIDATION,
+        title="Test",
+        result_display_choice=ResultDisplay.MOST_RECENT,
+        submissions_limit_per_user_per_period=1,
+        submission_page_markdown=(
+            f"Submit {FILES} You have one submission, which is final; one that fails"
+            " does not count. Please attach your short paper."
+        ),
+        auto_publish_new_results=False,
+    ),
 }
+"""What is the same for all challenges, but for the columns and the labels."""
 
 
-def settings_for(challenge: Challenge) -> dict[str, dict[str, Any]]:
+def settings_for(challenge: Challenge) -> dict[str, Phase]:
     """Settings of three phases for a challenge, as in phase-settings.json."""
-    first, *others = (METRICS[name] for name in challenge.metrics)
-    columns = [_metric_column("Mean", metric) for metric in others]
+    metrics = [METRICS[name] for name in challenge.metrics]
+    names = {"Mean": ("", metrics[1:])}  # the mean of the first is the score
     for organ in challenge.organs:
         title = organ.name.replace("_", " ").capitalize()
-        columns += [
-            _metric_column(title, metric, organ.name) for metric in (first, *others)
-        ]
-    found = {}
-    for name, own in (("sanity", SANITY), ("validation", VALIDATION), ("test", TEST)):
-        text = own["submission_page_markdown"]
-        found[name] = {
-            **COMMON,
-            "extra_results_columns": columns,
-            **own,
-            "submission_page_markdown": text.format(labels=challenge.labels_text),
-        }
+        names[title] = (f"_{organ.name}", metrics)
+    columns = tuple(
+        column_of(
+            f"{title} {metric.title_with_unit}",
+            f"{metric.name}{organ}",
+            Order.DESCENDING if metric.better is Better.HIGHER else Order.ASCENDING,
+        )
+        for title, (organ, shown) in names.items()
+        for metric in shown
+    )
     # A single case has no standard deviation.
-    found["sanity"]["extra_results_columns"] = [
-        {**column, "error_path": ""} for column in columns
-    ]
-    return found
-
-
-def _metric_column(title: str, metric: Metric, organ: str = "") -> dict[str, Any]:
-    """The column of a metric of label maps, or of one organ."""
-    name = f"{metric.name}_{organ}" if organ else metric.name
-    order = "desc" if metric.better is Better.HIGHER else "asc"
-    return column_of(f"{title} {metric.title_with_unit}", name, order)
-
-
-def column_of(title: str, metric: str, order: str = "desc") -> dict[str, Any]:
-    """A column of the leaderboard that is shown, and not ranked."""
+    without = tuple(replace(column, error_path="") for column in columns)
     return {
-        "title": title,
-        "path": f"aggregates.{metric}_mean",
-        "error_path": f"aggregates.{metric}_std",
-        "order": order,
-        "exclude_from_ranking": True,
+        name: replace(
+            phase,
+            extra_results_columns=columns if phase.score_error_jsonpath else without,
+            submission_page_markdown=phase.submission_page_markdown.format(
+                labels=challenge.labels_text
+            ),
+        )
+        for name, phase in PHASES.items()
     }
 
 
@@ -150,15 +144,15 @@ PAGE = (
 )
 
 EFFICIENCY = (
-    column_of("Running time (s)", "runtime_s", "asc"),
-    column_of("GPU memory (MB)", "max_gpu_memory_mb", "asc"),
+    column_of("Running time (s)", "runtime_s", Order.ASCENDING),
+    column_of("GPU memory (MB)", "max_gpu_memory_mb", Order.ASCENDING),
 )
 """What ``flare serve`` measures, the second only on a GPU."""
 
 
 def external_settings_for(
     challenge: Challenge, contract: Contract = FLARE, *, has_gpu: bool = True
-) -> dict[str, dict[str, Any]]:
+) -> Phase:
     """Settings of one phase, with columns of running time and GPU memory.
 
     The platform ranks by the mean of the ranks of some columns, each of the means over
@@ -177,36 +171,33 @@ def external_settings_for(
         on no board.
     """
     own = settings_for(challenge)["test"]
-    dsc = column_of(own["score_title"], "dsc")
-    nsd, *organs = own["extra_results_columns"]
+    dsc = column_of(own.score_title, "dsc")
+    nsd, *organs = own.extra_results_columns
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
     columns = [dsc, nsd, *efficiency, *organs]
     asked = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
-    ranked = [c for c in columns if c["path"] in asked] or [dsc, nsd, *efficiency]
+    ranked = [c for c in columns if c.path in asked] or [dsc, nsd, *efficiency]
     score = ranked[0]
-    settings = {
-        **own,
-        "title": "External test",
-        "score_title": score["title"],
-        "score_jsonpath": score["path"],
-        "score_error_jsonpath": score["error_path"],
-        "score_default_sort": score["order"],
-        "scoring_method_choice": "avg",
-        "extra_results_columns": [
-            {**column, "exclude_from_ranking": column not in ranked}
+    return replace(
+        own,
+        title="External test",
+        score_title=score.title,
+        score_jsonpath=score.path,
+        score_error_jsonpath=score.error_path,
+        score_default_sort=score.order,
+        scoring_method_choice=ScoringMethod.MEAN,
+        extra_results_columns=tuple(
+            replace(column, exclude_from_ranking=column not in ranked)
             for column in columns
             if column is not score
-        ],
-        "submission_page_markdown": page_for(challenge, contract, has_gpu=has_gpu),
-        "auto_publish_new_results": TEST["auto_publish_new_results"],
-    }
-    return {"external": settings}
+        ),
+        submission_page_markdown=page_for(challenge, contract, has_gpu=has_gpu),
+    )
 
 
-def not_ranked(challenge: Challenge, settings: dict[str, Any]) -> tuple[str, ...]:
+def not_ranked(challenge: Challenge, phase: Phase) -> tuple[str, ...]:
     """Metrics of the challenge file by which such a phase cannot rank."""
-    paths = {settings["score_jsonpath"]}
-    paths |= {column["path"] for column in settings["extra_results_columns"]}
+    paths = {path for _, path, _ in phase.columns}
     metrics = [rule.metric for rule in challenge.ranking]
     return tuple(m for m in metrics if f"aggregates.{m}_mean" not in paths)
 
@@ -225,3 +216,38 @@ def page_for(challenge: Challenge, contract: Contract, *, has_gpu: bool) -> str:
         measured=f"its {measured}",
         model=MODEL_FOLDER,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhaseOptions:
+    """Which phase's settings apply."""
+
+    phase: str = option(
+        "Go by the settings of sanity, validation, test or external (default:"
+        " validation).",
+        default="validation",
+        metavar="NAME",
+    )
+    phase_settings: Path | None = option(
+        "Read them from this file (default: phase-settings.json beside evaluate.py;"
+        " rehearse takes those of the image's challenge if that is not flare21).",
+        default=None,
+        metavar="FILE",
+    )
+
+    def read(self) -> Phase:
+        """The settings from the file, or those of flare21.
+
+        Raises
+        ------
+        PhaseSettingsError
+            As `read_phase`.
+        """
+        if self.phase_settings:
+            return read_phase(self.phase_settings, self.phase)
+        if PHASE_SETTINGS and self.phase != "external":  # the file is of the others
+            return read_phase(PHASE_SETTINGS, self.phase)
+        # An installed copy makes them anew.
+        rules = read_challenge("flare21")
+        made = {**settings_for(rules), "external": external_settings_for(rules)}
+        return phase_of(dump(made), self.phase, source="phase-settings of flare21")

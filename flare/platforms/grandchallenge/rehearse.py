@@ -24,9 +24,9 @@ from flare.common.text import safe
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import (
     Phase,
-    PhaseOptions,
     parse_phase,
 )
+from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 

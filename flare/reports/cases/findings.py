@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,11 +14,10 @@ from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import (
     Labels,
     Mask,
-    Occupancy,
     ReusedMemory,
     Spacing,
 )
-from flare.evaluation.metrics.surfel_places import locate_surfels
+from flare.evaluation.metrics.surfel_places import Surface, locate_surfels
 from flare.evaluation.scoring.case import scored_slices
 from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
 from flare.reports.cases.surfaces import (
@@ -26,16 +25,15 @@ from flare.reports.cases.surfaces import (
     Nearest,
     OrganSurfaces,
     Weights,
+    add_weights,
     far_components,
-    measured,
-    no_errors,
 )
 
 MARGIN_MM = 12.0
 """Of what surrounds the organs, so much is seen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SliceCounts:
     """How many voxels of an organ each slice has, from the feet to the head."""
 
@@ -57,7 +55,7 @@ class OrganFinding:
     """As metrics.json has it."""
     counts: SliceCounts
     """In the whole of both label maps."""
-    surfaces: OrganSurfaces | None
+    surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
     false_positives: tuple[Component, ...] = ()
     """Pieces of the prediction that lie far from the reference."""
@@ -137,28 +135,39 @@ def look_at(
     """
     grid = reference.grid
     orientation = orientation_of(grid)
-    memory, weights = ReusedMemory(), no_errors(grid.shape)
+    memory, weights = ReusedMemory(), tuple(np.zeros(size) for size in grid.shape)
     organs, boxes = [], []
     for organ in challenge.organs:
         occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
-        box = _box(occupied)
-        found = _Pair(reference, prediction, organ.label, box)
+        box = (occupied.span_z, *occupied.span_yx(slice(None)))
+        masks = (
+            reference.labels[box] == organ.label,
+            prediction.labels[box] == organ.label,
+        )
         finding = OrganFinding(
             name=organ.name,
             label=organ.label,
             tolerance_mm=organ.tolerance_mm,
             dsc=scores[f"dsc_{organ.name}"],
             nsd=scores[f"nsd_{organ.name}"],
-            counts=found.counts(orientation),
-            surfaces=None,
+            counts=_counts(masks, box, orientation, grid.shape),
         )
         if box[0].stop:
             boxes.append(box)
             zs = _scored(organ, reference, challenge)
-            finding = _compared(finding, found, occupied, zs, weights, memory)
-            if (
-                zs != slice(None) and orientation.axes[0] == 0
-            ):  # else they are not axial
+            maps = reference.labels[zs], prediction.labels[zs]
+            within = occupied.within(zs)
+            surfels = locate_surfels(
+                *maps, grid.spacing, organ.tolerance_mm, within, memory
+            )
+            for surface in surfels:
+                surface.corners[:, 0] += zs.start or 0
+            # Else pieces may lie where there are no surfels.
+            has_all = zs == slice(None)
+            finding = _compared(
+                finding, masks, box, surfels, weights, grid.spacing, has_all=has_all
+            )
+            if not has_all and orientation.axes[0] == 0:  # else they are not axial
                 ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
                 finding = replace(finding, scored=ends)
         organs.append(finding)
@@ -172,87 +181,59 @@ def look_at(
         reference=orientation.volume(reference.labels),
         prediction=orientation.volume(prediction.labels),
         box=_turned_box(box, orientation, grid.shape),
-        worst=_worst(reference, prediction, weights, orientation, box),
+        worst=_worst(reference, weights, orientation, box),
         organs=tuple(organs),
         file_shape=grid.shape,
     )
 
 
-class _Pair:
-    """The two masks of an organ, cut to where either is."""
-
-    def __init__(
-        self, reference: LabelMap, prediction: LabelMap, label: int, box: Box
-    ) -> None:
-        self.maps = (reference, prediction)
-        self.label, self.box = label, box
-        self.masks: tuple[Mask, Mask] = (
-            reference.labels[box] == label,
-            prediction.labels[box] == label,
-        )
-
-    @property
-    def before(self) -> tuple[int, int, int]:
-        """How many voxels lie before the masks along z, y, x."""
-        z, y, x = (part.start for part in self.box)
-        return z, y, x
-
-    def counts(self, orientation: Orientation) -> SliceCounts:
-        """Voxels of each slice, from the feet to the head."""
-        axis = orientation.axes[0]
-        size, start = self.maps[0].grid.shape[axis], self.before[axis]
-
-        def count(mask: Mask) -> npt.NDArray[np.int64]:
-            found = np.zeros(size, dtype=np.int64)
-            for number, plane in enumerate(np.moveaxis(mask, axis, 0)):
-                found[start + number] = np.count_nonzero(plane)
-            return found[::-1] if orientation.flips[0] else found
-
-        reference, prediction = self.masks
-        return SliceCounts(
-            reference=count(reference),
-            prediction=count(prediction),
-            shared=count(reference & prediction),
-        )
-
-
 def _compared(
     finding: OrganFinding,
-    pair: _Pair,
-    occupied: Occupancy,
-    zs: slice,
-    weights: Weights,
-    memory: ReusedMemory,
+    masks: tuple[Mask, Mask],
+    box: Box,
+    surfels: tuple[Surface, Surface],
+    weights: Sequence[Weights],
+    spacing: Spacing,
+    *,
+    has_all: bool,
 ) -> OrganFinding:
-    """What is known of an organ, with its surfaces and what lies far away."""
-    reference, prediction = pair.maps
-    spacing = reference.grid.spacing
-    found = locate_surfels(
-        reference.labels[zs],
-        prediction.labels[zs],
-        spacing,
-        finding.tolerance_mm,
-        occupied.within(zs),
-        memory,
+    """The finding of an organ, with its surfaces, and pieces far away if it has all."""
+    before = (box[0].start, box[1].start, box[2].start)
+    reference, prediction = surfels
+    nearest = tuple(Nearest(surface, spacing) for surface in surfels)
+    to_reference = nearest[0].distances(prediction.corners[prediction.is_beyond])
+    to_prediction = nearest[1].distances(reference.corners[reference.is_beyond])
+    add_weights(weights, masks, before, nearest, spacing)
+    surfaces = OrganSurfaces(
+        reference=reference,
+        prediction=prediction,
+        to_prediction=to_prediction,
+        to_reference=to_reference,
     )
-    for surface in found:
-        surface.corners[:, 0] += zs.start or 0
-    nearest = Nearest(found[0], spacing), Nearest(found[1], spacing)
-    surfaces = measured(found, nearest)
-    weights.add(pair.masks, pair.before, nearest, spacing)
-    if zs != slice(None):  # pieces may lie where there are no surfels
+    if not has_all:
         return replace(finding, surfaces=surfaces)
-    first, second = pair.masks
+    first, second = masks
     return replace(
         finding,
         surfaces=surfaces,
-        false_positives=far_components(
-            second, first, pair.before, surfaces.prediction, surfaces.to_reference
-        ),
-        false_negatives=far_components(
-            first, second, pair.before, surfaces.reference, surfaces.to_prediction
-        ),
+        false_positives=far_components(second, first, before, prediction, to_reference),
+        false_negatives=far_components(first, second, before, reference, to_prediction),
     )
+
+
+def _counts(
+    masks: tuple[Mask, Mask],
+    box: Box,
+    orientation: Orientation,
+    shape: tuple[int, int, int],
+) -> SliceCounts:
+    """The voxels of each slice of masks that were cut, from the feet to the head."""
+    axis = orientation.axes[0]
+    counts = np.zeros((3, shape[axis]), dtype=np.int64)
+    for own, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
+        for number, plane in enumerate(np.moveaxis(mask, axis, 0), box[axis].start):
+            own[number] = np.count_nonzero(plane)
+    return SliceCounts(*(counts[:, ::-1] if orientation.flips[0] else counts))
 
 
 def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
@@ -261,12 +242,6 @@ def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
     if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
         return slice(None)
     return scored_slices(slices, challenge.z_range.top_slice)
-
-
-def _box(occupied: Occupancy) -> Box:
-    """The box around a label."""
-    ys, xs = occupied.span_yx(slice(None))
-    return occupied.span_z, ys, xs
 
 
 def _around(boxes: list[Box]) -> Box:
@@ -291,15 +266,14 @@ def _turned_box(box: Box, orientation: Orientation, shape: tuple[int, int, int])
 
 def _worst(
     reference: LabelMap,
-    prediction: LabelMap,
-    weights: Weights,
+    weights: Sequence[Weights],
     orientation: Orientation,
     box: Box,
 ) -> tuple[int, int, int]:
     """The slice of each plane in which errors weigh the most, or else the fullest."""
     found = []
     for way, axis in enumerate(orientation.axes):
-        along = weights.along[axis]
+        along = weights[axis]
         if not along.any() and box[0].stop:
             along = np.zeros(along.size)
             for number in range(box[axis].start, box[axis].stop):

@@ -7,6 +7,7 @@ more than half an organ that was missed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from scipy.spatial import cKDTree
 
 from flare.evaluation.metrics.arrays import Mask, Spacing
 from flare.evaluation.metrics.surfel_places import Surface
+
+Weights = npt.NDArray[np.float64]
+"""Of slices, shape (slices,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +33,16 @@ class OrganSurfaces:
     nothing was predicted."""
     to_reference: npt.NDArray[np.float64]
     """Likewise, of the prediction."""
-    area: float
-    """Of both surfaces, in mm2."""
-    area_beyond: float
-    """What of both is beyond the tolerance, in mm2."""
+
+    @property
+    def area(self) -> float:
+        """Of both surfaces, in mm2."""
+        return self.reference.area + self.prediction.area
+
+    @property
+    def area_beyond(self) -> float:
+        """What of both is beyond the tolerance, in mm2."""
+        return self.reference.area_beyond + self.prediction.area_beyond
 
     @property
     def nsd(self) -> float | None:
@@ -70,22 +80,6 @@ class Nearest:
             return np.full(len(points), np.inf)
         found, _ = self._tree.query(points * self._spacing, distance_upper_bound=limit)
         return np.asarray(found, dtype=np.float64)
-
-
-def measured(
-    surfaces: tuple[Surface, Surface], nearest: tuple[Nearest, Nearest]
-) -> OrganSurfaces:
-    """Two surfaces, of reference and prediction, with the distances between them."""
-    reference, prediction = surfaces
-    to_reference, to_prediction = nearest
-    return OrganSurfaces(
-        reference=reference,
-        prediction=prediction,
-        to_prediction=to_prediction.distances(reference.corners[reference.is_beyond]),
-        to_reference=to_reference.distances(prediction.corners[prediction.is_beyond]),
-        area=reference.area + prediction.area,
-        area_beyond=reference.area_beyond + prediction.area_beyond,
-    )
 
 
 FAR_MM = 10.0
@@ -167,54 +161,38 @@ MOST_VOXELS = 20_000
 no choice of a slice, and take long where everything is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
-    """What the errors of each slice weigh, in mm4, along the three axes z, y, x."""
+def add_weights(
+    weights: Sequence[Weights],
+    masks: tuple[Mask, Mask],
+    before: tuple[int, int, int],
+    nearest: Sequence[Nearest],
+    spacing: Spacing,
+) -> None:
+    """Add what the errors of one organ weigh in each slice.
 
-    along: tuple[
-        npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]
-    ]
-
-    def add(
-        self,
-        masks: tuple[Mask, Mask],
-        before: tuple[int, int, int],
-        nearest: tuple[Nearest, Nearest],
-        spacing: Spacing,
-    ) -> None:
-        """Add the errors of one organ.
-
-        Parameters
-        ----------
-        masks : pair of ndarray of bool
-            Reference and prediction, cut to where either is.
-        before : tuple of int
-            How many voxels lie before that part along z, y, x.
-        nearest : pair of Nearest
-            Of their surfaces.
-        spacing : tuple of float
-            In mm along z, y, x.
-        """
-        volume = float(np.prod(spacing))
-        reference, prediction = masks
-        for wrong, other in (
-            (reference & ~prediction, nearest[1]),  # missed: outside of the prediction
-            (prediction & ~reference, nearest[0]),
-        ):
-            where = np.flatnonzero(wrong)
-            step = -(-where.size // MOST_VOXELS) or 1
-            voxels = np.column_stack(np.unravel_index(where[::step], wrong.shape))
-            voxels += before
-            far = np.minimum(
-                other.distances(voxels + 0.5, limit=FARTHEST_MM), FARTHEST_MM
-            )
-            for axis, weights in enumerate(self.along):
-                weights += np.bincount(
-                    voxels[:, axis], far * (volume * step), weights.size
-                )
-
-
-def no_errors(shape: tuple[int, int, int]) -> Weights:
-    """Weights of label maps without any error so far."""
-    z, y, x = (np.zeros(size) for size in shape)
-    return Weights(along=(z, y, x))
+    Parameters
+    ----------
+    weights : tuple of ndarray of float
+        Of the slices along z, y, x, in mm4; they are changed.
+    masks : pair of ndarray of bool
+        Reference and prediction, cut to where either is.
+    before : tuple of int
+        How many voxels lie before that part along z, y, x.
+    nearest : pair of Nearest
+        Of their surfaces.
+    spacing : tuple of float
+        In mm along z, y, x.
+    """
+    volume = float(np.prod(spacing))
+    reference, prediction = masks
+    for wrong, other in (
+        (reference & ~prediction, nearest[1]),  # missed: outside of the prediction
+        (prediction & ~reference, nearest[0]),
+    ):
+        where = np.flatnonzero(wrong)
+        step = -(-where.size // MOST_VOXELS) or 1
+        voxels = np.column_stack(np.unravel_index(where[::step], wrong.shape))
+        voxels += before
+        far = np.minimum(other.distances(voxels + 0.5, limit=FARTHEST_MM), FARTHEST_MM)
+        for axis, along in enumerate(weights):
+            along += np.bincount(voxels[:, axis], far * (volume * step), along.size)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import surfels
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.windows import Buffers
 
 SHAPE = (30, 160, 90)
 
@@ -22,13 +21,6 @@ class Counted(np.ndarray):
         found = super().__getitem__(key)
         Counted.work += np.size(found) * (PLACE if isinstance(key, np.ndarray) else 1)
         return found
-
-
-class CountedBuffers(Buffers):
-    """The buffers of a window, all of them counted."""
-
-    def __getitem__(self, name):
-        return super().__getitem__(name).view(Counted)
 
 
 def blocks(size, share):
@@ -52,7 +44,8 @@ def work(prediction, tolerance, monkeypatch):
     organ[10:20, 70:82, 40:52] = 1
     labels = np.ascontiguousarray(prediction).view(np.uint8)
     Counted.work = 0
-    monkeypatch.setattr(surfels, "Buffers", CountedBuffers)
+    take = ReusedMemory.take
+    monkeypatch.setattr(ReusedMemory, "take", lambda *words: take(*words).view(Counted))
     compare_labels(organ, labels, (0.5, 0.5, 0.5), {1: tolerance})
     return Counted.work
 

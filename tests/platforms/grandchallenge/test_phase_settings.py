@@ -9,6 +9,7 @@ from flare.challenge.metrics import Better
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
+from flare.common.schema import dump
 from flare.platforms.grandchallenge.phase import (
     Order,
     is_rankable,
@@ -37,8 +38,7 @@ def write_team(folder, **more):
 
 
 def phase_of(name="flare21"):
-    settings = external_settings_for(read_challenge(name))
-    return parse_phase(json.dumps(settings), "external", source="external")
+    return external_settings_for(read_challenge(name))
 
 
 def test_dsc_nsd_time_and_memory_are_ranked_and_nothing_else():
@@ -66,16 +66,14 @@ def test_every_ranked_path_has_a_number_in_what_is_returned(tmp_path, failed):
 
 @pytest.mark.parametrize("name", challenge_names())
 def test_every_edition_has_such_a_phase(name):
-    settings = external_settings_for(read_challenge(name))
+    settings = {"external": dump(phase_of(name))}
 
     assert problems(settings, "phase-settings") == []
     assert phase_of(name).score_jsonpath == "aggregates.dsc_mean"
 
 
 def test_the_page_describes_flares_images():
-    page = external_settings_for(read_challenge("flare21"))["external"]
-
-    assert page["submission_page_markdown"] == (
+    assert phase_of().submission_page_markdown == (
         "Submit an algorithm whose image is made for FLARE: `sh predict.sh` reads CTs"
         " in `/workspace/inputs` and writes a label map for each into"
         " `/workspace/outputs`. Labels: 0 background, 1 liver, 2 kidney, 3 spleen, 4"
@@ -109,7 +107,7 @@ def test_the_page_describes_the_algorithm_that_is_asked_for(capfd):
         "its running time and GPU memory are measured",
     ):
         assert words in page
-    flare = external_settings_for(read_challenge("flare21"))["external"]
+    flare = dump(phase_of())
     del flare["submission_page_markdown"]
     assert found["external"] == flare
 
@@ -138,7 +136,7 @@ def test_they_are_printed(capfd):
 
     found = json.loads(capfd.readouterr().out)
     assert status == 0
-    assert found == external_settings_for(read_challenge("flare21"))
+    assert found == {"external": dump(phase_of())}
 
 
 # --- What is ranked ---------------------------------------------------------------
@@ -169,13 +167,12 @@ def test_the_metrics_of_the_challenge_file_are_ranked(metrics, paths, missing):
     """All others are shown; the score itself is ranked, whatever a phase says."""
     rules = ranking_by(*metrics)
 
-    settings = external_settings_for(rules)
+    phase = external_settings_for(rules)
 
-    phase = parse_phase(json.dumps(settings), "external", source="external")
     assert [*phase.ranked] == [f"aggregates.{metric}_mean" for metric in paths]
     assert len(phase.columns) == 2 + 2 + 2 * len(rules.organs)
     assert len({path for _, path, _ in phase.columns}) == len(phase.columns)
-    assert not_ranked(rules, settings["external"]) == missing
+    assert not_ranked(rules, phase) == missing
 
 
 def test_flare22_is_ranked_by_what_a_phase_can_rank():

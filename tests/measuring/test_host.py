@@ -1,0 +1,315 @@
+"""How busy a computer was, how full its disk is, and how safe its engine."""
+
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from flare.common.errors import InputError
+from flare.measuring import host
+from flare.measuring.host import (
+    SPARE_BYTES,
+    SPARE_FILES,
+    DiskWatch,
+    Room,
+    busy_s,
+    choose_caches,
+    empty_caches,
+    find_weaknesses,
+    is_busy,
+)
+from flare.measuring.options import Caches
+
+GIB = 2**30
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """What is free, as (bytes, files) that a test can change."""
+    now = {"bytes": 100 * GIB, "files": 5_000_000}
+    monkeypatch.setattr(
+        host,
+        "room",
+        lambda _: Room(free_bytes=now["bytes"], free_files=now["files"]),
+    )
+    return now
+
+
+@pytest.mark.parametrize(
+    ("taken_bytes", "taken_files", "is_alarming"),
+    [
+        (0, 0, False),
+        (10 * GIB, 0, False),
+        (10 * GIB + 1, 0, True),
+        (-(10**12), 0, False),
+        (0, 2_000_000, False),
+        (0, 2_000_001, True),
+    ],
+)
+def test_what_is_alarming(free, tmp_path, taken_bytes, taken_files, is_alarming):
+    """More than ten gibibytes, as was allowed, or than two million files."""
+    watch = DiskWatch(tmp_path, 10 * GIB)
+    free["bytes"] -= taken_bytes
+    free["files"] -= taken_files
+
+    assert watch.is_alarming() == is_alarming
+
+
+@pytest.mark.parametrize(
+    ("left_bytes", "left_files", "is_low"),
+    [
+        (SPARE_BYTES, SPARE_FILES, False),
+        (SPARE_BYTES - 1, SPARE_FILES, True),
+        (SPARE_BYTES, SPARE_FILES - 1, True),
+        (SPARE_BYTES, None, False),
+    ],
+)
+def test_a_disk_that_is_nearly_full(free, tmp_path, left_bytes, left_files, is_low):
+    free["bytes"], free["files"] = left_bytes, left_files
+
+    watch = DiskWatch(tmp_path, 10 * GIB)
+
+    assert watch.is_full == is_low
+    assert watch.is_alarming() == is_low
+
+
+@pytest.mark.parametrize(
+    ("given_back", "is_it"), [(0, False), (5 * GIB, False), (6 * GIB, True)]
+)
+def test_whose_doing_it_was(free, tmp_path, given_back, is_it):
+    """Twelve gibibytes were taken: half of them have to be free again afterwards."""
+    watch = DiskWatch(tmp_path, 10 * GIB)
+    free["bytes"] -= 12 * GIB
+    assert watch.is_alarming()
+
+    free["bytes"] += given_back
+
+    assert watch.is_given_back() == is_it
+
+
+def test_files_count_as_bytes_do(free, tmp_path):
+    watch = DiskWatch(tmp_path, 10 * GIB)
+    free["files"] -= 3_000_000
+    assert watch.is_alarming()
+
+    free["files"] += 1_500_000
+
+    assert watch.is_given_back()
+
+
+def test_what_was_not_short_clears_nobody(free, tmp_path):
+    """Bytes were taken by something else: that files are free again says nothing."""
+    watch = DiskWatch(tmp_path, 10 * GIB)
+    free["bytes"] -= 12 * GIB
+    free["files"] -= 20
+    assert watch.is_alarming()
+
+    free["files"] += 20
+
+    assert not watch.is_given_back()
+
+
+def test_a_disk_that_cannot_be_seen():
+    watch = DiskWatch(None, 0)
+
+    assert (watch.is_full, watch.is_alarming(), watch.is_given_back()) == (
+        *(False, False, False),
+    )
+
+
+def test_the_real_disk(tmp_path):
+    found = host.room(tmp_path)
+
+    assert found.free_bytes > 0
+
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+SIZE = 8 * 2**20
+"""Of a file that is put into the memory."""
+
+
+def test_busy_seconds_by_hand(tmp_path):
+    """User, nice, system, idle, waiting, interrupts, stolen; guests are in user."""
+    file = tmp_path / "stat"
+    file.write_text(f"cpu  {TICKS} 0 {2 * TICKS} 999 999 0 0 {TICKS} 77 77\ncpu0 1 1\n")
+
+    assert busy_s(file) == 4
+
+
+def test_busy_seconds_of_some_processors_alone(tmp_path):
+    """2 s of processor 1 and 3 s of processor 10; none if one of them is not known."""
+    lines = ["cpu  900 0 0 9", "cpu0 9 0 0 9", f"cpu1 {2 * TICKS} 0 0 9"]
+    file = tmp_path / "stat"
+    file.write_text("\n".join([*lines, f"cpu10 0 0 {3 * TICKS} 9"]) + "\n")
+
+    assert busy_s(file, cpus=(1, 10)) == 5
+    assert busy_s(file, cpus=(1, 2)) is None
+
+
+@pytest.mark.parametrize("text", ["", "cpu x y", "nothing"])
+def test_an_unknown_load_is_none(tmp_path, text):
+    file = tmp_path / "stat"
+    file.write_text(text)
+
+    assert busy_s(file) in (None, 0)
+    assert busy_s(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize(
+    ("other_cpu_s", "is_it"), [(None, False), (2.49, False), (2.51, True)]
+)
+def test_when_a_computer_is_busy(other_cpu_s, is_it):
+    """Half a second, and a tenth of four processors for five seconds."""
+    assert is_busy(other_cpu_s, 5.0, 4) == is_it
+
+
+@pytest.mark.parametrize(
+    ("known", "cpus"),
+    [({0, 1}, ""), ({0}, ""), ({0, 1, 2}, "1,2"), ({4, 6, 9, 2}, "4,6,9")],
+)
+def test_a_processor_is_left_to_the_sampler(monkeypatch, known, cpus):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: known)
+
+    assert host.default_cpus() == cpus
+
+
+def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
+    monkeypatch.setattr(host, "CACHES", tmp_path / "absent")
+    assert choose_caches(None, is_engine_here=True) is Caches.WARM
+    monkeypatch.setattr(host, "CACHES", tmp_path)
+    with pytest.raises(InputError) as caught:
+        empty_caches()
+    assert str(caught.value) == (
+        f"--caches cold: {tmp_path} cannot be written (is a directory). Run it as root,"
+        " or with --caches warm. [H01]"
+    )
+
+    file = tmp_path / "drop_caches"
+    file.write_text("")
+    monkeypatch.setattr(host, "CACHES", file)
+    assert choose_caches(None, is_engine_here=True) is Caches.COLD
+    assert choose_caches(None, is_engine_here=False) is Caches.WARM
+    assert choose_caches(Caches.WARM, is_engine_here=True) is Caches.WARM
+    assert choose_caches(Caches.COLD, is_engine_here=True) is Caches.COLD
+    empty_caches()
+    assert file.read_text() == "3"
+
+
+def test_the_caches_of_another_computer():
+    with pytest.raises(InputError) as caught:
+        choose_caches(Caches.COLD, is_engine_here=False)
+    assert str(caught.value) == (
+        "--caches cold: the engine is on another computer, or hides its files. Run it"
+        " there, or with --caches warm. [H01]"
+    )
+
+
+@pytest.mark.slow  # whatever else runs here has to read its files again
+@pytest.mark.skipif(
+    not os.access(host.CACHES, os.W_OK), reason="only root may empty the caches"
+)
+@pytest.mark.usefixtures("page_cache")
+def test_a_file_is_really_gone_from_the_memory():
+    """As the kernel counts it: of a file that was read, hardly anything is left."""
+    file = Path(__file__).parent / ".caches-test"  # /tmp may be a file system in memory
+    try:
+        file.write_bytes(bytes(SIZE))
+        with file.open("rb") as content:
+            before = resident_pages(content)
+            empty_caches()
+            after = resident_pages(content)
+    finally:
+        file.unlink()
+
+    assert before == SIZE // mmap.PAGESIZE
+    assert after < before / 10
+
+
+def resident_pages(content):
+    """Pages of a file that are in memory, by mincore(2)."""
+    import ctypes
+
+    size = os.fstat(content.fileno()).st_size
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    address = library.mmap(
+        None, ctypes.c_size_t(size), 1, 1, content.fileno(), ctypes.c_long(0)
+    )
+    vector = (ctypes.c_ubyte * (size // mmap.PAGESIZE))()
+    assert library.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), vector) == 0
+    library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(size))
+    return sum(page & 1 for page in vector)
+
+
+WALLS = {"security": ["name=seccomp,profile=builtin", "name=rootless"], "limits": []}
+RUNC_2025 = "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("1.1.11", ["CVE-2024-21626", RUNC_2025]),
+        ("1.1.12", [RUNC_2025]),
+        ("1.2.7", [RUNC_2025]),
+        ("1.2.8", []),
+        ("1.3.2", [RUNC_2025]),
+        ("1.3.3", []),
+        ("v1.4.0", []),
+        ("1.1.5+ds1", ["CVE-2024-21626", RUNC_2025]),
+        ("", []),
+        ("unknown", []),
+    ],
+)
+def test_versions_of_runc(version, numbers):
+    found = find_weaknesses({**WALLS, "runc": version})
+
+    assert [line.split(": ")[1].partition(";")[0] for line in found] == numbers
+
+
+@pytest.mark.parametrize(
+    ("version", "count"),
+    [("1.16.1", 3), ("1.16.2", 2), ("1.17.3", 2), ("1.17.7", 1), ("1.17.8", 0)],
+)
+def test_versions_of_the_toolkit(version, count):
+    assert len(find_weaknesses({**WALLS, "nvidia_toolkit": version})) == count
+
+
+@pytest.mark.parametrize(
+    ("version", "count"),
+    [("1.6.20~ds1", 1), ("1.7.28", 1), ("1.7.29", 0), ("2.0.6", 1), ("2.1.5", 0),
+     ("2.1.4", 1), ("2.3.0", 0)],
+)  # fmt: skip
+def test_versions_of_containerd(version, count):
+    assert len(find_weaknesses({**WALLS, "containerd": version})) == count
+
+
+def test_the_whole_line():
+    (line,) = find_weaknesses({**WALLS, "containerd": "2.1.0"})
+
+    assert line == (
+        "containerd 2.1.0 is older than 1.7.29 or 2.0.7 or 2.1.5: CVE-2024-25621,"
+        " CVE-2025-64329; update it, unless your distribution has repaired that version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"security": ["name=rootless"]}, "filters no system calls"),
+        (
+            {"security": ["name=seccomp,profile=unconfined", "name=userns"]},
+            "filters no system calls",
+        ),
+        ({"security": ["name=seccomp,profile=default"]}, "is root of this computer"),
+        (
+            {**WALLS, "limits": ["memory", "processes"]},
+            "cannot limit memory, processes",
+        ),
+    ],
+)
+def test_walls_that_are_missing(engine, words):
+    (line,) = find_weaknesses(engine)
+
+    assert words in line

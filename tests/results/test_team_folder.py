@@ -1,0 +1,121 @@
+"""Names that teams can have, and the folders of a platform's users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flare.ranking.table import read_results
+from flare.results.errors import RankingError
+from flare.results.team_folder import (
+    LONGEST_BYTES,
+    check_names,
+    confusable,
+    folder_of,
+    name_problem,
+)
+from tests.builders.results import ranked, write_table
+
+USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
+
+UNUSABLE = [
+    *("", ".", "..", ".unpacked", " a", "a ", "a.", "a/b", "a\\b", "a\nb", "a\0b"),
+    *("a\u200bb", "\u202ea", "\udcff", "x" * (LONGEST_BYTES + 1), "医" * 67),
+    *("refused.csv", "ledger.csv", "a.CSV", "index.html", "a.tar.gz", "a.zip"),
+    *("scores.sqlite", "Scores.sqlite-journal", "scores.sqlite-wal", "a.sqlite-shm"),
+    *("=1", "-alpha", "@a", "+a", "\uff1da", "'a"),
+    *("scores\uff0esqlite", "a\uff0fb", "con", "NUL.x", "lpt1"),
+]
+
+
+@pytest.mark.parametrize("name", USABLE)
+def test_names_of_any_script_are_allowed(name: str) -> None:
+    """Letters of any script, capitals, and spaces within."""
+    assert name_problem(name) == ""
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_names_that_no_team_can_have(name: str) -> None:
+    """Files of the results, SQLite's beside them, and what no folder can be called."""
+    assert name_problem(name)
+    assert name_problem(folder_of(name)) == ""
+
+
+def test_nobody_can_take_the_folder_of_another_user() -> None:
+    """A name that looks as if it was made gets a made one, too."""
+    made = folder_of("Jane.Doe", is_image=True)
+
+    assert made == "jane-doe-4e148699"  # sha256sum of the name
+    assert folder_of(made, is_image=True) != made
+    assert folder_of(made) != made
+    assert folder_of(made.upper()) not in (made, made.upper())
+
+
+def test_of_new_names_that_look_alike_none_stands() -> None:
+    """Nobody can tell who means to be taken for whom; what is settled stays."""
+    names = ["team", "te\uff41m", "TEAM", "other", "te\u0430m"]
+
+    assert set(confusable(names)) == {"team", "te\uff41m", "TEAM"}
+    assert confusable(names, settled=["team"]) == {"te\uff41m": "team", "TEAM": "team"}
+    assert confusable(["alpha"], settled=["beta", "Beta"]) == {}
+
+
+# --- Names in results -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("char", "called"),
+    [
+        ("\u200b", "U+200B ZERO WIDTH SPACE"),
+        ("\u00ad", "U+00AD SOFT HYPHEN"),
+        ("\u0000", "U+0000"),
+        ("\n", "U+000A"),
+        ("\u001b", "U+001B"),
+        ("\u202e", "U+202E RIGHT-TO-LEFT OVERRIDE"),
+        ("\ufeff", "U+FEFF ZERO WIDTH NO-BREAK SPACE"),
+        ("\u2028", "U+2028 LINE SEPARATOR"),
+        ("\udcff", "U+DCFF"),
+        ("\U000e0041", "U+E0041 TAG LATIN CAPITAL LETTER A"),
+        # Python would print these as they are.
+        ("\u034f", "U+034F COMBINING GRAPHEME JOINER"),
+        ("\ufe0f", "U+FE0F VARIATION SELECTOR-16"),
+        ("\u3164", "U+3164 HANGUL FILLER"),
+        ("\u2800", "U+2800 BRAILLE PATTERN BLANK"),
+    ],
+)
+def test_characters_that_cannot_be_seen(char: str, called: str) -> None:
+    """By themselves, whatever the other names are."""
+    with pytest.raises(RankingError) as caught:
+        check_names("results.csv", "team", [f"te{char}am"])
+    assert f" has {called}, " in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Team", "team"),
+        ("\u0410\u0412", "\u0430\u0432"),
+        ("a b", "a\u00a0b"),
+        ("a", "\uff41"),
+    ],
+    ids=["capitals", "cyrillic capitals", "space", "full width"],
+)
+def test_names_that_differ_in_spelling(names: tuple[str, str]) -> None:
+    with pytest.raises(RankingError, match="differ only in spelling"):
+        check_names("results.csv", "case", names)
+
+
+def test_names_of_any_script_are_names() -> None:
+    names = ["team_a", "\u0434\u0430", "\u5317\u4eac", "No\u00ebl", "team 1", "l"]
+
+    check_names("results.csv", "team", names)
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_teams_and_cases_of_results_are_checked(tmp_path: Path, column: int) -> None:
+    rows = [["x", "x", "dsc", 0.5], ["x", "x", "dsc", 0.5]]
+    rows[0][column], rows[1][column] = "team_a", "team_A"
+
+    with pytest.raises(RankingError, match="s team_A, team_a differ only"):
+        read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
