@@ -94,7 +94,7 @@ def command(options: Options) -> None:
         return
     if service.page:
         # Here, as help and completion should not wait for it.
-        from flare.reports.pages.page import check_pages
+        from flare.reports.render.html import check_pages
 
         check_pages(service.page)
     with json_log.json_lines(service.log), stopping_with(_stopped):
