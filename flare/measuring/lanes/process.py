@@ -1,8 +1,8 @@
 """A process that measures one team on a lane: how it is started, and what it does.
 
 It is a new program, not a copy of this one: that may have threads, or be one of Dask's
-workers, which may have no children of `multiprocessing`. When whoever has started it
-ends, however that is, it is killed, and the guard of its team removes what it has left.
+workers, which may have no children of `multiprocessing`. When its parent ends, however
+that is, it is killed, and the guard of its team removes what it has left.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _opened(job: TeamJob) -> Iterator[Setup]:
 
 
 class LaneProcess:
-    """A process that measures a team, as whoever has started it sees it.
+    """A process that measures a team, as its parent sees it.
 
     Parameters
     ----------
@@ -149,7 +149,13 @@ class LaneProcess:
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": _search_path()},
+                # It finds the modules that this one has.
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(
+                        p or str(Path.cwd()) for p in sys.path
+                    )
+                },
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked
             self.connection.send(job)
@@ -176,20 +182,15 @@ class LaneProcess:
             self._process.wait()
 
 
-def _search_path() -> str:
-    """Where a new process finds the modules that this one has."""
-    return os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-
-
 # --- In the process ---------------------------------------------------------------
 
 
 class _StoppedError(BaseException):
-    """Whoever has started this process wants it to end, or has ended."""
+    """The parent wants this process to end, or has ended."""
 
 
 class _Teller(logging.Handler):
-    """Tells whoever has started this process what it logs."""
+    """Tells the parent what this process logs."""
 
     def __init__(self, tell: Callable[[Message], None]) -> None:
         super().__init__()
@@ -204,7 +205,7 @@ def main() -> None:
     """Measure the team that comes through a pipe, whose number is an argument."""
     descriptor, parent = map(int, sys.argv[1:])
     os.set_inheritable(descriptor, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever has started us tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us
     is_stopping = threading.Event()
 
     def stop(*_: Any) -> NoReturn:
@@ -231,16 +232,11 @@ def main() -> None:
     log.propagate = False
     with suppress(_StoppedError, EOFError):
         job = connection.recv()
-        _stay_apart(job)
+        if job.lane.of > 1:  # do not use the processors of other lanes
+            with suppress(OSError):
+                os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
         with closed_to_others():  # on a cluster, nobody has seen to that
             measure_team(job, tell)
-
-
-def _stay_apart(job: TeamJob) -> None:
-    """Do not use the processors of other lanes."""
-    if job.lane.of > 1:
-        with suppress(OSError):
-            os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
 
 
 class Pool(ABC):

@@ -1,0 +1,176 @@
+"""What scoring reads of a challenge, what it does not, and what results remember."""
+
+import dataclasses
+
+import pytest
+
+import flare
+from flare.challenge.digest import (
+    NOT_READ,
+    READ,
+    measuring_rules,
+    recorded_challenge,
+    rule_differences,
+    rules_digest,
+    scoring_rules,
+)
+from flare.challenge.reading import challenge_names
+from flare.challenge.rules import Challenge
+
+TEXT = """
+name = "Thorax"
+
+[[organs]]
+label = 1
+name = "trachea"
+tolerance_mm = 1.5
+
+[[organs]]
+label = 7
+name = "lung"
+tolerance_mm = 3
+
+[[ranking]]
+metric = "dsc"
+better = "higher"
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A challenge from a text."""
+
+    def start(text):
+        (tmp_path / "thorax.toml").write_text(text)
+        return flare.read_challenge(tmp_path / "thorax.toml")
+
+    return start
+
+
+def test_every_field_of_a_challenge_is_read_or_is_not():
+    """Whoever adds one has to decide."""
+    fields = {field.name for field in dataclasses.fields(Challenge)}
+
+    assert fields == {*READ, *NOT_READ}
+    assert len(fields) == len(READ) + len(NOT_READ)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"Thorax"', '"The thorax"  # a comment'),
+        ('"higher"', '"higher"\nweight = 2'),
+        ('metric = "dsc"', 'metric = "nsd"'),
+        ('name = "Thorax"', 'name = "Thorax"\nefficiency_gate_dsc = 0.5'),
+        ('name = "Thorax"', 'name = "Thorax"\nmax_gpu_memory = "plain"'),
+        ('name = "Thorax"', 'name = "Thorax"\n[z_range]\ntop_slice = "dropped"'),
+        ("[[ranking]]", "[algorithm]\nhide_cases = false\n[[ranking]]"),
+    ],
+    ids=["comment", "weight", "metric", "gate", "memory", "no z-range", "algorithm"],
+)
+def test_what_changes_no_score_changes_no_rule(read, old, new):
+    before = read(TEXT)
+    after = read(TEXT.replace(old, new, 1))
+
+    assert before.checksum != after.checksum
+    assert scoring_rules(before) == scoring_rules(after)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("1.5", "2.5", "tolerance_mm of trachea: 1.5, now 2.5"),
+        ("label = 7", "label = 8", "label of lung: 7, now 8"),
+        ("= 3", "= 3\nin_mean = false", "in_mean of lung: true, now false"),
+        ("[[ranking]]", "[absent_organs]\nin_both = 0\n[[ranking]]",
+         "absent_organs.in_both: 1, now 0"),
+        ("[[ranking]]", '[grid]\ncompare = "size"\n[[ranking]]',
+         "grid.compare: strict, now size"),
+        ("[[ranking]]", '[unknown_labels]\nreference = "zero"\n[[ranking]]',
+         "unknown_labels.reference: refuse, now zero"),
+        ('name = "Thorax"', 'name = "Thorax"\ndecimals = 4', "decimals: none, now 4"),
+    ],
+)  # fmt: skip
+def test_what_changes_scores_is_named_by_key_and_values(read, old, new, difference):
+    before = scoring_rules(read(TEXT))
+    after = scoring_rules(read(TEXT.replace(old, new, 1)))
+
+    assert rule_differences(before, after) == (difference,)
+    assert rules_digest(before) != rules_digest(after)
+
+
+def test_a_z_range_and_an_organ_that_is_new(read):
+    before = scoring_rules(read(TEXT))
+    ranged = scoring_rules(read(f'{TEXT}\n[z_range]\norgans = ["trachea"]\n'))
+    organ = '[[organs]]\nlabel = 9\nname = "heart"\ntolerance_mm = 2\n[[ranking]]'
+    more = scoring_rules(read(TEXT.replace("[[ranking]]", organ)))
+
+    assert rule_differences(before, ranged) == (
+        "z_range.organs: none, now trachea",
+        "z_range.top_slice: none, now kept",
+    )
+    assert rule_differences(before, more) == (
+        "in_mean of heart: new, now true",
+        "label of heart: new, now 9",
+        "tolerance_mm of heart: new, now 2",
+    )
+
+
+def test_the_order_of_organs_is_no_rule():
+    organs = flare.read_challenge("flare21").organs
+    turned = dataclasses.replace(flare.read_challenge("flare21"), organs=organs[::-1])
+
+    assert scoring_rules(turned) == scoring_rules(flare.read_challenge("flare21"))
+    assert rules_digest(scoring_rules(turned)) == rules_digest(
+        dict(reversed(scoring_rules(turned).items()))
+    )
+
+
+def test_measuring_reads_the_memory_rule_and_the_labels(read):
+    assert measuring_rules(read(TEXT)) == {"max_gpu_memory": "stable", "labels": "1, 7"}
+    changed = TEXT.replace("1.5", "2.5").replace('"higher"', '"higher"\nweight = 2')
+    assert measuring_rules(read(changed)) == measuring_rules(read(TEXT))
+
+
+# --- Made again of what results remember ------------------------------------------
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+@pytest.mark.parametrize("name", challenge_names())
+def test_all_that_scoring_reads_comes_back(name):
+    challenge = flare.read_challenge(name)
+    organs = [organ.name for organ in challenge.organs]
+
+    again = recorded_challenge(name, scoring_rules(challenge), organs)
+
+    assert scoring_rules(again) == scoring_rules(challenge)
+    assert again.metrics == challenge.metrics
+    # What is counted besides the scores is no rule of them.
+    plain = [dataclasses.replace(o, free_cases=False) for o in challenge.organs]
+    assert list(again.organs) == plain
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"label of liver": "one"}, id="a word for a label"),
+        pytest.param({"label of liver": 300}, id="a label beyond a byte"),
+        pytest.param({"unknown_labels.prediction": "keep"}, id="an unknown word"),
+        pytest.param({"grid.compare": None}, id="none"),
+        pytest.param({"z_range.organs": "heart"}, id="an organ that is not there"),
+    ],
+)
+def test_rules_that_no_challenge_can_have_are_refused(change):
+    rules = scoring_rules(FLARE21) | change
+
+    with pytest.raises(ValueError, match=r"\S"):
+        recorded_challenge("flare21", rules, ["liver", "kidney", "spleen", "pancreas"])
+
+
+def test_a_rule_that_is_missing_is_named():
+    rules = scoring_rules(FLARE21)
+    del rules["decimals"]
+
+    with pytest.raises(ValueError, match="decimals"):
+        recorded_challenge("flare21", rules, ["liver", "kidney", "spleen", "pancreas"])

@@ -1,0 +1,142 @@
+"""What we make of an engine's answers, with a program that stands in for it."""
+
+import json
+import os
+
+import pytest
+
+from flare.common.docker_words import is_of_content
+from flare.common.errors import EngineError
+
+
+def test_what_an_engine_is(make_engine, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    info = {
+        "ServerVersion": "20.10.24",
+        "SecurityOptions": ["name=seccomp,profile=default"],
+        "Runtimes": {"runc": {}, "crun": {}},
+        "DefaultRuntime": "runc",
+        "MemoryLimit": True,
+        "SwapLimit": False,
+        "PidsLimit": True,
+    }
+    parts = {"Components": [{"Name": "containerd", "Version": "1.6.20"},
+                            {"Name": "runc", "Version": "1.1.5"}]}  # fmt: skip
+    engine = make_engine(
+        f"if words[0] == 'info': print({json.dumps(info)!r})",
+        f"if words[0] == 'version': print({json.dumps(parts)!r})",
+    )
+
+    found = engine.describe()
+
+    assert (found["version"], found["containerd"], found["runc"]) == (
+        *("20.10.24", "1.6.20", "1.1.5"),
+    )
+    assert found["security"] == ["name=seccomp,profile=default"]
+    assert found["runtimes"] == ["crun", "runc"]
+    assert found["limits"] == ["swap"]
+    assert found["nvidia_toolkit"] == ""
+
+
+@pytest.mark.parametrize("program", ["nvidia-ctk", "nvidia-container-cli"])
+def test_the_version_of_the_toolkit(make_engine, tmp_path, monkeypatch, program):
+    engine = make_engine('print(\'{"ServerVersion": "1"}\')')
+    file = tmp_path / "bin" / program
+    file.parent.mkdir()
+    file.write_text("#!/bin/sh\necho 'NVIDIA Container Toolkit CLI version 1.17.4'\n")
+    file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{file.parent}:{os.environ['PATH']}")
+
+    assert engine.describe()["nvidia_toolkit"] == "1.17.4"
+
+
+def test_an_engine_that_does_not_answer(make_engine):
+    engine = make_engine("time.sleep(600)")
+
+    with pytest.raises(EngineError) as caught:
+        engine.call("ps", timeout_s=0.3)
+
+    assert str(caught.value).endswith(
+        "docker ps: no answer for 0 s. Restart Docker, and go on. [H05]"
+    )
+
+
+def test_a_container_that_is_gone_is_not_asked_for(make_engine):
+    """An engine that has removed it says so; one that has not is asked once more."""
+    engine = make_engine(
+        "if words[0] == 'rm' and words[-1] == 'b': sys.exit('no such')"
+    )
+
+    engine.remove_container("a")
+    engine.remove_container("b")
+
+    calls = [(call[0], call[-1]) for call in make_engine.state()["calls"]]
+    assert calls == [("rm", "a"), ("rm", "b"), ("ps", "id=b")]
+
+
+def test_images_that_are_there(make_engine):
+    """One answer for all that are asked for, without those that are not there."""
+    engine = make_engine(
+        """print('sha256:1 ["a:latest","b:latest"]')""",
+        "print('sha256:2 null')",
+        "sys.exit('Error: No such image: 3')",
+    )
+
+    assert engine.tags_of("sha256:1", "sha256:2", "sha256:3") == {
+        "1": {"a:latest", "b:latest"},
+        "2": frozenset(),
+    }
+    engine.remove_untagged("sha256:1", "sha256:2", "sha256:3")
+
+    removed = [call for call in make_engine.state()["calls"] if call[1] == "rm"]
+    assert removed == [["image", "rm", "sha256:2"]]
+
+
+def test_a_container_that_cannot_be_removed(make_engine):
+    engine = make_engine(
+        "if words[0] == 'rm': sys.exit('device or resource busy')",
+        "if words[0] == 'ps': print('0123456789abcdef')",
+    )
+
+    with pytest.raises(EngineError, match="container 0123456789ab cannot be removed"):
+        engine.remove_container("0123456789abcdef")
+
+
+# --- Whose fault it is that an image cannot be loaded -------------------------------
+
+LAYER = "Error response from daemon: failed to register layer: "
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        LAYER + "lsetxattr /usr/bin/pkill: operation not supported",
+        LAYER + "lsetxattr /opt/memory/timeout.py: operation not supported",
+        LAYER + "lsetxattr /a no space left on device/x: operation not supported",
+        LAYER + "lsetxattr /a: no space left on device: operation not supported",
+        LAYER + "lchown /usr/bin/pkill: invalid argument: unknown",
+        LAYER + "lsetxattr security.capability /usr/bin/pkill",
+        LAYER + 'invalid symlink "/x" -> "a: no space left on device"',
+        LAYER + r'invalid symlink "/x" -> "a\": no space left on device"',
+        "Error processing tar file(lsetxattr /bin/kill: not supported): exit status 1",
+    ],
+)
+def test_names_in_an_image_do_not_make_its_fault_the_computer_s(said):
+    assert is_of_content(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: open /opt/unpack/xattr: device or resource busy",
+        'Error response from daemon: rename "/unpack" "/xattr": permission denied',
+        LAYER + "write /usr/bin/x: no space left on device",
+        LAYER + "write /usr/bin/pkill: no space left on device: unknown",
+        LAYER + "write /usr/bin/a name: input/output error",
+        "Error processing tar file(write /x: no space left on device): exit status 1",
+        "Error processing tar file(signal: killed): ",
+        "processing tar file: i/o timeout",
+    ],
+)
+def test_names_in_an_image_do_not_make_the_computer_s_fault_its_own(said):
+    assert not is_of_content(said)
