@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,13 @@ from flare.evaluation.evaluate import evaluate
 from flare.ranking.simulation import write_simulation
 from flare.reports.cases.sources import Folders
 from flare.reports.cases.write import CasePages, case_pages
-from flare.reports.pages.evaluation import evaluation_html, evaluation_page
-from flare.reports.pages.participant import (
-    participant_html,
-    participant_page,
-)
-from flare.reports.pages.ranking import organiser_ranking, public_ranking
-from flare.reports.pages.ranking_page import organiser_html, public_html
-from flare.reports.pages.ranking_pages import ranking_pages
-from flare.reports.pages.running import Running, State, TeamRun
-from flare.reports.pages.running_page import running_html
+from flare.reports.evaluation import organiser_page, participant_page
+from flare.reports.measuring import Progress, TeamProgress, measuring_page
+from flare.reports.ranking import organisers, public
+from flare.reports.ranking.pages import ranking_pages
 from flare.reports.ranking.ranking import rank
+from flare.reports.render.html import page_html
+from flare.reports.scores import own_scores
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.metrics_json import metrics_json
 from flare.results.metrics_reading import read_evaluation
@@ -101,12 +96,14 @@ def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
     size = f"{teams} {'team' if teams == 1 else 'teams'}"
     yield drawn(
         f"ranking of {size}, for organisers",
-        lambda: organiser_html(organiser_ranking(analysis), {}, ()),
+        lambda: page_html(
+            organisers.organiser_page(analysis, public.public_ranking(analysis), {})
+        ),
         ranking_s,
     )
     yield drawn(
         f"ranking of {size}, for everybody",
-        lambda: public_html(public_ranking(analysis), {}),
+        lambda: page_html(public.public_page(public.public_ranking(analysis), {})),
         ranking_s,
     )
 
@@ -114,13 +111,19 @@ def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
 def report_pages(teams: int, folder: Path) -> Iterator[Drawn]:
     """The whole report of a ranking: its page, and one of each team."""
     source = simulated(teams, folder)
-    pages = partial(ranking_pages, source, is_organiser=True, has_teams=True)
-    list(pages())
+
+    def pages() -> list[str]:
+        found = ranking_pages(
+            source, is_written=False, is_organiser=True, has_teams=True
+        )
+        return [page_html(page) for _, page in found]
+
+    pages()
     _, ranking_s = timed(lambda: rank(source).analysis)
-    found, all_s = timed(lambda: list(pages()))
+    found, all_s = timed(pages)
     yield Drawn(
         page=f"ranking of {teams} teams with a page of each",
-        bytes=max(_size(html) for _, html in found),
+        bytes=max(map(_size, found)),
         draw_s=all_s - ranking_s,
         beside="ranking",
         beside_s=ranking_s,
@@ -157,11 +160,11 @@ def evaluation_pages(_: int, folder: Path) -> Iterator[Drawn]:
     found = read_evaluation(file)
     yield drawn(
         "evaluation of 100 cases, for organisers",
-        lambda: evaluation_html(evaluation_page(found)),
+        lambda: page_html(organiser_page(found)),
     )
     yield drawn(
         "evaluation of 100 cases, for its participant",
-        lambda: participant_html(participant_page(found)),
+        lambda: page_html(participant_page(own_scores(found))),
     )
 
 
@@ -203,19 +206,16 @@ def running_pages(teams: int, _: Path) -> Iterator[Drawn]:
         for n, case in enumerate(cases)
     }
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    run = Running(
-        state=State.RUNNING,
+    run = Progress(
         as_of=at,
-        begun=at,
-        challenge="FLARE21",
         cases=cases,
         teams=tuple(
-            TeamRun(team=f"team_{n:02}", records=records, left=cases[-1:])
-            for n in range(teams)
+            TeamProgress(team=f"team_{n:02}", records=records) for n in range(teams)
         ),
-        longest_case_s=3600.0,
+        is_running=True,
     )
-    yield drawn(f"measurement of {teams} teams", lambda: running_html(run))
+    name = f"measurement of {teams} teams"
+    yield drawn(name, lambda: page_html(measuring_page(run)))
 
 
 KINDS: dict[str, Callable[[int, Path], Iterator[Drawn]]] = {

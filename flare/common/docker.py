@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.docker_words import create_words, is_of_content
-from flare.common.engine import ANSWER_S, Container, Ended, Engine, EngineRecord
+from flare.common.engine import ANSWER_S, Container, Ended, Engine
 from flare.common.errors import EngineError
 from flare.common.machine import end_with_parent
 from flare.common.text import safe, why
 
 LOG_LINES = 20_000
-"""Of a longer log, so many lines at its end are asked for."""
+"""Lines at the end of a log that are asked for."""
 
 _LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes"}
 """What an engine can say that it limits."""
@@ -150,7 +150,7 @@ class Docker(Engine):
 
     # --- Itself -------------------------------------------------------------------
 
-    def describe(self) -> EngineRecord:
+    def describe(self) -> dict[str, Any]:
         """Versions and settings of the engine, for the record."""
         info = self._info()
         if not info.get("ServerVersion"):
@@ -378,7 +378,7 @@ class Docker(Engine):
         pause_s: float,
         loading_s: float,
     ) -> tuple[str, ...]:
-        """A command that removes everything when whoever has started it was killed."""
+        """A command that removes everything when its parent was killed."""
         return (
             # Its text, not its file, which somebody may replace while it is run.
             *("sh", "-c", LEFTOVERS.read_text(encoding="utf-8"), LEFTOVERS.name),
@@ -397,7 +397,7 @@ def _end_with_us() -> Callable[[], None] | None:
 
 
 def _table(text: str) -> Mapping[str, Any]:
-    """A JSON object; empty if it is none."""
+    """A JSON object; empty if it is something else."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol
 
 from flare.common.errors import EngineError
 from flare.common.options import option, seconds
-from flare.common.schema import Text
 
 ENGINES = {"docker": "flare.common.docker:Docker"}
 """Where the engines are; a module is loaded when its engine is used."""
@@ -162,37 +161,6 @@ class Ended:
     """Why the engine could not run it; empty if it could."""
 
 
-class EngineRecord(TypedDict):
-    """Versions and settings of the engine; empty where it does not tell."""
-
-    version: Text
-    """Version of the engine."""
-    containerd: str
-    """Version of containerd."""
-    runc: str
-    """Version of runc."""
-    nvidia_toolkit: str
-    """Version of the NVIDIA container toolkit."""
-    runtimes: list[str]
-    """Runtimes that it knows."""
-    default_runtime: str
-    """The runtime that it uses unless told otherwise."""
-    security: list[str]
-    """Its security options."""
-    limits: list[str]
-    """What it cannot limit: `memory`, `swap` or `processes`."""
-    storage: str
-    """Its storage driver."""
-    cgroups: str
-    """Version of control groups."""
-    kernel: str
-    """Version of the kernel."""
-    system: str
-    """Its operating system."""
-    folder: str
-    """Where it keeps its files."""
-
-
 class Engine(Protocol):
     """What runs containers.
 
@@ -202,7 +170,7 @@ class Engine(Protocol):
 
     # --- Itself -------------------------------------------------------------------
 
-    def describe(self) -> EngineRecord:
+    def describe(self) -> dict[str, Any]:
         """Versions and settings, for the record; an error if no engine answers.
 
         ``version`` is its own; ``limits`` names what it cannot limit, ``security`` what
@@ -314,7 +282,7 @@ class Engine(Protocol):
         pause_s: float,
         loading_s: float,
     ) -> tuple[str, ...]:
-        """A command that removes everything when whoever has started it was killed.
+        """A command that removes everything when its parent was killed.
 
         It waits for the end of its standard input; a line "done" there says that there
         is nothing to remove. What its starter still had asked the engine to do may be

@@ -40,17 +40,6 @@ class FlareError(Exception):
         return f"{self.finding}. {self.remedy} [{self.code}]"
 
 
-class AboutFile:
-    """What errors of one file are made of; a remedy replaces the usual one."""
-
-    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
-        if remedy:
-            self.remedy = remedy
-
-
 # --- The participant --------------------------------------------------------------
 
 
@@ -58,8 +47,15 @@ class SubmissionError(FlareError):
     """The submission cannot be scored; its author can repair it."""
 
 
-class FileError(AboutFile, SubmissionError):
-    """Something is wrong with one file of a submission."""
+class FileError(SubmissionError):
+    """Something is wrong with one file; a remedy of its own replaces the usual one."""
+
+    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
+        if remedy:
+            self.remedy = remedy
 
 
 # --- The organisers ---------------------------------------------------------------

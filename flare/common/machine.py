@@ -10,9 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypedDict
-
-from flare.common.schema import Count, Positive, Text
+from typing import Any
 
 try:
     import resource
@@ -91,24 +89,7 @@ def _numbers(file: Path) -> list[int]:
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
 
 
-class Host(TypedDict):
-    """The computer."""
-
-    system: Text
-    """Operating system and its release."""
-    processor: str
-    """Name of the processor."""
-    cpus: Positive | None
-    """Processors of the computer; null if that is not known."""
-    cpus_available: Positive
-    """Processors that the program may use."""
-    memory_mb: Count
-    """Memory that was available, in MB (2^20 bytes)."""
-    python: Text
-    """Version of Python."""
-
-
-def describe_host() -> Host:
+def describe_host() -> dict[str, Any]:
     """The computer that a measurement is made on, for when that is questioned."""
     return {
         "system": f"{platform.system()} {platform.release()}",

@@ -6,13 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from flare.common.errors import (
-    AboutFile,
-    FileError,
-    HostError,
-    OrganiserError,
-    SubmissionError,
-)
+from flare.common.errors import FileError, HostError, OrganiserError, SubmissionError
 from flare.common.text import listing, safe
 
 
@@ -403,7 +397,7 @@ class DemonstrationSetError(OrganiserError):
     remedy = "This is not the submission's fault; please tell the organisers."
 
 
-class PhaseSettingsError(AboutFile, OrganiserError):
+class PhaseSettingsError(OrganiserError):
     """The settings of a phase on a platform, or a file of them, cannot be used.
 
     For organisers: the file, the field, the value and what is allowed are in the
@@ -414,6 +408,11 @@ class PhaseSettingsError(AboutFile, OrganiserError):
 
     code = "G04"
     remedy = "The documentation's page Phase settings explains every field."
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        self.finding = f"{safe(file)}: {problem}"
 
 
 class UploadError(HostError):

@@ -29,14 +29,14 @@ STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
 
 KEY_START = 8
-"""So many letters of a key tell which folder is measured."""
+"""Number of letters of a key that tell which folder is measured."""
 
 PAUSE_S = 1.0
 """After a kill, the guard waits so long before it looks again what is still there."""
 
 LOADING_S = 40
 """It goes on at least so long if an image was being loaded: the engine may end that
-only in a while. Less than a minute, for which whoever starts again waits."""
+only in a while. Less than a minute, which is how long the next run waits."""
 
 
 def label_of(key: str) -> str:

@@ -27,7 +27,7 @@ from flare.measuring.sampling.sampler import Probe, Sampler
 from flare.results.traces_csv import Trace
 
 LOOK_S = 0.2
-"""So often the disk is looked at."""
+"""Time between two looks at the disk."""
 
 LOG_BYTES = 2**20
 """The end of a longer log is kept."""
@@ -154,7 +154,7 @@ def _run(
         try:
             end = _wait(process, conditions.limits.timeout_s, watch)
         except BaseException:
-            # Whoever has ended us may go on with something else: nothing stays behind.
+            # The caller may go on with something else: nothing stays behind.
             process.kill()
             process.wait()
             raise

@@ -51,7 +51,7 @@ def _option(help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What an image and whoever runs it have agreed on.
+    """What an image and its organisers have agreed on.
 
     Raises
     ------

@@ -38,7 +38,7 @@ OUTPUTS = "/outputs"
 """A folder of the image, for a volume."""
 
 OUTPUT_FILES = 10_000
-"""So many files and folders fit into a volume."""
+"""Number of files and folders that fit into a volume."""
 
 
 def program_that_ends() -> bytes:

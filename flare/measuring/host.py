@@ -15,10 +15,10 @@ from flare.measuring.options import Caches
 from flare.results.errors import MeasurementError
 
 SPARE_BYTES = 2**30
-"""So much of a disk is left free."""
+"""Room on a disk that is left free."""
 
 SPARE_FILES = 20_000
-"""And room for so many files."""
+"""Number of files for which room is left."""
 
 MOST_FILES = 2_000_000
 """A container that makes more files than this is ended."""
@@ -85,7 +85,7 @@ class DiskWatch:
         Where it is mounted, or below; None for a disk that cannot be seen from here,
         of which nothing is alarming.
     limit_bytes : int
-        So much may be taken.
+        How much may be taken.
     """
 
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
@@ -228,7 +228,7 @@ def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
 
 
 def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
-    """Whether so much else was done that a running time is doubtful.
+    """Whether other programs did enough to make a running time doubtful.
 
     Parameters
     ----------

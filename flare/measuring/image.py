@@ -28,16 +28,16 @@ from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
 from flare.results.lock import FolderLock
 
 LOAD_S = 300.0
-"""Loading an image may take so long,"""
+"""Time that loading any image may take,"""
 
 LOAD_BYTES_PER_S = 20 * 2**20
-"""and a second more for each so many bytes."""
+"""and the rate at which larger ones get more."""
 
 LOOK_S = 0.2
-"""So often the disk is looked at meanwhile."""
+"""Time between two looks at the disk meanwhile."""
 
 TRIES = 3
-"""So often an image is loaded if the engine fails at it, and the archive is not why."""
+"""Tries to load an image if the engine fails and the archive is not the cause."""
 
 ALONE = "See that nobody else changes images meanwhile, and go on."
 """What to do if it is."""
@@ -70,7 +70,7 @@ class LoadedImage:
         folder = self.work / name
         remove_tree(folder)
         folder.mkdir(mode=0o755)
-        folder.chmod(0o755)  # whoever the image's user is
+        folder.chmod(0o755)  # whichever user the image has
         return folder
 
     def fresh_volume(self) -> AbstractContextManager[Volume]:

@@ -144,7 +144,7 @@ def lay_out(case: Case, inputs: Path, contract: Contract) -> Path:
     for part in PurePosixPath(contract.input_path).parts:
         folder /= part
         folder.mkdir(mode=0o755)
-        folder.chmod(0o755)  # whoever the image's user is
+        folder.chmod(0o755)  # whichever user the image has
     image = folder / Path(case.image.name).name
     shutil.copyfile(case.image.path, image)
     image.chmod(0o644)

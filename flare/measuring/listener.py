@@ -41,7 +41,7 @@ class Listener:
         team : str
             Whose case it is.
         record : CaseRecord
-            What came of it.
+            Its outcome.
         number, total : int
             Which one it was, of how many that are run.
         """
@@ -83,7 +83,7 @@ class Failures:
 
 
 def tell_plan(setup: Setup, plans: Sequence[TeamPlan], listener: Listener) -> int:
-    """Tell what is to be done; so many cases are to be run."""
+    """Tell what is to be done; returns the number of cases to run."""
     listener.on_plan(setup, plans)
     total = sum(len(plan.todo) for plan in plans)
     before = len(setup.job.cases) * len(plans) - total

@@ -190,7 +190,7 @@ def measure(job: Job, scorer: Scorer) -> Outcome:
 
 
 def kept(job: Job) -> StoppedError:
-    """What whoever stops a measurement is told: nothing of it is lost."""
+    """The message of a measurement that was stopped: nothing of it is lost."""
     done = sum(count_done(job.results / a.team) for a in job.runnable)
     of = len(job.runnable) * len(job.cases)
     return StoppedError(

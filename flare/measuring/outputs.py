@@ -31,7 +31,7 @@ MOST_FILES = 100
 """Files that are taken out: a right output has one."""
 
 MOST_MAPS = 4
-"""All files together may be as large as so many label maps."""
+"""All files together may be as large as this number of label maps."""
 
 DEEPEST = 20
 """Folders within folders that a file may lie in."""
@@ -54,7 +54,7 @@ class Output:
     files: tuple[str, ...] = ()
     """Their names, below the folder."""
     others: tuple[tuple[str, str], ...] = ()
-    """Names of what is no file, and what it is; folders are not counted."""
+    """Names of what is not a file, and what it is; folders are not counted."""
     problem: str = ""
     """Why not all was taken out: then nothing of it can be right."""
 
@@ -139,7 +139,7 @@ def _copy_all(
 def _copy(
     content: IO[bytes], folder: Path, most_bytes: int
 ) -> Iterator[tuple[str, str]]:
-    """Names of all that is no folder, and what it is; label maps are copied.
+    """Names of all but folders, and what each is; label maps are copied.
 
     Of other files only the names count: they are made, and stay empty.
     """

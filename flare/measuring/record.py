@@ -19,7 +19,7 @@ FASTER_S = 0.5
 
 
 FASTER_SHARE = 0.2
-"""A repeat that is faster than the first run by so much, and by this part of it, was
+"""A repeat that is faster than the first run by this time, and by this share of it, was
 helped by something that the first run has left."""
 
 
@@ -29,10 +29,10 @@ CLOSE_TO_PEAK = 0.9
 LOGS = "logs"
 
 REJECTED = "rejected"
-"""Folder of label maps that cannot be used, for whoever asks."""
+"""Folder of label maps that cannot be used, in case a team asks."""
 
 REJECTED_BYTES = 2**28
-"""So much of them is kept of a team."""
+"""Size of those that are kept of a team."""
 
 
 def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:

@@ -48,7 +48,7 @@ from flare.results.measurement_json import (
 )
 
 EMPTY_RUNS = 3
-"""So many containers that do nothing tell what the engine itself costs."""
+"""Containers that do nothing, which tell what the engine itself costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Setup:
     lock_wait_s: float | None = None
     """How long a team's folder is waited for; None for the usual time."""
     lanes: tuple[Lane, ...] = ()
-    """All lanes, for whoever listens."""
+    """All lanes, for listeners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Runs a case once, and judges what came of it."""
+"""Runs a case once, and judges the outcome."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEADER_BYTES = 2**20
 KEPT_FILES = 3
 
 KEPT_BYTES = 2**26
-"""Of an output that cannot be used, so many files, and so much of each, are kept."""
+"""Number of files that are kept of an output that cannot be used, and bytes of each."""
 
 TRIES = 2
 """An image that cannot be started so often, although ours can, is to blame itself."""
@@ -141,13 +141,13 @@ def label_maps(output: Output) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of running a case once."""
+    """The outcome of running a case once."""
 
     run: ContainerRun | None
     """None if the engine could not even make a container."""
     status: RunStatus
     message: str
-    """Why it is no good; empty if it is."""
+    """What is wrong with it; empty if nothing is."""
     files: tuple[Path, ...] = ()
     """Label maps that it has written; gone when the next case is run."""
 
@@ -182,7 +182,7 @@ def try_archive(
     Yields
     ------
     Trial
-        What came of it; its files are there meanwhile.
+        The outcome; its files are there meanwhile.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def try_archive(
 
 
 def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
-    """Run an image once, and judge what came of it.
+    """Run an image once, and judge the outcome.
 
     An image that cannot be started, twice, although an empty container can, is to
     blame itself.
@@ -247,7 +247,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
 
 
 def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
-    """Run an image, and judge what came of it if it could be started."""
+    """Run an image, and judge the outcome if it could be started."""
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
     ct = lay_out(case, inputs, contract)

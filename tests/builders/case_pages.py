@@ -8,7 +8,7 @@ import numpy as np
 import flare
 from flare.reports.cases.sources import Folders
 from flare.reports.cases.write import CasePages
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 from tests.builders import AFFINE, SPACING, write_nifti
 
 

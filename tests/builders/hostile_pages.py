@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from flare.common.files import csv_text, write_whole
-from flare.reports.pages.report import write_report
-from flare.reports.pages.running import State
-from flare.reports.pages.running_page import running_html
+from flare.reports.measuring import measuring_page
+from flare.reports.render.html import page_html
+from flare.reports.report import write_report
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.case_pages import evaluated
 from tests.builders.measured import write_measured
@@ -40,9 +40,11 @@ def write_pages(folder):
     content = hostile_metrics()
     write_evaluations(folder, content)
     write_rankings(folder)
-    for name, state in (("running", State.RUNNING), ("stopped", State.STOPPED)):
-        html = running_html(hostile_run(state)).replace('="10"', '="900"')
-        write_whole(folder / f"{name}.html", html)  # not read anew while it is tested
+    for name in ("running", "stopped"):
+        page = replace(
+            measuring_page(hostile_run(name)), refresh_s=900 * (name == "running")
+        )
+        write_whole(folder / f"{name}.html", page_html(page))
     write_comparisons(folder, content)
     write_teams(folder)
     write_case_pages(folder)
@@ -77,13 +79,10 @@ def write_evaluations(folder, content):
         write_report([source], output, is_organiser=is_organiser, groups=groups)
 
 
-def hostile_run(state):
+def hostile_run(name):
     """A measurement of teams with hostile names, each once in trouble."""
-    return eventful(
-        names=(*HOSTILE[1:], HOSTILE[0]),
-        state=state,
-        settings=tuple((name, name) for name in HOSTILE),
-    )
+    ended = HOSTILE[3] if name == "stopped" else ""
+    return eventful(names=(*HOSTILE[1:], HOSTILE[0]), ended=ended)
 
 
 def write_comparisons(folder, content):

@@ -3,7 +3,7 @@
 import json
 from html.parser import HTMLParser
 
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 from flare.results.scores import statistics
 from tests.builders.fewer import few_fast
 

@@ -1,38 +1,28 @@
-"""Measurements that are going on, for pages about them."""
+"""Measurements at some moment, for pages about them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from flare.reports.pages.running import Disk, Event, Now, Running, State, TeamRun
+from flare.reports.measuring import Progress, TeamProgress
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.refused_csv import Refusal
 
-BEGUN = datetime(2026, 11, 22, 1, 50, tzinfo=UTC)
+AS_OF = datetime(2026, 11, 22, 2, tzinfo=UTC)
 
 
 def record(case, runtime_s=None, status="ok", **more):
-    """What came of a case."""
+    """The outcome of a case."""
     return CaseRecord(case=case, status=RunStatus(status), runtime_s=runtime_s, **more)
 
 
-def team_run(team, cases, records=(), **more):
-    """A team of which these cases were run, and all others are left."""
-    known = {found.case: found for found in records}
-    left = tuple(case for case in cases if case not in known)
-    return TeamRun(**{"team": team, "records": known, "left": left} | more)
+def team_run(team, records=(), **more):
+    """A team of which these cases were run."""
+    return TeamProgress(team=team, records={own.case: own for own in records}, **more)
 
 
 def running(cases, *teams, **more):
-    """A measurement ten minutes after it has begun."""
-    settings = {
-        "state": State.RUNNING,
-        "as_of": BEGUN + timedelta(minutes=10),
-        "begun": BEGUN,
-        "challenge": "FLARE21",
-        "cases": tuple(cases),
-        "teams": teams,
-        "longest_case_s": 3600.0,
-    }
-    return Running(**settings | more)
+    """A measurement that goes on."""
+    settings = {"as_of": AS_OF, "is_running": True} | more
+    return Progress(cases=tuple(cases), teams=teams, **settings)
 
 
 def eventful(names=("team_a", "team_b", "team_c", "team_d"), cases=12, **more):
@@ -59,33 +49,13 @@ def eventful(names=("team_a", "team_b", "team_c", "team_d"), cases=12, **more):
         records[name] = [
             record(c, 5.0 + (17 * n + 29 * number) % 97) for n, c in enumerate(cases)
         ]
-    teams = {
-        name: team_run(name, cases, own, whole_s=(30.0,) * bool(own))
-        for name, own in records.items()
-    }
-    for name, problem in (
-        (gone, {"problem": f"{gone}: its image cannot be loaded. [H05]"}),
-        (fresh, {"doubts": (f"{fresh}: bash words",), "scoring_problem": fresh}),
-    ):
-        left = tuple(c for c in cases if c not in {r.case for r in records[name]})
-        teams[name] = team_run(name, cases, records[name], left=left, **problem)
-    since = BEGUN + timedelta(minutes=9)
+    problems = {gone: f"{gone}: its image cannot be loaded. [H05]"}
     settings = {
-        "now": Now(
-            team=odd,
-            case=next(iter(teams[odd].left), cases[0]),
-            since=since,
-            until=BEGUN + timedelta(hours=2),
-        ),
         "refused": (Refusal(team=odd, archive=odd, problem=f"{odd}: no tar file"),),
-        "disks": (
-            Disk(name="the disk of the results", free_bytes=3 * 2**30),
-            Disk(name="the disk of the engine", free_bytes=300 * 2**30),
-        ),
-        "events": (
-            Event(at=since, text=f"{slow} case_009: ok, 101.00 s"),
-            Event(at=since + timedelta(seconds=3), text=f"{gone}: ended"),
-        ),
-        "settings": (("GPU", "none"), ("time limit of a run", "3600 s")),
+        "doubts": ((fresh, f"{fresh}: bash words"),),
     }
-    return running(cases, *teams.values(), **settings | more)
+    teams = (
+        team_run(name, own, problem=problems.get(name, ""))
+        for name, own in records.items()
+    )
+    return running(cases, *teams, **settings | more)

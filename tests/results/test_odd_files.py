@@ -5,7 +5,7 @@ import os
 import pytest
 
 import flare
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_reading import read_options

@@ -20,7 +20,7 @@ def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
         # Here, as help and completion should not wait for it.
-        from flare.reports.pages.page import check_pages
+        from flare.reports.render.html import check_pages
 
         check_pages(options.page)
     job = read_job(options)

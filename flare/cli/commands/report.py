@@ -17,7 +17,7 @@ from flare.cli.progress import Progress
 from flare.common.options import argument, option, whole
 from flare.common.text import safe
 from flare.ranking.options import RankingOptions
-from flare.reports.pages.sources import Kind, kind_of
+from flare.reports.report import Kind, kind_of
 
 if TYPE_CHECKING:
     from flare.reports.cases.write import CasePages
@@ -148,14 +148,14 @@ def command(asked: Asked) -> None:
     for problem in _problems(asked, context):
         refuse(context, f"argument {problem}")
     # Here, as help and completion should not wait for it.
-    from flare.reports.pages.page import check_pages
+    from flare.reports.render.html import check_pages
 
     check_pages(asked.output)
     if asked.figures:
-        from flare.reports.figures.plates import check_figures
+        from flare.reports.render.paper import check_figures
 
         check_figures(asked.figures)
-    from flare.reports.pages.report import write_report
+    from flare.reports.report import write_report
 
     extras: dict[str, Any] = {"figures": asked.figures, "groups": asked.groups}
     ranking = {

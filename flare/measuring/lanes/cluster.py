@@ -33,17 +33,17 @@ RESOURCE = "GPU"
 """What Dask workers have on which teams are measured: ``--resources GPU=1``."""
 
 LOOK_S = 1.0
-"""So often it is seen which workers there are, and whether a job is still wanted."""
+"""Time between two looks at which workers there are, and whether a job is wanted."""
 
 ANSWER_S = 5.0
 """If a scheduler has not answered for so long, it is seen whether it is still there."""
 
 LATE_S = 10.0
-"""What a job has told may come so much later than its end."""
+"""How much later than its end the messages of a job may come."""
 
 
 def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
-    """Measure a team in a process of this worker; so many messages were sent.
+    """Measure a team in a process of this worker; returns the number of messages.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ class _Running:
     worker: str
     future: Any
     heard: int = 0
-    """So many messages have come."""
+    """Messages that have come."""
     told: int | None = None
-    """So many it has sent; None until it has ended."""
+    """Messages that it has sent; None until it has ended."""
     ended_at: float = 0.0
 
 
@@ -197,7 +197,7 @@ class ClusterPool(Pool):
             job.told = int(job.future.result())
 
     def _is_over(self, job: _Running) -> bool:
-        """Whether nothing more comes of a job."""
+        """Whether nothing more comes from a job."""
         if self._workers.get(job.lane) != job.worker:
             return True
         if job.told is None:
@@ -209,7 +209,7 @@ class ClusterPool(Pool):
     def _present(self) -> set[str]:
         """Addresses of all workers with the resource."""
         # A client that was cut off gives up all that it has sent. Then it looks for a
-        # minute whether the scheduler comes back, and whoever asks it meanwhile waits.
+        # minute whether the scheduler comes back, and callers wait meanwhile.
         for _ in range(round(WAIT_S / ANSWER_S)):
             if self._client.status != "running":
                 break

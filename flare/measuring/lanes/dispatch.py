@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 _File = TypeVar("_File", Archive, Model, LabelMapFile)
 
 DEATHS = 3
-"""So many processes may be killed that measure a team before it is given up."""
+"""Number of processes of a team that may be killed before it is given up."""
 
 LOCK_WAIT_S = 180.0
 """So long a team's folder is waited for if its process was killed: a file system of
@@ -70,7 +70,7 @@ class Turn:
     left: set[str]
     """Cases of which nothing was told yet."""
     deaths: int = 0
-    """So many processes that measured it were killed."""
+    """Number of processes that were killed while they measured it."""
     after: tuple[Path, ...] = ()
     """Folders of teams that have left something behind on the lane."""
     has_ended: bool = False

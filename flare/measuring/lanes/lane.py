@@ -35,7 +35,7 @@ class Lane:
     number: int
     """Among the lanes of its computer, from 0."""
     of: int
-    """So many lanes its computer has: what runs side by side is slower."""
+    """Lanes of its computer: what runs side by side is slower."""
     processor: str
     """Name of the processor."""
     cpus: tuple[int, ...]

@@ -1,8 +1,8 @@
 """A process that measures one team on a lane: how it is started, and what it does.
 
 It is a new program, not a copy of this one: that may have threads, or be one of Dask's
-workers, which may have no children of `multiprocessing`. When whoever has started it
-ends, however that is, it is killed, and the guard of its team removes what it has left.
+workers, which may have no children of `multiprocessing`. When its parent ends, however
+that is, it is killed, and the guard of its team removes what it has left.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _opened(job: TeamJob) -> Iterator[Setup]:
 
 
 class LaneProcess:
-    """A process that measures a team, as whoever has started it sees it.
+    """A process that measures a team, as its parent sees it.
 
     Parameters
     ----------
@@ -185,11 +185,11 @@ def _search_path() -> str:
 
 
 class _StoppedError(BaseException):
-    """Whoever has started this process wants it to end, or has ended."""
+    """The parent wants this process to end, or has ended."""
 
 
 class _Teller(logging.Handler):
-    """Tells whoever has started this process what it logs."""
+    """Tells the parent what this process logs."""
 
     def __init__(self, tell: Callable[[Message], None]) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def main() -> None:
     """Measure the team that comes through a pipe, whose number is an argument."""
     descriptor, parent = map(int, sys.argv[1:])
     os.set_inheritable(descriptor, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever has started us tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us
     is_stopping = threading.Event()
 
     def stop(*_: Any) -> NoReturn:

@@ -16,14 +16,14 @@ STATE_EVERY = 10
 """Clock, temperature and processes are asked for with every tenth sample."""
 
 IDLE_SAMPLES = 5
-"""So many samples, before a container is started, make the idle memory."""
+"""Samples, before a container is started, whose median is the idle memory."""
 
 JOIN_S = 10.0
-"""So long the last sample is waited for."""
+"""How long the last sample is waited for."""
 
 Clock = Callable[[], float]
 Pause = Callable[[float], bool]
-"""Waits for so many seconds; true if it was told to stop."""
+"""Waits for a number of seconds; true if it was told to stop."""
 
 
 @dataclass(slots=True)

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
 from flare.common.errors import FlareError
-from flare.common.files import remove_tree, unwritable, write_whole
-from flare.common.json_text import json_at
+from flare.common.files import read_regular, remove_tree, unwritable, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
@@ -260,8 +259,10 @@ def _owners(output: Path) -> dict[str, str]:
 
 def _record(folder: Path) -> dict[str, Any]:
     """What an earlier download says of a team's folder; nothing if there was none."""
-    found = json_at(folder / RECORD)
-    return found if isinstance(found, dict) else {}
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads(read_regular(folder / RECORD))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 # --- The API ----------------------------------------------------------------------

@@ -9,24 +9,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 from flare.common.errors import HostError, SubmissionError
-from flare.common.schema import Is, Text
+from flare.common.schema import Is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """What somebody has handed in, to be measured."""
 
-    key: Text
+    key: str
     """Tells it from all others of its source."""
-    team: Text
-    """Name of its folder in RESULTS."""
+    team: str
+    """Names its folder in RESULTS."""
     user: str = ""
     """Whose folder that is, as the source calls them; empty if that is not known."""
     title: str
     """What people call it."""
-    place: Annotated[dict[str, str], Is(each=("", "An address, or a key."))] = field(
-        default_factory=dict
-    )
+    place: dict[str, str] = field(default_factory=dict)
     """What its source needs to get it again after a restart; no secrets."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +20,9 @@ from flare.reports.cases.organs import (
 )
 from flare.reports.cases.slices import plane_pictures, volume
 from flare.reports.cases.views import BANDS_MM, Image, surface_pictures
-from flare.reports.pages.evaluation import ORGANISERS_NOTE
-from flare.reports.pages.page import page_html, template_text
-from flare.reports.pages.parts import Frame, Tile
+from flare.reports.evaluation import ORGANISERS_NOTE
+from flare.reports.model import Lines, Page, Part, Section, Tile, Words
+from flare.reports.render.html import macro_html, page_html, template_text
 
 WORST_NOTE = (
     "In each plane, the slice in which errors weigh the most: every wrong voxel by its"
@@ -70,14 +71,19 @@ def case_html(
     backgrounds : tuple of str, optional
         The CT of the worst slice of each plane, as data URIs.
     """
-    if found.is_blank:
-        return _page(
-            head,
-            sections=(("organs", "Organs"),),
-            failure="Neither label map has any organ: there is nothing to draw.",
-            organs=(organ_table(found), volume_table(found)),
-            remarks=remarks(found),
+    lines = remarks(found)
+    told = [Lines(lines)] if lines else []
+    organs = [
+        Section(
+            "organs",
+            "Organs",
+            "Organs",
+            [organ_table(found), volume_table(found), *told],
         )
+    ]
+    if found.is_blank:
+        why = "Neither label map has any organ: there is nothing to draw."
+        return _page(head, organs, failure=why)
     field = field_of_view(found)
     layers = [
         ("show-ref", "reference"),
@@ -86,31 +92,43 @@ def case_html(
     ]
     if backgrounds:
         layers.append(("show-ct", "CT"))
-    return _page(
-        head,
-        sections=(
-            ("worst", "Where it is worst"),
-            ("surfaces", "Surfaces"),
-            ("slices", "All slices"),
-            ("organs", "Organs"),
-        ),
+    worst = _macro(
+        "worst",
         layers=layers,
         planes=plane_pictures(found, field, backgrounds),
         organ_key=organ_key(found),
-        worst_note=WORST_NOTE,
-        surfaces=surface_pictures(found, field, images),
-        bands=_bands(),
-        surfaces_note=SURFACES_NOTE,
-        slices=slices_figure(found),
-        organs=(organ_table(found), volume_table(found)),
-        remarks=remarks(found),
-        volume=volume(found, field),
     )
+    surfaces = _macro(
+        "surfaces", pictures=surface_pictures(found, field, images), bands=_bands()
+    )
+    sections = [
+        Section(
+            "worst",
+            "Where it is worst",
+            "Where it is worst",
+            [worst, Words(WORST_NOTE, "note")],
+        ),
+        Section(
+            "surfaces",
+            "Surfaces",
+            "Surfaces",
+            [surfaces, Words(SURFACES_NOTE, "note")],
+        ),
+        Section("slices", "All slices", "All slices", [slices_figure(found)]),
+        *organs,
+    ]
+    tail = [_macro("viewer", volume=volume(found, field))]
+    return _page(head, sections, "viewer.js", tail=tail)
 
 
 def failed_html(head: CaseHead, why: str) -> str:
     """The page of a case that was not scored, or has nothing to be drawn."""
-    return _page(head, sections=(), failure=f"Not scored: {printable(why)}")
+    return _page(head, [], failure=f"Not scored: {printable(why)}")
+
+
+def _macro(name: str, **content: Any) -> Part:
+    """A part that only pages of cases have."""
+    return macro_html("case.html", name, **content)
 
 
 def _bands() -> list[tuple[str, str]]:
@@ -125,25 +143,27 @@ def _bands() -> list[tuple[str, str]]:
 
 
 def _page(
-    head: CaseHead, *, sections: tuple[tuple[str, str], ...], **content: Any
+    head: CaseHead,
+    sections: list[Section],
+    *scripts: str,
+    failure: str = "",
+    tail: Sequence[Part] = (),
 ) -> str:
     """A page with what there is to show."""
-    parts = ("failure", "planes", "slices", "organs", "remarks", "surfaces", "volume")
-    shown: dict[str, Any] = dict.fromkeys(parts)
-    tiles = [
-        Tile(name=name, value=f"{score:.3f}", exact=repr(score), note="mean of organs")
-        for name, score in (("DSC", head.dsc), ("NSD", head.nsd))
-    ]
-    shown |= {"tiles": tiles, "before": head.before, "after": head.after}
-    shown["page"] = Frame(
+    page = Page(
         title=f"Case {safe(head.case)}",
         kicker=head.challenge,
-        sections=sections,
         audience_note=ORGANISERS_NOTE,
+        lead=[_macro("back", before=head.before, after=head.after)],
+        tiles=[
+            Tile(name=name, value=f"{v:.3f}", exact=repr(v), note="mean of organs")
+            for name, v in (("DSC", head.dsc), ("NSD", head.nsd))
+        ],
+        notes=[Words(failure, "banner")] if failure else [],
+        sections=sections,
+        tail=tail,
     )
-    style = film_style() + template_text("case.css")
-    scripts = ("viewer.js",) if content.get("volume") else ()
-    return page_html("case.html", *scripts, own_style=style, **shown | content)
+    return page_html(page, *scripts, style=film_style() + template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,16 +207,16 @@ def cases_html(challenge: str, cards: list[Card], total: int) -> str:
     note = f"{len(cards)} of {count(total, 'case')}, those with the lowest DSC."
     if len(cards) == total:
         note = f"All {count(total, 'case')}." if total > 1 else "The only case."
-    return page_html(
-        "cases.html",
-        own_style=film_style() + template_text("case.css"),
-        page=Frame(
-            title="What is wrong in the hardest cases",
-            kicker=challenge,
-            sections=(),
-            audience_note=ORGANISERS_NOTE,
-        ),
-        note=f"{note} A small picture is the surface seen from the front: what is not"
-        " grey is what NSD counts as missed.",
-        cards=cards,
+    words = Words(
+        f"{note} A small picture is the surface seen from the front: what is not grey"
+        " is what NSD counts as missed."
     )
+    page = Page(
+        title="What is wrong in the hardest cases",
+        kicker=challenge,
+        audience_note=ORGANISERS_NOTE,
+        lead=[_macro("to_evaluation"), words],
+        sections=(),
+        tail=[_macro("cards", found=cards)],
+    )
+    return page_html(page, style=film_style() + template_text("case.css"))

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from flare.evaluation.metrics.arrays import Mask
 from flare.reports.cases.planes import FieldOfView, Plane, bar_length
-from flare.reports.pages.svg import decimal, element
+from flare.reports.render.svg import decimal, element
 
 FILM = "#0b0e11"
 """Behind pictures, and what lies outside of a CT."""

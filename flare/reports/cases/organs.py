@@ -15,18 +15,24 @@ from flare.reports.cases.drawing import organ_class
 from flare.reports.cases.findings import CaseFinding, OrganFinding
 from flare.reports.cases.planes import TILTED_DEGREES
 from flare.reports.cases.surfaces import Component
-from flare.reports.pages.distributions import TOP, drawing
-from flare.reports.pages.parts import (
+from flare.reports.model import (
     Cell,
-    Figure,
-    Row,
+    Chart,
     Table,
-    heads,
     name_cell,
     number_cell,
     score_cell,
+    table,
 )
-from flare.reports.pages.svg import WIDE, decimal, element, percent, stretched
+from flare.reports.render.svg import (
+    TOP,
+    WIDE,
+    decimal,
+    drawing,
+    element,
+    percent,
+    stretched,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,37 +55,31 @@ def organ_key(found: CaseFinding) -> list[KeyEntry]:
 def organ_table(found: CaseFinding) -> Table:
     """What each organ of the challenge scores, and how its surfaces lie."""
     rows = (
-        Row(
-            cells=(
-                name_cell(title(organ.name)),
-                score_cell(organ.dsc, exact=True),
-                score_cell(organ.nsd, exact=True),
-                Cell(text=f"{organ.tolerance_mm:g}"),
-                *_surface_cells(organ),
-            )
+        (
+            name_cell(title(organ.name)),
+            score_cell(organ.dsc, exact=True),
+            score_cell(organ.nsd, exact=True),
+            f"{organ.tolerance_mm:g}",
+            *_surface_cells(organ),
         )
         for organ in found.organs
     )
-    return Table(
-        caption="Scores, and both surfaces together",
-        heads=heads(
-            *("organ", "DSC", "NSD", "tolerance, mm"),
-            *("surface, mm2", "beyond tolerance, mm2", "farthest, mm"),
-            words=("organ",),
-        ),
-        rows=tuple(rows),
+    heads = (
+        *("organ", "DSC", "NSD", "tolerance, mm"),
+        *("surface, mm2", "beyond tolerance, mm2", "farthest, mm"),
     )
+    return table("Scores, and both surfaces together", heads, rows, words=("organ",))
 
 
 def _surface_cells(organ: OrganFinding) -> tuple[Cell, ...]:
     """How large both surfaces are, what of them is beyond, and how far."""
-    none = Cell(text="none", css="none")
+    none = Cell("none", css="none")
     found = organ.surfaces
     if found is None:
         return none, none, none
     farthest = found.farthest
     if farthest is None:
-        distance = Cell(text="within", css="none")
+        distance = Cell("within", css="none")
     elif farthest == math.inf:
         distance = none
     else:
@@ -100,20 +100,17 @@ def volume_table(found: CaseFinding) -> Table:
         ml = (number * found.voxel_ml for number in voxels)
         cells = (
             name_cell(title(organ.name)),
-            *(Cell(text=str(number)) for number in voxels),
+            *map(str, voxels),
             *(number_cell(volume, decimals=1, exact=True) for volume in ml),
         )
-        rows.append(Row(cells=cells))
+        rows.append(cells)
     names = ("reference", "prediction", "missed", "added")
-    return Table(
-        caption=f"Voxels, each of {found.voxel_ml * 1000:.3g} mm3, and volumes",
-        heads=heads(
-            *("organ", *(f"{name}, voxels" for name in names)),
-            *(f"{name}, ml" for name in names),
-            words=("organ",),
-        ),
-        rows=tuple(rows),
+    heads = (
+        *("organ", *(f"{name}, voxels" for name in names)),
+        *(f"{name}, ml" for name in names),
     )
+    caption = f"Voxels, each of {found.voxel_ml * 1000:.3g} mm3, and volumes"
+    return table(caption, heads, rows, words=("organ",))
 
 
 FEW = 3
@@ -255,7 +252,7 @@ def marks_of(organ: OrganFinding) -> Marks:
     return Marks(missed=missed, added=added)
 
 
-def slices_figure(found: CaseFinding) -> Figure | None:
+def slices_figure(found: CaseFinding) -> Chart | None:
     """A row for each organ: its area in both label maps, and marks below."""
     organs = [organ for organ in found.organs if organ.surfaces]
     if not organs:
@@ -267,18 +264,14 @@ def slices_figure(found: CaseFinding) -> Figure | None:
     worst = percent((found.worst[0] + 0.5) / size)
     end = TOP + ROW * len(organs)
     line = element("line", x1=worst, x2=worst, y1=TOP, y2=end, class_="here")
-    names = (title(organ.name) for organ in organs)
-    return Figure(
+    names, axis = (title(organ.name) for organ in organs), _ticks(size)
+    return Chart(
         title="Area in each axial slice, from the feet to the head",
         note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
         summary=_summary(organs),
         labels=tuple(names),
-        drawing=drawing(
-            ROW * len(organs),
-            _ticks(size),
-            stretched(*parts, height=end),
-            line,
-        ),
+        axis=axis,
+        drawing=drawing(axis, end, stretched(*parts, height=end), line),
         key=(
             ("curve-area", "area in the reference"),
             ("curve-line", "in the prediction"),
@@ -286,7 +279,6 @@ def slices_figure(found: CaseFinding) -> Figure | None:
             ("mark-added", "as much added"),
         ),
         table=_table(organs, found),
-        top=True,
     )
 
 
@@ -352,26 +344,22 @@ def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
     rows = []
     for organ in organs:
         counts, marks = organ.counts, marks_of(organ)
-        cells = [name_cell(title(organ.name))]
+        cells: list[Cell | str] = [name_cell(title(organ.name))]
         for own in (counts.reference, counts.prediction):
             there = np.flatnonzero(own).tolist()
-            cells.append(
-                Cell(text=f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
-            )
-            cells.append(Cell(text=f"{int(own.max()) * pixel:.1f}"))
-        cells += (
-            Cell(text=runs_text(numbers), css="wrap")
-            for numbers in (marks.missed, marks.added)
-        )
-        rows.append(Row(cells=tuple(cells)))
-    return Table(
-        caption="Slices of each organ, counted from the feet",
-        heads=heads(
-            *("organ", "slices in the reference", "largest area, cm2"),
-            *("slices in the prediction", "largest area, cm2 "),
-            *("missed in slices", "added in slices"),
-            words=("organ", "missed in slices", "added in slices"),
-        ),
-        rows=tuple(rows),
+            cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
+            cells.append(f"{int(own.max()) * pixel:.1f}")
+        cells += (Cell(runs_text(n), css="wrap") for n in (marks.missed, marks.added))
+        rows.append(cells)
+    heads = (
+        *("organ", "slices in the reference", "largest area, cm2"),
+        *("slices in the prediction", "largest area, cm2 "),
+        *("missed in slices", "added in slices"),
+    )
+    return table(
+        "Slices of each organ, counted from the feet",
+        heads,
+        rows,
+        words=("organ", "missed in slices", "added in slices"),
         sortable=False,
     )

@@ -20,7 +20,7 @@ from flare.reports.cases.drawing import (
 )
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Pixels, Plane
-from flare.reports.pages.svg import element
+from flare.reports.render.svg import element
 
 
 def plane_pictures(

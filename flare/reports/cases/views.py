@@ -17,7 +17,7 @@ from scipy import ndimage
 from flare.reports.cases.drawing import SURFACES, Picture, data_uri, film, png
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Plane
-from flare.reports.pages.svg import element
+from flare.reports.render.svg import element
 
 BANDS_MM = (5.0, 10.0)
 """What is beyond the tolerance has a colour up to the first distance, another up to the

@@ -28,8 +28,7 @@ from flare.reports.cases.sources import (
     read_case,
 )
 from flare.reports.cases.views import all_surfels, thumbnail, view
-from flare.reports.pages.case_scores import lowest_organ, worst_first
-from flare.reports.pages.evaluation import scores_of
+from flare.reports.scores import scores_of
 from flare.results.metrics_reading import EvaluationFile
 
 WORST = 20
@@ -52,7 +51,7 @@ class CasePages:
 def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
     """The files of the cases that get a page, the hardest first, below the report."""
     scores = scores_of(found)
-    order = [scores.cases[number] for number in worst_first(scores)]
+    order = [scores.cases[number] for number in scores.worst_first]
     drawn = order[: pages.worst] if pages.worst else order
     return {case: f"{FOLDER}/{file}" for case, file in page_files(drawn).items()}
 
@@ -143,7 +142,7 @@ def _page(
 def _lowest(found: EvaluationFile, case: str) -> str:
     """What the numbers tell of a case."""
     scores = scores_of(found)
-    return lowest_organ(scores, scores.cases.index(case))
+    return scores.lowest_organ(scores.cases.index(case))
 
 
 FOLDER = "cases"

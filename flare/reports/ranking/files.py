@@ -1,25 +1,53 @@
-"""Writes all files of a ranking."""
+"""Writes all files of a ranking, and tells it on the terminal.
+
+The table of the ranking is one, for the terminal, Markdown and LaTeX; ranking.csv is a
+contract of its own.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 
 from flare.common.files import csv_text, write_whole
 from flare.common.json_text import indented
+from flare.common.text import aligned, listing, printable
 from flare.ranking.rank import Analysis
 from flare.ranking.results_folder import Key
-from flare.reports.ranking.methods import methods_text
-from flare.reports.ranking.own import own_standing
-from flare.reports.ranking.publication_tables import latex_text, page_text
+from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap
+from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.robustness.significance import ALPHA, PairTest
+from flare.ranking.standings import PRIZE_RULE, Standing
+from flare.reports.methods import methods_text
+from flare.reports.model import table
+from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
+from flare.reports.ranking.public import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
-from flare.reports.ranking.rows import plain
-from flare.reports.ranking.sheets import sheet_names, sheet_text
-from flare.reports.ranking.terminal import analysis_text
+from flare.reports.ranking.words import (
+    SHARED_FIRST,
+    guests_note,
+    interim_text,
+    left_out_text,
+    metric_title,
+    missing_lines,
+    plain,
+    recount_text,
+    roll_lines,
+)
+from flare.reports.render.text import NEEDS, escaped_markdown, latex, markdown, terminal
 from flare.results.csv_rows import COLUMNS, KEYS
+
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
+"""Names of devices, which no file may have on Windows, whatever its extension."""
+
+LONGEST_NAME = 60
+"""Letters of a team's name that its files have: in any script, their names fit."""
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -74,3 +102,227 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
     """The numbers of a column by team, case and metric."""
     return sorted(zip(column.index, column.tolist(), strict=True))
+
+
+# --- Tables for a page or a paper -------------------------------------------------
+
+
+def page_text(analysis: Analysis) -> str:
+    """The ranking, and the decisions that it rests on, in Markdown."""
+    titles = _titles(analysis)
+    heads = {metric: f"mean rank: {title}" for metric, title in titles.items()}
+    ranking = ranking_table(analysis.standings.standings, heads)
+    notes = (interim_text(analysis.table.roll), left_out_text(analysis.rules.left_out))
+    lines = [part for note in notes if note for part in (escaped_markdown(note), "")]
+    lines += markdown(ranking)
+    if ranking.quiet:
+        note = guests_note(analysis).replace("Below the line: out", "Out")
+        rows = [ranking.rows[number] for number in ranking.quiet]
+        guests = table(
+            "",
+            ("team", *heads.values()),
+            ((team, *ranks) for _, team, _, *ranks in rows),
+        )
+        lines += ["", note, "", *markdown(guests)]
+    if analysis.decisions.lines:
+        told = (f"- {escaped_markdown(line)}" for line in analysis.decisions.lines)
+        lines += ["", *told]
+    return "\n".join(lines)
+
+
+def latex_text(analysis: Analysis) -> str:
+    """The ranking as a table in LaTeX."""
+    titles = _titles(analysis)
+    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    caption = (
+        f"{interim} of {analysis.challenge.name}: scores, and mean ranks by each"
+        " metric; smaller is better."
+    )
+    if analysis.rules.left_out:
+        caption += f" {left_out_text(analysis.rules.left_out)}"
+    if analysis.standings.guests:
+        caption += f" {guests_note(analysis)}"
+    found = ranking_table(analysis.standings.standings, titles, caption)
+    heads = ("Rank", "Team", "Score", *titles.values())
+    found = replace(found, heads=heads, words=("Team",))
+    return f"{NEEDS}\n{latex(found, 'ranking')}"
+
+
+def _titles(analysis: Analysis) -> dict[str, str]:
+    """The titles of the metrics."""
+    return {rule.metric: metric_title(rule.metric) for rule in analysis.rules.metrics}
+
+
+# --- A team's own sheet -----------------------------------------------------------
+
+
+def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
+    """File names of the sheets, which no two teams share on any computer."""
+    found: list[tuple[str, Standing]] = []
+    seen: set[str] = set()
+    for standing in sorted(standings, key=lambda standing: standing.team):
+        stem = re.sub(r"[^\w-]", "_", standing.team)[:LONGEST_NAME]
+        if _RESERVED.fullmatch(stem):
+            stem += "_"
+        name, number = stem, 1
+        while name.lower() in seen:
+            number += 1
+            name = f"{stem}-{number}"
+        seen.add(name.lower())
+        found.append((name, standing))
+    return found
+
+
+def sheet_text(own: OwnStanding) -> str:
+    """What a team gets to see: its own values and ranks, and no one else's."""
+    heads = ["case", *(head for metric in own.metrics for head in _heads(metric))]
+    rows = []
+    for case, results in zip(own.cases, own.results, strict=True):
+        cells = [printable(case)]
+        for metric, result in zip(own.metrics, results, strict=True):
+            if metric.is_told:
+                value = result.thousandths
+                cells.append("missing" if value is None else metric.text(value))
+            cells.append(str(plain(result.rank)))
+        rows.append(cells)
+    reasons = [
+        "- Case " + escaped_markdown(f"{printable(case)}, {title}: {reason}")
+        for case, title, reason in own.missing
+    ]
+    mean_ranks = "; ".join(f"{m.title} {m.mean_rank:.2f}" for m in own.metrics)
+    lines = [
+        f"# {escaped_markdown(printable(own.team))}",
+        "",
+        f"Rank in {escaped_markdown(printable(own.challenge))}: {own.place}.",
+        f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
+        *([own.gate_note] if own.gate_note else []),
+        *([escaped_markdown(own.left_out)] if own.left_out else []),
+        "",
+        *markdown(table("", heads, rows)),
+    ]
+    if reasons:
+        lines += ["", "Missing results:", "", *reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _heads(metric: OwnMetric) -> list[str]:
+    """The heads of a metric's columns."""
+    return [metric.title, "rank"] if metric.is_told else [f"{metric.title}: rank"]
+
+
+# --- On the terminal --------------------------------------------------------------
+
+
+def analysis_text(analysis: Analysis) -> str:
+    """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
+    roll = analysis.table.roll
+    parts = [interim_text(roll)] if roll.is_interim else []
+    parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
+    parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
+    flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
+    if flags:
+        parts.append("\n".join(["To be looked at:", *flags]))
+    parts.append(recount_text(analysis.sensitivity))
+    if analysis.bootstrap:
+        parts.append(intervals_table(analysis.bootstrap))
+    if len(analysis.board.teams) > 1:
+        parts.append(pairs_table(analysis.tests, analysis.board.teams))
+        parts.append(schemes_table(analysis.schemes))
+    return "\n\n".join(parts)
+
+
+def _ranking_lines(analysis: Analysis) -> list[str]:
+    """The ranking, and below a line the teams out of competition."""
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    heads = {metric: f"mean rank {metric}" for metric in metrics}
+    lines = terminal(ranking_table(analysis.standings.standings, heads))
+    return [*lines, guests_note(analysis)] if analysis.standings.guests else lines
+
+
+def _remarks(analysis: Analysis) -> str:
+    """The rule for prizes, the decisions, and the results that are missing."""
+    missing = (f"Missing: {line}" for line in missing_lines(analysis))
+    return "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing])
+
+
+def intervals_table(result: Bootstrap) -> str:
+    """The intervals as text."""
+    percent = f"{CONFIDENCE:.0%}"
+    rows = [("team", f"ranks in {percent}", "first in")]
+    rows += [
+        (
+            printable(interval.team),
+            f"{interval.lowest} to {interval.highest}",
+            f"{interval.frequencies[0]:.1%}",
+        )
+        for interval in result.intervals
+    ]
+    lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
+    lines += [f"  {line}" for line in aligned(rows)]
+    if result.has_shared_first:
+        lines.append(SHARED_FIRST)
+    if result.taus:
+        low, median, high = result.taus
+        lines.append(
+            "Kendall's tau of these rankings with the one above: median"
+            f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."
+        )
+    return "\n".join(lines)
+
+
+def pairs_table(tests: Sequence[PairTest], teams: Sequence[str]) -> str:
+    """The tests of each team against the next one, as text.
+
+    Parameters
+    ----------
+    tests : sequence of PairTest
+        All of them.
+    teams : sequence of str
+        In the order of the ranking.
+    """
+    metrics = list(dict.fromkeys(test.metric for test in tests))
+    by_pair = {(test.metric, test.team, test.other): test for test in tests}
+    rows = [["", *metrics]]
+    for team, other in pairwise(teams):
+        names = [printable(name) for name in (team, other)]
+        cells = [_cell(by_pair[metric, team, other]) for metric in metrics]
+        rows.append([" > ".join(names), *cells])
+    family = len(teams) * (len(teams) - 1)
+    return "\n".join(
+        [
+            "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
+            " Wilcoxon tests paired by case,",
+            f"after Holm over the {family} ordered pairs of each metric; cases without"
+            " a difference are left out:",
+            *(f"  {line}" for line in aligned(rows)),
+        ]
+    )
+
+
+def _cell(test: PairTest) -> str:
+    """Effect and p of a test."""
+    star = "*" if test.p_holm <= ALPHA else ""
+    return f"{test.effect:+.2f} p={test.p_holm:.2g}{star}"
+
+
+def schemes_table(schemes: Sequence[Scheme]) -> str:
+    """Who moves when the teams are ranked in other ways."""
+    width = max(len(scheme.name) for scheme in schemes)
+    lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
+    still = [s for s in schemes if s.left_out is not None and not s.moved]
+    if len(still) > 1:
+        teams = [scheme.left_out or "" for scheme in still]
+        schemes = [scheme for scheme in schemes if scheme not in still]
+        width = max((len(scheme.name) for scheme in schemes), default=0)
+        last = f"  without any one of {listing(teams)}: nobody moves"
+    for scheme in schemes:
+        moves = [
+            f"{printable(team)} {scheme.before[team]} to {scheme.ranks[team]}"
+            for team in scheme.moved
+        ]
+        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
+        name = scheme.name.ljust(width)
+        lines.append(f"  {name}  {tau}  {listing(moves) if moves else 'nobody'}")
+    if len(still) > 1:
+        lines.append(last)
+    return "\n".join(lines)

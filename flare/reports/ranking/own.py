@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from flare.challenge.metrics import is_score
 from flare.common.text import printable
 from flare.ranking.rank import Analysis
+from flare.ranking.robustness.bootstrap import RankInterval
 from flare.ranking.standings import Standing
-from flare.reports.ranking.titles import left_out_text, metric_title
+from flare.reports.ranking.public import PublicRanking
+from flare.reports.ranking.words import left_out_text, metric_title
 from flare.results.efficiency_csv import VALUES, RunStatus
 
 
@@ -46,8 +48,7 @@ class OwnResult:
     def __post_init__(self) -> None:
         """See that the value is a whole number."""
         if self.thousandths is not None and type(self.thousandths) is not int:
-            text = f"{self.thousandths!r} is no whole number of thousandths"
-            raise ValueError(text)
+            raise ValueError(f"{self.thousandths!r} is not in whole thousandths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,10 @@ class OwnStanding:
     gate_dsc: float
     left_out: str
     """By which metrics nobody is ranked, and why; empty without any."""
+    draws: RankInterval | None = None
+    """None without bootstrap, and for a team out of competition."""
+    draws_note: str = ""
+    interim: str = ""
 
     @property
     def place(self) -> str:
@@ -103,8 +108,14 @@ class OwnStanding:
         )
 
 
-def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
-    """What a team may know of the ranking; nothing else goes on from here."""
+def own_standing(
+    analysis: Analysis, standing: Standing, public: PublicRanking | None = None
+) -> OwnStanding:
+    """What a team may know of the ranking; nothing else goes on from here.
+
+    With what everybody may know of it, the draws and notes are told, too.
+    """
+    drawn = public.draws if public else ()
     table, team = analysis.table, standing.team
     metrics = [rule.metric for rule in analysis.rules.metrics]
     values = table.cube("value", [team], metrics)[0]
@@ -144,6 +155,9 @@ def own_standing(analysis: Analysis, standing: Standing) -> OwnStanding:
         ),
         gate_dsc=analysis.rules.gate_dsc,
         left_out=left_out_text(analysis.rules.left_out),
+        draws=next((own for own in drawn if own.team == team), None),
+        draws_note=public.draws_note if public else "",
+        interim=public.interim if public else "",
     )
 
 

@@ -9,6 +9,7 @@ from flare.challenge.rules import Challenge
 from flare.common.installation import __version__
 from flare.common.schema import dump
 from flare.common.text import printable
+from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.ranking_json import (
     BootstrapContent,
@@ -17,6 +18,7 @@ from flare.ranking.ranking_json import (
     RankingFile,
     RankingSettings,
     Rival,
+    RollCallContent,
     SchemeContent,
 )
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
@@ -24,7 +26,7 @@ from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.significance import ALPHA, PairTest
 from flare.ranking.rules import RankingRules
-from flare.reports.ranking.roll_call import interim_text, roll_content, roll_lines
+from flare.reports.ranking.words import interim_text, roll_lines
 
 
 def ranking_content(analysis: Analysis) -> RankingFile:
@@ -180,3 +182,36 @@ def schemes_content(schemes: Sequence[Scheme]) -> list[SchemeContent]:
         }
         for scheme in schemes
     ]
+
+
+def roll_content(roll: RollCall) -> RollCallContent:
+    """For ranking.json."""
+    return {
+        "refused": [
+            {
+                "team": printable(f.team),
+                "file": printable(f.archive),
+                "reason": printable(f.problem),
+                "is_ranked": f.team in roll.ranked,
+            }
+            for f in roll.refused
+        ],
+        "replaced": [
+            {
+                "team": printable(f.team),
+                "date": printable(f.date),
+                "reason": printable(f.reason),
+            }
+            for f in roll.replaced
+        ],
+        "not_scored_yet": [
+            {"team": printable(f.team), "cases_measured": f.measured}
+            for f in roll.waiting
+        ],
+        "not_measured_to_the_end": [printable(team) for team in roll.unfinished],
+        "equal_results": [
+            {"teams": [printable(team) for team in f.teams], "what": f.what}
+            for f in roll.copies
+        ],
+        "ignored": [printable(name) for name in roll.strays],
+    }

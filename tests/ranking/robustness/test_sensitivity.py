@@ -20,7 +20,7 @@ from flare.ranking.robustness.sensitivity import (
 )
 from flare.ranking.robustness.significance import compare_pairs
 from flare.ranking.rules import RankingRules
-from flare.reports.ranking.terminal import recount_text
+from flare.reports.ranking.words import recount_text
 from tests.builders.results import DSC, HALF_TIME, TIME, make_table, one_metric
 from tests.oracles import naive_ranks
 

@@ -15,8 +15,8 @@ from flare.reports.cases.drawing import (
     SURFACES,
     film_style,
 )
-from flare.reports.pages.page import template_text
-from flare.reports.pages.palette import (
+from flare.reports.render.html import template_text
+from flare.reports.render.style import (
     DARK,
     LIGHT,
     SHAPE_CONTRAST,

@@ -4,14 +4,9 @@ import csv
 
 import pytest
 
-from flare.common.files import csv_text
-from flare.reports.figures.evaluation_plates import evaluation_plates
-from flare.reports.figures.folder import write_evaluation_figures
-from flare.reports.figures.group_plates import score_group_plates
-from flare.reports.figures.group_tables import score_group_tables
-from flare.reports.figures.scoring_text import evaluation_methods, organs_latex
-from flare.reports.pages.evaluation import scores_of
-from flare.reports.pages.intervals import mean_interval
+from flare.reports.figures import write_evaluation_figures
+from flare.reports.intervals import mean_interval
+from flare.reports.methods import evaluation_methods
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json
@@ -36,16 +31,26 @@ def found(tmp_path, content):
     return read_evaluation(write_json(tmp_path / "metrics.json", content))
 
 
-def table(plate):
-    """The numbers of a figure, as they are written."""
-    return list(csv.DictReader(csv_text(plate.columns, plate.rows).splitlines()))
+@pytest.fixture
+def undrawn(tmp_path, monkeypatch):
+    """Write all figures without drawing them: their numbers, and the folder."""
+    monkeypatch.setattr("flare.reports.figures.WIDTHS_MM", {})
+
+    def write(found, *groupings):
+        folder = tmp_path / "out"
+        write_evaluation_figures(found, folder, groupings)
+        texts = {file.stem: file.read_text() for file in folder.glob("*.csv")}
+        rows = {n: list(csv.DictReader(text.splitlines())) for n, text in texts.items()}
+        return rows, folder
+
+    return write
 
 
 @pytest.mark.parametrize("score", ["dsc", "nsd"])
-def test_dots_are_the_scores_of_metrics_json(found, content, score):
-    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+def test_dots_are_the_scores_of_metrics_json(found, undrawn, content, score):
+    plates, _ = undrawn(found)
 
-    rows = {(r["organ"], r["case"]): r for r in table(plates[f"organs_{score}"])}
+    rows = {(r["organ"], r["case"]): r for r in plates[f"organs_{score}"]}
     assert len(rows) == 3 * 4
     for (organ, case), row in rows.items():
         number = str(int(case.removeprefix("case_")) - 1)
@@ -54,10 +59,12 @@ def test_dots_are_the_scores_of_metrics_json(found, content, score):
 
 
 @pytest.mark.parametrize("score", ["dsc", "nsd"])
-def test_fields_are_the_scores_of_metrics_json_lowest_dsc_first(found, content, score):
-    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+def test_fields_are_the_scores_of_metrics_json_lowest_dsc_first(
+    found, undrawn, content, score
+):
+    plates, _ = undrawn(found)
 
-    rows = table(plates[f"cases_{score}"])
+    rows = plates[f"cases_{score}"]
     assert [row["case"] for row in rows] == [
         *("case_002", "case_004", "case_003", "case_001"),
     ]
@@ -67,32 +74,32 @@ def test_fields_are_the_scores_of_metrics_json_lowest_dsc_first(found, content, 
             assert float(row[title]) == content["case"][f"{score}{end}"][number]
 
 
-def test_a_score_that_is_not_there_is_empty(tmp_path, content):
+def test_a_score_that_is_not_there_is_empty(tmp_path, undrawn, content):
     del content["case"]["dsc_liver"]["2"]
     found = read_evaluation(write_json(tmp_path / "metrics.json", content))
-    plates = {plate.name: plate for plate in evaluation_plates(scores_of(found))}
+    plates, _ = undrawn(found)
 
-    rows = {row["case"]: row for row in table(plates["cases_dsc"])}
+    rows = {row["case"]: row for row in plates["cases_dsc"]}
     assert rows["case_003"]["liver"] == ""
 
 
-def test_the_table_in_latex_has_means_with_intervals(found, content):
+def test_the_table_in_latex_has_means_with_intervals(found, undrawn, content):
     low, high = mean_interval(SCORES["liver"])
     mean = content["aggregates"]["dsc_liver_mean"]
 
-    text = organs_latex(scores_of(found))
+    text = (undrawn(found)[1] / "organs.tex").read_text()
 
     assert f"\nliver & {mean:.3f} & {low:.3f} to {high:.3f} & " in text
     assert text.count(r"\\") == 4
     assert "DSC and NSD over 4 cases" in text
 
 
-def test_of_two_cases_there_is_no_interval_in_latex(tmp_path):
+def test_of_two_cases_there_is_no_interval_in_latex(tmp_path, undrawn):
     content = metrics_content({"liver": [0.5, 0.75]})
     found = read_evaluation(write_json(tmp_path / "metrics.json", content))
 
     line = r"liver & 0.625 & too few cases & 0.312 & too few cases \\"
-    assert line in organs_latex(scores_of(found))
+    assert line in (undrawn(found)[1] / "organs.tex").read_text()
 
 
 RULES = {
@@ -143,10 +150,9 @@ def test_without_rules_the_methods_say_so(found):
 # --- Groups -----------------------------------------------------------------------
 
 
-def test_dots_of_groups_are_the_scores_of_metrics_json(found, content):
-    plates = {p.name: p for p in score_group_plates(scores_of(found), [CENTRE])}
+def test_dots_of_groups_are_the_scores_of_metrics_json(found, undrawn, content):
+    rows = undrawn(found, CENTRE)[0]["groups_1_centre_nsd"]
 
-    rows = table(plates["groups_1_centre_nsd"])
     assert len(rows) == 3 * 4
     for row in rows:
         number = int(row["case"].removeprefix("case_")) - 1
@@ -155,12 +161,12 @@ def test_dots_of_groups_are_the_scores_of_metrics_json(found, content):
         assert float(row["nsd"]) == value
 
 
-def test_tables_of_groups_have_means_with_intervals(found):
-    files = dict(score_group_tables(scores_of(found), [CENTRE]))
+def test_tables_of_groups_have_means_with_intervals(found, undrawn):
+    tables, folder = undrawn(found, CENTRE)
     values = [SCORES["liver"][n] for n in (0, 2, 3)]
     low, high = mean_interval(values)
 
-    rows = list(csv.DictReader(files["groups_1_centre.csv"].splitlines()))
+    rows = tables["groups_1_centre"]
     (row,) = (
         r
         for r in rows
@@ -169,19 +175,19 @@ def test_tables_of_groups_have_means_with_intervals(found):
     assert float(row["mean"]) == pytest.approx(sum(values) / 3, abs=1e-15)
     assert (float(row["low"]), float(row["high"])) == (low, high)
     assert (row["cases"], row["missing"]) == ("3", "0")
-    latex = files["groups.tex"]
+    latex = (folder / "groups.tex").read_text()
     assert f"Asia & 3 & liver & 0.913 & {low:.3f} to {high:.3f} & " in latex
     assert "not given & 1 & liver & 0.000 & too few cases & " in latex
 
 
-def test_columns_of_equal_file_names_stay_apart(found):
+def test_columns_of_equal_file_names_stay_apart(found, undrawn):
     groupings = [
         Grouping(column=name, groups=(("A", (0, 1, 2, 3)),)) for name in ("a b", "a-b")
     ]
 
-    names = [p.name for p in score_group_plates(scores_of(found), groupings)]
+    names = undrawn(found, *groupings)[0]
 
-    assert names[::2] == ["groups_1_a_b_dsc", "groups_2_a_b_dsc"]
+    assert {"groups_1_a_b_dsc", "groups_2_a_b_dsc"} <= {*names}
 
 
 @pytest.mark.slow
@@ -202,13 +208,10 @@ def test_everything_is_drawn_with_hostile_names_and_nobody_is_warned(tmp_path, c
     assert "<script>" not in (tmp_path / "out" / "groups.tex").read_text()
 
 
-def test_captions_and_methods_lie_beside_the_figures(tmp_path, found, monkeypatch):
-    """Which are not drawn here."""
-    monkeypatch.setattr("flare.reports.figures.plates.WIDTHS_MM", {})
+def test_captions_and_methods_lie_beside_the_figures(found, undrawn):
+    _, folder = undrawn(found, CENTRE)
 
-    write_evaluation_figures(found, tmp_path / "out", [CENTRE])
-
-    names = {file.name for file in (tmp_path / "out").iterdir()}
+    names = {file.name for file in folder.iterdir()}
     assert {"captions.txt", "methods.txt", "organs.tex", "groups.tex"} <= names
-    captions = (tmp_path / "out" / "captions.txt").read_text()
+    captions = (folder / "captions.txt").read_text()
     assert "groups_1_centre_dsc: DSC by centre" in captions

@@ -13,22 +13,25 @@ from itertools import pairwise
 import pytest
 
 from flare.common.errors import OutputError
-from flare.reports.figures.evaluation_plates import evaluation_plates
-from flare.reports.figures.names import figure_names, figure_text, file_stem
-from flare.reports.figures.plates import check_figures, write_plates
-from flare.reports.figures.style import (
+from flare.reports.figures import evaluation_plates, file_stem, write_plates
+from flare.reports.render.paper import (
+    check_figures,
+    figure_names,
+    figure_text,
+    paper_figure,
+)
+from flare.reports.render.style import (
     BOX,
     DOT,
     EFFECT_SHADES,
     INK,
-    LINES,
-    MARKERS,
     SHADES,
     WIDTHS_MM,
+    contrast,
     drawing_style,
+    luminance,
 )
-from flare.reports.pages.evaluation import scores_of
-from flare.reports.pages.palette import contrast, luminance
+from flare.reports.scores import scores_of
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT
 from tests.builders.pages import HOSTILE, metrics_content, write_json
@@ -104,7 +107,7 @@ def test_figures_are_as_wide_as_a_column_and_a_page(folder, width):
 PROGRAM = """
 import sys
 from pathlib import Path
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 source, folder = map(Path, sys.argv[1:])
 write_report([source], folder / "index.html", is_organiser=True, figures=folder)
 """
@@ -166,11 +169,6 @@ def test_dots_boxes_and_lines_are_told_apart_in_grey():
     assert contrast(DOT, BOX) >= 3
 
 
-def test_each_of_fifteen_lines_has_a_marker_of_its_own():
-    assert len(set(MARKERS)) == len(MARKERS) == 15
-    assert len(set(LINES)) == 3
-
-
 # --- Names ------------------------------------------------------------------------
 
 
@@ -184,7 +182,7 @@ def test_hostile_names_are_text_and_nobody_is_warned(tmp_path, capfd):
     (plate,) = plates_of(tmp_path, content)[2:3]
     with drawing_style(), warnings.catch_warnings():
         warnings.simplefilter("error")
-        plate.draw("page").savefig(io.BytesIO(), format="pdf")
+        paper_figure(plate.chart, "page").savefig(io.BytesIO(), format="pdf")
     write_plates([plate], tmp_path / "out")
 
     assert capfd.readouterr() == ("", "")

@@ -6,13 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from flare.common.files import csv_text
-from flare.reports.figures.folder import write_ranking_figures
-from flare.reports.figures.group_plates import rank_group_plates
-from flare.reports.figures.group_tables import rank_group_tables
-from flare.reports.figures.rank_lines import shown_teams
-from flare.reports.figures.ranking_plates import ranking_plates
-from flare.reports.pages.ranking import hardest_first, organiser_ranking
+from flare.reports.ranking.figures import write_ranking_figures
+from flare.reports.ranking.organisers import hardest_first
+from flare.reports.ranking.public import public_ranking
 from flare.reports.ranking.ranking import rank
 from flare.results.groups_csv import Grouping
 from tests.builders.pages import HOSTILE
@@ -57,16 +53,25 @@ def ranking_json(told):
     return json.loads((told / "ranking.json").read_text())
 
 
+def write(analysis, folder, *groupings):
+    """Write all figures of a ranking."""
+    public = public_ranking(analysis, groupings, has_small_groups=True)
+    write_ranking_figures(analysis, public, groupings, folder)
+
+
+def undrawn(analysis, folder, *groupings):
+    """The numbers of all figures, by their names, without drawing them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flare.reports.figures.WIDTHS_MM", {})
+        write(analysis, folder, *groupings)
+    texts = {file.stem: file.read_text() for file in folder.glob("*.csv")}
+    return {n: list(csv.DictReader(text.splitlines())) for n, text in texts.items()}
+
+
 @pytest.fixture(scope="module")
-def tables(analysis):
+def tables(analysis, tmp_path_factory):
     """The numbers of all figures, by their names."""
-    found = organiser_ranking(analysis, (CENTRE,))
-    return {plate.name: rows_of(plate) for plate in ranking_plates(found)}
-
-
-def rows_of(plate):
-    """The numbers of a figure, as they are written."""
-    return list(csv.DictReader(csv_text(plate.columns, plate.rows).splitlines()))
+    return undrawn(analysis, tmp_path_factory.mktemp("figures"))
 
 
 METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
@@ -144,33 +149,21 @@ def test_cases_are_hardest_first(tables):
     assert hardest_first(values) == list(range(7))
 
 
-def test_of_many_teams_the_first_ten_are_drawn_and_those_that_move():
-    """By hand: of twenty, numbers 11 to 18 stay, 19 and 20 change places."""
-    ranks = {f"t{n}": [n, n, n] for n in range(1, 19)}
-    ranks |= {"t19": [19, 20, 19], "t20": [20, 19, 20]}
-
-    assert shown_teams(ranks) == (*(f"t{n}" for n in range(1, 11)), "t19", "t20")
-    fifteen = {f"t{n}": [n, n] for n in range(1, 16)}
-    assert shown_teams(fifteen) == tuple(fifteen)
-
-
 def test_a_ranking_of_one_team_has_no_tests_nor_schemes(tmp_path):
     source = write_table(tmp_path / "table.csv", [("a", "1", "dsc", 0.9)])
     analysis = rank(source, metrics=["dsc"], bootstrap=0).analysis
 
-    names = [plate.name for plate in ranking_plates(organiser_ranking(analysis))]
+    names = undrawn(analysis, tmp_path / "out")
 
-    assert names == ["mean_ranks", "values_dsc", "cases_dsc"]
+    assert {*names} == {"mean_ranks", "values_dsc", "cases_dsc"}
 
 
 # --- Groups -----------------------------------------------------------------------
 
 
-def test_ranks_and_means_of_groups(analysis):
-    found = organiser_ranking(analysis, (CENTRE,))
-    plates = {plate.name: rows_of(plate) for plate in rank_group_plates(found)}
+def test_ranks_and_means_of_groups(analysis, tmp_path):
+    plates = undrawn(analysis, tmp_path, CENTRE)
 
-    assert set(plates) == {f"groups_1_centre_{n}" for n in ("ranks", "dsc", "nsd")}
     ranks = plates["groups_1_centre_ranks"]
     assert {(r["group"], r["cases"]) for r in ranks} == {("A", "4"), ("B", "3")}
     means = {(r["team"], r["group"]): r for r in plates["groups_1_centre_dsc"]}
@@ -180,16 +173,17 @@ def test_ranks_and_means_of_groups(analysis):
     assert 0 <= float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 1
 
 
-def test_running_times_of_groups_have_no_interval(analysis):
-    files = dict(rank_group_tables(organiser_ranking(analysis, (CENTRE,))))
+def test_running_times_of_groups_have_no_interval(analysis, tmp_path):
+    rows = undrawn(analysis, tmp_path, CENTRE)["groups_1_centre_runtime_s"]
 
-    rows = list(csv.DictReader(files["groups_1_centre_runtime_s.csv"].splitlines()))
     assert list(rows[0]) == ["team", "group", "cases", "missing", "mean"]
     (row,) = (r for r in rows if (r["team"], r["group"]) == ("team_3", "A"))
     assert (row["cases"], row["missing"]) == ("4", "1")
     times = [5 + (3 * 7 + n) % 9 for n in (0, 1, 3)]
     assert float(row["mean"]) == pytest.approx(sum(times) / 3)
-    table = files["groups.tex"].partition("Running time (s) by centre")[2]
+    table = (
+        (tmp_path / "groups.tex").read_text().partition("Running time (s) by centre")[2]
+    )
     assert " to " not in table.partition(r"\end{table}")[0]
 
 
@@ -211,7 +205,7 @@ def test_hostile_teams_are_text_and_nobody_is_warned(tmp_path, capfd):
     out = tmp_path / "out"
     grouping = Grouping(column="=a$b", groups=((HOSTILE[0], (0, 1)), ("$c", (2, 3))))
 
-    write_ranking_figures(analysis, organiser_ranking(analysis, (grouping,)), out)
+    write(analysis, out, grouping)
 
     assert capfd.readouterr() == ("", "")
     for file in out.glob("*.svg"):
@@ -244,13 +238,12 @@ def is_number(cell):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 16])
 def test_rankings_of_any_size_are_drawn(tmp_path, count):
-    """Of more than fifteen teams, not all have a line."""
     rows = [(f"t{n}", str(m), "dsc", (n + m) % 25 / 30) for n in range(count)
             for m in range(3)]  # fmt: skip
     source = write_table(tmp_path / "table.csv", rows)
     analysis = rank(source, metrics=["dsc"], bootstrap=20).analysis
 
-    write_ranking_figures(analysis, organiser_ranking(analysis), tmp_path / "out")
+    write(analysis, tmp_path / "out")
 
     names = {"".join(t.itertext()) for t in ET.parse(
         tmp_path / "out" / "values_dsc_page.svg").iter()}  # fmt: skip

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from flare.common.text import safe
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 from flare.results.errors import MetricsFileError
 from tests.builders.pages import (
     FEW_HOSTILE,

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from flare.common.files import write_whole
-from flare.reports.pages.running import State
-from flare.reports.pages.running_page import running_html
+from flare.reports.measuring import measuring_page
+from flare.reports.render.html import page_html
 from tests.builders.hostile_pages import COMPARISONS, EVALUATIONS, ORGANS
 from tests.builders.pages import HOSTILE
 from tests.builders.running import eventful
@@ -137,12 +137,12 @@ def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
     assert window.violations == []
 
 
-ENDED = "It has come to its end"
+ENDED = "docker: gone."
 
 
 def impatient(**settings):
     """The page of a measurement, which a browser reads anew a little sooner."""
-    html = running_html(eventful(**settings))
+    html = page_html(measuring_page(eventful(**settings)))
     html = html.replace('content="10"', 'content="1"')
     return html.replace('data-refresh="10"', 'data-refresh="0.2"')
 
@@ -156,7 +156,7 @@ def test_a_page_of_what_runs_is_read_anew_by_itself(request, tmp_path, is_on):
     window.open(file)
     assert window.page.get_by_text(ENDED).count() == 0
 
-    write_whole(file, impatient(state=State.FINISHED))
+    write_whole(file, impatient(is_running=False, ended=ENDED))
 
     window.page.get_by_text(ENDED).wait_for(timeout=20_000)
     assert window.complaints == []
@@ -169,7 +169,7 @@ def test_a_page_of_what_runs_can_be_held_still(window, tmp_path):
     window.open(file)
     window.page.get_by_role("button", name="Hold it still").press("Enter")
 
-    write_whole(file, impatient(state=State.FINISHED))
+    write_whole(file, impatient(is_running=False, ended=ENDED))
     window.page.wait_for_timeout(1500)
     assert window.page.get_by_text(ENDED).count() == 0
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flare.reports.pages.comparison import evaluation_names
-from flare.reports.pages.report import write_report
+from flare.reports.comparison import evaluation_names
+from flare.reports.report import write_report
 from tests.builders.pages import (
     FEW_HOSTILE,
     HOSTILE,

@@ -6,9 +6,9 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.ranking.simulation import write_simulation
-from flare.reports.pages import ranking_pages
-from flare.reports.pages.report import write_report
+from flare.reports.ranking import pages as ranking_pages
 from flare.reports.ranking.ranking import rank
+from flare.reports.report import write_report
 
 MEGABYTE = 1_000_000
 SECONDS = 5

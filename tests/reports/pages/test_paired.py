@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from flare.reports.pages.case_scores import CaseScores
-from flare.reports.pages.paired import compare_scores
+from flare.challenge.metrics import METRICS
+from flare.reports.comparison import compare_scores
+from flare.reports.scores import CaseScores
 
 
 def scores_of(values):
@@ -20,14 +21,16 @@ def scores_of(values):
             "nsd": tuple(halves),
             "nsd_liver": tuple(halves),
         },
-        means={},
-        exact=True,
+        challenge="",
+        failed={},
     )
 
 
 def compare(before, after):
     """How the DSC of the liver differs."""
-    (pairs,), tests = compare_scores(scores_of(before), [scores_of(after)])
+    (pairs,), tests = compare_scores(
+        scores_of(before), [scores_of(after)], METRICS.values()
+    )
     assert tests == 2
     return pairs["dsc"][0]
 
@@ -66,9 +69,8 @@ def test_p_values_are_scipys_and_holm_adjusts_for_all_of_them(seed):
     first = generator.integers(0, 40, size=30) / 80
     others = [first + generator.integers(-3, 8, size=30) / 80 for _ in range(3)]
 
-    found, tests = compare_scores(
-        scores_of(first.tolist()), [scores_of(o.clip(0, 1).tolist()) for o in others]
-    )
+    later = [scores_of(o.clip(0, 1).tolist()) for o in others]
+    found, tests = compare_scores(scores_of(first.tolist()), later, METRICS.values())
 
     assert tests == 6
     flat = [own for pairs in found for score in ("dsc", "nsd") for own in pairs[score]]

@@ -4,7 +4,8 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from flare.reports.pages.palette import (
+from flare.reports.measuring import SHADES
+from flare.reports.render.style import (
     DARK,
     LIGHT,
     SHAPE_CONTRAST,
@@ -12,7 +13,6 @@ from flare.reports.pages.palette import (
     contrast,
     luminance,
 )
-from flare.reports.pages.running_tables import STATE_SHADES
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -56,7 +56,7 @@ def test_shades_can_be_told_apart_in_grey(palette):
 @PALETTES
 def test_states_of_cases_can_be_told_apart_in_grey(palette):
     """On the page of a measurement: done, running, and four that are looked at."""
-    shades = [palette.variables[css] for css in STATE_SHADES.values()]
+    shades = [palette.variables[css] for css in SHADES.values()]
 
     for one, other in combinations([palette.soft, palette.mark, *shades], 2):
         assert contrast(one, other) >= 1.15, (one, other)

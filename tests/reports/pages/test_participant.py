@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from flare.reports.pages.participant import OwnCase
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
+from flare.reports.scores import OwnScores
 from tests.builders.pages import Page, metrics_content, write_json
 
 
@@ -104,5 +104,8 @@ def test_a_case_is_called_by_the_participants_own_file(tmp_path):
 
 @pytest.mark.parametrize("score", [0.912345, 912.0, True, 1001, -1])
 def test_the_type_of_the_page_holds_nothing_but_thousandths(score):
-    with pytest.raises(ValueError, match="no whole number of thousandths"):
-        OwnCase(name="a", thousandths={"dsc": score})
+    shown = {"challenge": "", "cases": ("a",), "organs": (), "failed": {}}
+    with pytest.raises(ValueError, match="not in whole thousandths"):
+        OwnScores(values={"dsc": (score,)}, **shown)
+    with pytest.raises(ValueError, match="means of exact scores"):
+        OwnScores(values={"dsc": (0.5,)}, means={"dsc": 0.5}, **shown)

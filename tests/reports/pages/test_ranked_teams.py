@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from flare.reports.pages.report import write_report
 from flare.reports.ranking.ranking import rank
+from flare.reports.report import write_report
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, Page

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from flare.reports.pages.ranking import hardest_first
-from flare.reports.pages.report import write_report
+from flare.reports.ranking.organisers import hardest_first
 from flare.reports.ranking.ranking import rank
+from flare.reports.report import write_report
 from tests.builders.fewer import few_fast
 from tests.builders.pages import HOSTILE, Page
 from tests.builders.results import write_table, write_team

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from flare.common.text import safe
-from flare.reports.pages.report import write_report
-from flare.reports.pages.team_runs import Run
+from flare.reports.report import write_report
+from flare.reports.team import Run
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.traces_csv import read_curve, thinned
 from tests.builders.measured import write_measured

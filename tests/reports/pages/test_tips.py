@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from flare.reports.pages.report import write_report
-from flare.reports.pages.tips import dot_tips
+from flare.reports.render.html import dot_tips
+from flare.reports.report import write_report
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 
@@ -14,7 +14,7 @@ from tests.builders.pages import HOSTILE, metrics_content, write_json
 @pytest.mark.parametrize("name", HOSTILE, ids=len)
 def test_no_name_ends_its_script(name):
     """And a browser reads the same name from it."""
-    text = dot_tips([name], [[0.5]])
+    text = dot_tips([name], [[0.5]], 3)
 
     assert not set("<>&") & set(text)
     (told,) = json.loads(text)["names"]

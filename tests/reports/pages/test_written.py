@@ -7,9 +7,8 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.text import safe
-from flare.reports.pages.report import write_report
-from flare.reports.pages.sources import Kind, kind_of
 from flare.reports.ranking.ranking import rank
+from flare.reports.report import Kind, kind_of, write_report
 from flare.results.errors import RankingError
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page

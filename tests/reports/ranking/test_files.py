@@ -15,9 +15,8 @@ from flare.ranking.options import MissingRule, Ties
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules, rules_of
-from flare.reports.ranking.files import write_analysis
+from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.own import OwnResult
-from flare.reports.ranking.terminal import analysis_text
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 
@@ -132,7 +131,7 @@ def test_a_sheet_has_no_value_that_is_in_mm(tmp_path):
 
 @pytest.mark.parametrize("value", [0.671046, 671.0, True])
 def test_what_a_team_may_know_holds_whole_thousandths(value):
-    with pytest.raises(ValueError, match="no whole number of thousandths"):
+    with pytest.raises(ValueError, match="not in whole thousandths"):
         OwnResult(thousandths=value, rank=1.0)
 
 
@@ -355,7 +354,7 @@ def test_methods_of_flare22():
 
 
 def flare_methods(analysis):
-    from flare.reports.ranking.methods import methods_text
+    from flare.reports.methods import methods_text
 
     return methods_text(analysis)
 

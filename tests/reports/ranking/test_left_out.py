@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.reports.pages.report import write_report
+from flare.reports.report import write_report
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import FLARE21, write_table, write_team

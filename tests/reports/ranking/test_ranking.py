@@ -9,8 +9,9 @@ import pytest
 
 import flare
 from flare.ranking.robustness.bootstrap import bootstrap
-from flare.reports.pages.ranking import public_ranking
-from flare.reports.ranking.terminal import SHARED_FIRST, intervals_table
+from flare.reports.ranking.files import intervals_table
+from flare.reports.ranking.public import public_ranking
+from flare.reports.ranking.words import SHARED_FIRST
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import ROWS, write_table, write_team

@@ -3,7 +3,7 @@
 import pytest
 
 from flare.challenge.metrics import SCORES
-from flare.reports.ranking.titles import metric_title
+from flare.reports.ranking.words import metric_title
 from flare.results.efficiency_csv import SPREAD, VALUES
 
 METRICS = [*SCORES, *(name for name in VALUES if not name.endswith(SPREAD))]

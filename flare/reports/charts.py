@@ -1,0 +1,281 @@
+"""Describes the charts that several reports have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flare.challenge.metrics import RUNTIME, is_score
+from flare.common.text import count, safe
+from flare.reports.model import (
+    ABSENT,
+    MANY_ROWS,
+    NO_RESULT,
+    Axis,
+    Blobs,
+    Chart,
+    Dots,
+    Fields,
+    Mark,
+    Says,
+    Steps,
+    name_cell,
+    number_cell,
+    table,
+)
+from flare.results.traces_csv import MemoryCurve, Point
+
+# --- Axes -------------------------------------------------------------------------
+
+
+def score_axis(values: Sequence[float]) -> Axis:
+    """An axis from 0, or from 0.5 where all scores lie above, to 1."""
+    start = 0.5 if values and min(values) >= 0.5 else 0.0
+    steps = np.linspace(start, 1, 6)
+    ticks = tuple((float((s - start) / (1 - start)), f"{s:.1f}") for s in steps)
+    note = "The axis begins at 0.5." if start else ""
+    return Axis(lambda value: (value - start) / (1 - start), ticks, note)
+
+
+def linear_axis(values: Sequence[float]) -> Axis:
+    """An axis from 0 to beyond the largest value, with round ticks."""
+    top = max([*values, 0.0]) or 1.0
+    unit = 10 ** math.floor(math.log10(top))
+    step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
+    end = math.ceil(top / step) * step
+    marks = [step * n for n in range(round(end / step) + 1)]
+    return Axis(lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks))
+
+
+def log_axis(values: Sequence[float]) -> Axis:
+    """An axis on which equal factors are equally long, for values above 0."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    middle, half = (low + high) / 2, max((high - low) / 2 * 1.04, 0.17)
+    start, width = middle - half, 2 * half
+    marks = [
+        factor * 10.0**power
+        for power in range(math.floor(start), math.ceil(start + width) + 1)
+        for factor in ((1, 2, 5) if width < 2.5 else (1,))
+    ]
+    places = [((math.log10(mark) - start) / width, f"{mark:g}") for mark in marks]
+    ticks = tuple(place for place in places if 0 <= place[0] <= 1)
+    note = "On a logarithmic axis."
+    return Axis(lambda value: (math.log10(value) - start) / width, ticks, note)
+
+
+def difference_axis(values: Sequence[float]) -> Axis:
+    """An axis with 0 in its middle, which is stretched there if it has to be.
+
+    Where a few have changed much, and most have hardly changed, these could not be told
+    from 0 otherwise: then places follow the square root.
+    """
+    sizes = [abs(value) for value in values if value] or [0.0]
+    most = max(sizes)
+    usual = (e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if most <= e)
+    end = next(usual, 0) or 10.0 ** math.ceil(math.log10(most))
+    is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
+    inner = end / 4 if is_stretched else end / 2
+
+    def scale(value: float) -> float:
+        part = abs(value) / end
+        part = math.sqrt(part) if is_stretched else part
+        return 0.5 + math.copysign(part, value) / 2
+
+    marks = (-end, -inner, 0.0, inner, end)
+    ticks = tuple((scale(m), f"{m:+g}" if m else "0") for m in marks)
+    note = "The axis is stretched about 0 (square root)." if is_stretched else ""
+    return Axis(scale, ticks, note)
+
+
+def value_axis(metric: str, values: Sequence[float]) -> Axis:
+    """The axis that fits the values of a metric."""
+    if is_score(metric):
+        return score_axis(values)
+    is_time = metric.startswith(RUNTIME) and values
+    return log_axis(values) if is_time else linear_axis(values)
+
+
+def rank_ticks(ranks: int) -> list[tuple[float, str]]:
+    """The ticks of columns 1, 2, ...; of many, the first, and every fifth."""
+    step = 1 if ranks <= MANY_ROWS else 5
+    shown = [n for n in range(1, ranks + 1) if n == 1 or n % step == 0]
+    return [((n - 0.5) / ranks, str(n)) for n in shown]
+
+
+# --- Charts -----------------------------------------------------------------------
+
+
+def spread_chart(
+    axis: Axis | str,
+    labels: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    has_boxes: bool,
+    intervals: Sequence[tuple[float, float] | None] | None = None,
+    **more: Any,
+) -> Chart:
+    """A dot for each value in the row of its label; one without any says so.
+
+    Parameters
+    ----------
+    axis : Axis or str
+        Where values lie; or the metric that they are of.
+    labels, values : sequence
+        Of the rows.
+    has_boxes : bool
+        Whether there is a box for the middle half of each row.
+    intervals : sequence, optional
+        Of the mean of each row.
+    **more
+        Other fields of the chart.
+    """
+    rows = [[value for value in row if value is not None] for row in values]
+    if isinstance(axis, str):
+        axis = value_axis(axis, [value for row in rows for value in row])
+    told = intervals or [None] * len(rows)
+    key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
+    shown: dict[str, Any] = {"note": axis.note, "key": key if has_boxes else key[:1]}
+    return Chart(
+        labels=tuple(labels),
+        rows=[
+            _spread(row, axis, len(every) - len(row), interval, has_boxes=has_boxes)
+            for row, every, interval in zip(rows, values, told, strict=True)
+        ],
+        axis=axis.ticks,
+        **shown | more,
+    )
+
+
+def _spread(
+    values: Sequence[float],
+    axis: Axis,
+    missing: int,
+    interval: tuple[float, float] | None,
+    *,
+    has_boxes: bool,
+) -> Mark:
+    """Dots, with a box for the middle half of more than two."""
+    if not values:
+        return Says()
+    box = None
+    if has_boxes and len(values) > 2:
+        low, middle, high = np.quantile(np.asarray(values), (0.25, 0.5, 0.75)).tolist()
+        box = axis.scale(low), axis.scale(middle), axis.scale(high)
+    return Dots(
+        [axis.scale(value) for value in values],
+        box,
+        axis.scale(float(np.mean(values))),
+        (axis.scale(interval[0]), axis.scale(interval[1])) if interval else None,
+        missing,
+    )
+
+
+def field_chart(
+    labels: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    shade_of: Callable[[float], str],
+    form: str,
+    **more: Any,
+) -> Chart:
+    """A shaded field for each label and column; a line marks what is not there.
+
+    Parameters
+    ----------
+    labels, columns : sequence of str
+        Names of the rows and of their fields.
+    values : sequence
+        By row and column.
+    shade_of : callable
+        The class of a value's shade.
+    form : str
+        In which numbers are written on paper.
+    **more
+        Other fields of the chart.
+    """
+    return Chart(
+        labels=tuple(labels),
+        columns=tuple(columns),
+        rows=[
+            Fields(
+                [ABSENT if value is None else shade_of(value) for value in row],
+                ["" if value is None else f"{value:{form}}" for value in row],
+            )
+            for row in values
+        ],
+        **more,
+    )
+
+
+def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:
+    """A blob at each rank, as large as the rank is frequent."""
+    ranks = len(frequencies)
+    return Blobs(
+        [
+            ((rank - 0.5) / ranks, part, f"rank {rank} in {part:.1%} of the draws")
+            for rank, part in enumerate(frequencies, start=1)
+            if part > 0
+        ],
+        ((lowest - 0.5) / ranks, (highest - 0.5) / ranks),
+    )
+
+
+def step_marks(
+    rows: Sequence[Sequence[tuple[float, float]]],
+) -> tuple[list[Mark], Axis]:
+    """An area for each sequence of places and heights, all on the same two scales."""
+    axis = linear_axis([point[0] for row in rows for point in row])
+    top = max((height for row in rows for _, height in row), default=0) or 1
+    marks: list[Mark] = [
+        Steps([(axis.scale(x), height / top) for x, height in row]) if row else Says()
+        for row in rows
+    ]
+    return marks, axis
+
+
+def memory_charts(
+    curves: Sequence[tuple[str, MemoryCurve]], what: str, title: str
+) -> list[Chart]:
+    """Charts of GPU memory and of the container's; of none that was not sampled.
+
+    Of many rows, one is enough. `what` is what a row is: a case, or a team; `title` is
+    behind the name of the memory.
+    """
+    found: list[Chart] = []
+    for kind, name in (("gpu", "GPU memory"), ("host", "Memory of the container")):
+        rows: list[tuple[Point, ...]] = [getattr(own, kind) for _, own in curves]
+        if any(rows) and (kind == "gpu" or len(rows) <= MANY_ROWS or not found):
+            found.append(_memory_chart(curves, rows, what, f"{name} {title}"))
+    return found
+
+
+def _memory_chart(
+    curves: Sequence[tuple[str, MemoryCurve]],
+    rows: Sequence[tuple[Point, ...]],
+    what: str,
+    title: str,
+) -> Chart:
+    """A row for each curve, on one scale."""
+    highest = max((mb for row in rows for _, mb in row), default=0)
+    marks, axis = step_marks([[(t / 100, mb) for t, mb in row] for row in rows])
+    used = f"every row is as high as {highest} MB, the most of any."
+    cells = []
+    for (name, own), row in zip(curves, rows, strict=True):
+        peak = max(row, key=lambda point: point[1], default=None)
+        last = number_cell(row[-1][0] / 100 if row else None, decimals=1)
+        when = number_cell(peak[0] / 100 if peak else None, decimals=1)
+        most = str(peak[1]) if peak else NO_RESULT
+        cells.append((name_cell(name), last, most, when, str(own.samples)))
+    heads = (what, "last sample (s)", "highest (MB)", "first at (s)", "samples")
+    return Chart(
+        title=title,
+        note=f"In seconds; {used if highest else 'none was used.'}",
+        summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
+        labels=tuple(safe(name) for name, _ in curves),
+        rows=marks,
+        axis=axis.ticks,
+        table=table(title, heads, cells, words=(what,)),
+    )

@@ -1,0 +1,310 @@
+"""Makes the tables and charts of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from flare.challenge.metrics import Metric
+from flare.common.text import count
+from flare.reports.charts import difference_axis, spread_chart
+from flare.reports.comparison import Compared, Comparison, Paired, Pairs
+from flare.reports.model import (
+    NO_RESULT,
+    Cell,
+    Chart,
+    Key,
+    Table,
+    name_cell,
+    number_cell,
+    table,
+    text_cell,
+)
+from flare.reports.scores import metric_cell
+from flare.results.scores import statistics
+
+BOUNDS = (0.01, 0.05, 0.2)
+"""A difference above a bound has a darker shade than one up to it."""
+
+LOSSES = ("s2", "s4", "s5")
+"""Classes of losses, small ones first: shades of bad scores."""
+
+GAINS = ("g1", "g2", "g3")
+
+DIFFERENCE_KEY: Key = (
+    ("s5", "loss above 0.20"),
+    ("s4", "above 0.05"),
+    ("s2", "above 0.01"),
+    ("", "at most 0.01 either way"),
+    ("g1", "gain above 0.01"),
+    ("g2", "above 0.05"),
+    ("g3", "above 0.20"),
+)
+
+
+# --- Differences ------------------------------------------------------------------
+
+
+def difference_shade(value: float) -> str:
+    """The class of a difference's shade; none of a small one.
+
+    Examples
+    --------
+    >>> difference_shade(-0.3), difference_shade(0.01), difference_shade(0.05)
+    ('s5', '', 'g1')
+    """
+    steps = sum(abs(value) > bound for bound in BOUNDS)
+    shades = GAINS if value > 0 else LOSSES
+    return shades[steps - 1] if steps else ""
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    Examples
+    --------
+    >>> signed(0.0123), signed(-0.5), signed(0.0)
+    ('+0.012', '-0.500', '0.000')
+    """
+    return f"{value:+.3f}" if value else "0.000"
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """An interval of a difference in words."""
+    if interval is None:
+        return "too few cases"
+    return f"{signed(interval[0])} to {signed(interval[1])}"
+
+
+def difference_cell(
+    value: float | None, *, exact: bool, is_shaded: bool = True
+) -> Cell:
+    """A difference with its sign, on its shade."""
+    if value is None:
+        return number_cell(None)
+    return Cell(
+        signed(value),
+        css=difference_shade(value) if is_shaded else "",
+        exact=repr(value) if exact else "",
+    )
+
+
+def p_text(p: float) -> str:
+    """A p-value, which sorts as a number.
+
+    Examples
+    --------
+    >>> p_text(0.0421), p_text(1.0), p_text(0.000123)
+    ('0.042', '1.000', '1.2e-04')
+    """
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def tests_table(
+    pairs: Sequence[Paired], first: Compared, other: Compared, title: str
+) -> Table:
+    """A row for each organ: both means, their difference, and how sure it is."""
+    exact = other.scores.exact
+    rows = [
+        (
+            name_cell(own.title),
+            number_cell(own.before, exact=exact),
+            number_cell(own.after, exact=exact),
+            difference_cell(own.mean, exact=exact, is_shaded=False),
+            interval_text(own.interval),
+            *map(str, (own.better, own.equal, own.worse)),
+            *_test_cells(own, exact=exact),
+        )
+        for own in pairs
+    ]
+    heads = (
+        *("organ", f"mean: {first.name}", f"mean: {other.name}"),
+        *("change", "95 % interval", "better", "equal", "worse", "effect"),
+        *("p", "p (Holm)"),
+    )
+    caption = f"{title}: means, counts of cases, and tests"
+    return table(caption, heads, rows, words=("organ",), is_whole=True)
+
+
+def _test_cells(own: Paired, *, exact: bool) -> list[Cell]:
+    """The effect and the p-values; words, where there is nothing to test."""
+    if not own.is_tested:
+        return [Cell("no test", css="none")] * 3
+    return [
+        Cell(f"{own.effect:+.2f}", exact=repr(own.effect) if exact else ""),
+        *(Cell(p_text(p), exact=repr(p) if exact else "") for p in (own.p, own.p_holm)),
+    ]
+
+
+def differences_chart(
+    pairs: Pairs, metric: str, first: Compared, other: Compared, title: str
+) -> Chart:
+    """A dot for each case and organ, and the line on which nothing has changed.
+
+    The axis is the same for all metrics of one unit.
+    """
+    own, exact = pairs[metric], other.scores.exact
+    unit = own[0].metric.unit
+    alike = (each for each in chain(*pairs.values()) if each.metric.unit == unit)
+    axis = difference_axis([value for each in alike for value in each.present])
+    boxed = (("boxed", "middle half"), ("line", "median"))
+    note = f"Right of the line, {other.name} is better than {first.name}. {axis.note}"
+    return spread_chart(
+        axis,
+        [each.title for each in own],
+        [each.present for each in own],
+        has_boxes=exact,
+        title=f"{title}: difference of each case",
+        note=note.rstrip(),
+        summary="; ".join(
+            f"{each.title} mean {NO_RESULT if each.mean is None else signed(each.mean)}"
+            for each in own
+        ),
+        key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
+        zero=0.5,
+        table=_spread_table(own, title=title, exact=exact),
+    )
+
+
+def _spread_table(pairs: Sequence[Paired], *, title: str, exact: bool) -> Table:
+    """How the differences of each organ are spread."""
+    names = ("std", "median", "min", "max") if exact else ()
+    titles = ("SD", "median", "largest loss", "largest gain") if exact else ()
+    rows = []
+    for own in pairs:
+        told = statistics(own.present) if own.present else {}
+        cells = [
+            name_cell(own.title),
+            *map(str, (own.better, own.equal, own.worse)),
+            difference_cell(own.mean, exact=exact, is_shaded=False),
+        ]
+        for name in names:
+            cell = number_cell if name == "std" else difference_cell
+            cells.append(cell(told.get(name), exact=exact))
+        rows.append(cells)
+    heads = ("organ", "better", "equal", "worse", "mean", *titles)
+    caption = f"{title}: how the differences are spread"
+    return table(caption, heads, rows, words=("organ",))
+
+
+def changes_table(
+    pairs: Sequence[Paired], found: Comparison, other: Compared, title: str
+) -> Table:
+    """A row for each case, the largest loss first, and a column for each organ."""
+    exact, both = other.scores.exact, (found.first, other)
+    remark = ("remark",) if any(each.failed for each in both) else ()
+    rows = []
+    for number in largest_loss_first(pairs[0]):
+        failed = ", ".join(each.name for each in both if number in each.failed)
+        words = Cell(f"not scored: {failed}" if failed else "", css="wrap")
+        rows.append(
+            (
+                name_cell(found.cases[number]),
+                *(difference_cell(o.differences[number], exact=exact) for o in pairs),
+                *(words for _ in remark),
+            )
+        )
+    return table(
+        f"{title}: differences of each case and organ, the largest loss first",
+        ("case", *(own.title for own in pairs), *remark),
+        rows,
+        words=("case", *remark),
+    )
+
+
+def largest_loss_first(own: Paired) -> list[int]:
+    """The numbers of the cases; those without a difference come last."""
+
+    def place(number: int) -> tuple[bool, float, int]:
+        value = own.differences[number]
+        return value is None, value or 0.0, number
+
+    return sorted(range(len(own.differences)), key=place)
+
+
+# --- All evaluations side by side -------------------------------------------------
+
+
+def means_table(found: Comparison, metric: Metric) -> Table:
+    """A row for each evaluation, and a column for each organ, shaded."""
+    ends, titles = zip(*found.first.scores.rows, strict=True)
+    rows = []
+    for each in found.evaluations:
+        means = (each.scores.mean(metric.name + end) for end in ends)
+        cells = (metric_cell(metric, mean, exact=each.scores.exact) for mean in means)
+        rows.append((name_cell(each.name), *cells))
+    caption = f"Mean {metric.title_with_unit} over {count(len(found.cases), 'case')}"
+    return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
+
+
+def overview_table(
+    found: Comparison, compared: Sequence[Pairs], metric: Metric
+) -> Table:
+    """A row for each organ, and a column for each evaluation but the first."""
+    rows = []
+    for number, (_, title) in enumerate(found.first.scores.rows):
+        cells = [name_cell(title)]
+        for pairs in compared:
+            own = pairs[metric.name][number]
+            cell = difference_cell(own.mean, exact=found.first.scores.exact)
+            arrow = " \u2191" if own.effect > 0 else " \u2193"
+            text = cell.text + (arrow if own.is_significant else "")
+            cells.append(replace(cell, text=text))
+        rows.append(cells)
+    return table(
+        f"Mean difference of {metric.title} to {found.first.name}; \u2191 or \u2193:"
+        " significantly better or worse, case by case",
+        ("organ", *(each.name for each in found.others)),
+        rows,
+        words=("organ",),
+        sortable=False,
+    )
+
+
+def reasons_table(found: Comparison) -> Table | None:
+    """What is said of cases: a row for each of which anything is said."""
+    told: list[Mapping[int, str]] = [
+        {**each.reasons, **{n: f"not scored: {why}" for n, why in each.failed.items()}}
+        for each in found.evaluations
+    ]
+    rows = [
+        (found.cases[number], [own.get(number, "scored") for own in told])
+        for number in sorted({number for own in told for number in own})
+    ]
+    return _side_by_side("Cases of which an evaluation says something", found, rows)
+
+
+def left_out_table(found: Comparison) -> Table | None:
+    """The cases that are not compared, as not all evaluations have them."""
+    lists = [each.left_out for each in found.evaluations]
+    rows = [
+        (case, ["there" if case in own else "not there" for own in lists])
+        for case in dict.fromkeys(chain(*lists))
+    ]
+    return _side_by_side("Cases that are left out", found, rows)
+
+
+def _side_by_side(
+    caption: str, found: Comparison, rows: Sequence[tuple[str, Sequence[str]]]
+) -> Table | None:
+    """A row for each case, and a column of words for each evaluation."""
+    heads = ("case", *(each.name for each in found.evaluations))
+    cells = ((name_cell(case), *map(text_cell, texts)) for case, texts in rows)
+    return table(caption, heads, cells, words=heads) if rows else None
+
+
+def provenance_table(found: Comparison) -> Table:
+    """How each evaluation was made; where they differ, that is marked."""
+    rows = []
+    for key, texts in found.provenance:
+        alike = Cell("" if len({*texts}) == 1 else "differs", css="alarm")
+        rows.append((name_cell(key), alike, *map(text_cell, texts)))
+    names = [each.name for each in found.evaluations]
+    return table(
+        "How the evaluations were made, as each metrics.json has it",
+        ("what", "alike?", *names),
+        rows,
+        words=("what", *names),
+        sortable=False,
+    )

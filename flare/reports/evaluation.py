@@ -1,0 +1,321 @@
+"""Makes the pages of one evaluation: the organisers', and the participant's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flare.challenge.metrics import Metric
+from flare.common.text import count, listing, printable, safe
+from flare.reports.charts import spread_chart
+from flare.reports.intervals import FEWEST_CASES, METHOD
+from flare.reports.model import (
+    NO_RESULT,
+    SCORE_KEY,
+    Chart,
+    Heading,
+    Legend,
+    Lines,
+    Page,
+    Pair,
+    Part,
+    Section,
+    Table,
+    Tile,
+    Words,
+    name_cell,
+    number_cell,
+    pairs_table,
+    table,
+    text_cell,
+)
+from flare.reports.scores import (
+    CaseScores,
+    OwnScores,
+    group_mean,
+    group_title,
+    interval_words,
+    metric_cell,
+    metric_interval,
+    scores_of,
+    silence,
+)
+from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import EvaluationFile
+from flare.results.scores import statistics
+
+ORGANISERS_NOTE = (
+    "For the organisers: it holds scores in full precision, from which volumes of the"
+    " references can be found. Do not publish it."
+)
+NOTE = (
+    "For the participant: scores are rounded to three decimals, and means are those of"
+    " the rounded scores."
+)
+GROUPS_NOTE = (
+    "Each interval is about one group alone: of many groups, some lie apart by chance."
+    f" A group of fewer than {FEWEST_CASES} cases has no interval. {METHOD}"
+)
+
+WORST_CASES = 10
+"""So many cases are named before all others."""
+
+NO_LINKS: Mapping[str, str] = {}
+"""No case has a page of its own."""
+
+
+def participant_page(scores: OwnScores, groupings: Sequence[Grouping] = ()) -> Page:
+    """What a participant may know, from a type that holds nothing else."""
+    return Page(
+        title=f"Your scores on {count(len(scores.cases), 'case')}",
+        kicker=scores.challenge,
+        audience_note=NOTE,
+        tiles=score_tiles(scores),
+        sections=score_sections(scores, scores.failed, groupings),
+    )
+
+
+def organiser_page(
+    found: EvaluationFile,
+    groupings: Sequence[Grouping] = (),
+    links: Mapping[str, str] = NO_LINKS,
+) -> Page:
+    """All that an evaluation has found; `links` are the pages of single cases."""
+    scores = scores_of(found)
+    low = {case: low.reason for low in found.low_scores for case in low.cases}
+    reasons = {**low, **scores.failed}
+    return Page(
+        title=f"Evaluation of {count(len(scores.cases), 'case')}",
+        kicker=scores.challenge,
+        audience_note=ORGANISERS_NOTE,
+        tiles=score_tiles(scores),
+        sections=[
+            *score_sections(scores, reasons, groupings, links),
+            Section("remarks", "Remarks", "Remarks", _remarks(found)),
+            Section(
+                "provenance",
+                "Provenance",
+                "Provenance",
+                [
+                    pairs_table(
+                        "As metrics.json has it; the digests tell whether two were made"
+                        " alike",
+                        found.provenance,
+                    )
+                ],
+            ),
+        ],
+    )
+
+
+def _remarks(found: EvaluationFile) -> list[Part]:
+    """What is odd."""
+    low = [f"{printable(o.reason)} [{listing(o.cases)}]" for o in found.low_scores]
+    told = {own.reason for own in found.low_scores}
+    warnings = [printable(line) for line in found.warnings if line not in told]
+    failed = found.scores.failed
+    parts: list[Part] = []
+    if found.free_cases:
+        parts.append(Heading("Cases without an organ, or without a lesion"))
+        parts.append(Lines([printable(free.text) for free in found.free_cases]))
+    if failed:
+        caption = "Cases that were not scored, and got the worst value instead"
+        pairs = failed.items()
+        parts.append(pairs_table(caption, pairs, ("case", "why"), sortable=True))
+    if low:
+        parts += [Heading("Why cases score low"), Lines(low)]
+    if warnings:
+        parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
+    if not (failed or low or warnings):
+        parts.append(
+            Words("All cases were scored, and the evaluation has warned of nothing.")
+        )
+    return parts
+
+
+def score_tiles(scores: CaseScores) -> list[Tile]:
+    """The mean of each metric, with its interval; and how many cases there are."""
+    found = []
+    for metric in scores.metrics:
+        mean = number_cell(scores.mean(metric.name), exact=scores.exact)
+        interval = metric_interval(metric.name, scores.present(metric.name))
+        note = f"95 % interval {interval_words(interval)}"
+        few = "too few cases for an interval" if metric.is_share else metric.unit
+        found.append(
+            Tile(
+                name=f"Mean {metric.title}",
+                value=mean.text,
+                exact=mean.exact,
+                note=note if interval else few,
+            )
+        )
+    failed = len(scores.failed)
+    note = f"{failed or 'none'} not scored"
+    number = str(len(scores.cases))
+    return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
+
+
+def score_sections(
+    scores: CaseScores,
+    reasons: Mapping[str, str],
+    groupings: Sequence[Grouping],
+    links: Mapping[str, str] = NO_LINKS,
+) -> list[Section]:
+    """What both audiences see; `reasons` say why cases score low, where it is known."""
+    pages = Words(
+        ", with pictures of what is wrong.",
+        href="cases/index.html",
+        link="Pages of the hardest cases",
+    )
+    cases: list[Part] = [Legend(SCORE_KEY)]
+    for metric in scores.metrics:
+        cases += [Heading(metric.title), case_table(scores, metric, links)]
+    groups = [part for own in groupings for part in _group_parts(scores, own)]
+    means: list[Part] = [
+        Pair([distribution(scores, metric) for metric in scores.metrics]),
+        Words(METHOD, "note"),
+    ]
+    worst: list[Part | None] = [
+        _worst_table(scores, reasons, links),
+        pages if links else None,
+    ]
+    return [
+        Section("means", "Means", "Means, and how the cases are spread", means),
+        Section("worst", "Worst cases", "The worst cases first", worst),
+        Section("cases", "All cases", "All cases and organs", cases),
+        Section("groups", "Groups", "Groups of cases", groups),
+    ]
+
+
+def _summary(names: Sequence[str], means: Sequence[float | None]) -> str:
+    """The means in words."""
+    return "; ".join(
+        f"{name} mean {NO_RESULT if mean is None else format(mean, '.3f')}"
+        for name, mean in zip(names, means, strict=True)
+    )
+
+
+def distribution(scores: CaseScores, metric: Metric) -> Chart:
+    """A dot for each case and organ."""
+    names = [name for _, name in scores.rows]
+    columns = [metric.name + end for end, _ in scores.rows]
+    values = [scores.values.get(column, ()) for column in columns]
+    return spread_chart(
+        metric.name,
+        names,
+        values,
+        has_boxes=scores.exact,
+        intervals=[metric_interval(own, scores.present(own)) for own in columns],
+        title=f"{metric.title_with_unit} of each case",
+        summary=_summary(names, [scores.mean(column) for column in columns]),
+        table=_organ_table(scores, metric),
+        tips=(scores.cases, values, 3),
+        axis_title=metric.title_with_unit,
+    )
+
+
+def _organ_table(scores: CaseScores, metric: Metric) -> Table:
+    """A row for each organ: its mean with an interval, and what else may be told."""
+    titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
+    more = titles if scores.exact else {}
+    rows = []
+    for end, title in scores.rows:
+        values = scores.present(metric.name + end)
+        told = statistics(values) if values else {}
+        numbers = [scores.mean(metric.name + end), *(told.get(name) for name in more)]
+        mean, *others = (number_cell(value, exact=scores.exact) for value in numbers)
+        interval = interval_words(metric_interval(metric.name, values))
+        rows.append((name_cell(title), mean, interval, *others))
+    caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
+    heads = ("organ", "mean", "95 % interval", *more.values())
+    return table(caption, heads, rows, words=("organ",))
+
+
+def case_table(
+    scores: CaseScores, metric: Metric, links: Mapping[str, str] = NO_LINKS
+) -> Table:
+    """A row for each case, worst first, and a column for each organ, shaded."""
+    remark = ("remark",) if scores.failed else ()
+    rows = []
+    for number in scores.worst_first:
+        case = scores.cases[number]
+        cells = [name_cell(case, links.get(case, ""))]
+        for end, _ in scores.rows:
+            values = scores.values.get(metric.name + end)
+            value = values[number] if values else None
+            cells.append(metric_cell(metric, value, exact=scores.exact))
+        told = "not scored" if case in scores.failed else ""
+        rows.append((*cells, *(text_cell(told) for _ in remark)))
+    return table(
+        f"{metric.title_with_unit} of each case and organ, the worst cases first",
+        ("case", *(title for _, title in scores.rows), *remark),
+        rows,
+        words=("case", *remark),
+    )
+
+
+def _worst_table(
+    scores: CaseScores, reasons: Mapping[str, str], links: Mapping[str, str]
+) -> Table:
+    """The worst cases with what they score, and why."""
+    rows = []
+    for number in scores.worst_first[:WORST_CASES]:
+        case = scores.cases[number]
+        why = reasons.get(case) or scores.lowest_organ(number)
+        cells = (
+            metric_cell(own, scores.values[own.name][number], exact=scores.exact)
+            for own in scores.metrics
+        )
+        rows.append((name_cell(case, links.get(case, "")), *cells, text_cell(why)))
+    several = f"The {len(rows)} cases with the lowest {scores.metrics[0].title}"
+    caption = several if len(rows) > 1 else "The only case"
+    heads = ("case", *(own.title_with_unit for own in scores.metrics), "why")
+    return table(caption, heads, rows, words=("case", "why"))
+
+
+def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
+    """DSC and NSD in each group.
+
+    Where scores may not be exact, there are only means, as a dot would tell the group
+    of its case; and nothing is shown of a column with a small group.
+    """
+    heading, note = Heading(f"By {safe(grouping.column)}"), Words(GROUPS_NOTE, "note")
+    if scores.exact:
+        charts = [group_chart(scores, grouping, metric) for metric in scores.metrics]
+        return [heading, note, Pair(charts)]
+    if why := silence(grouping):
+        return [heading, Words(why, "note")]
+    tables = (_group_table(scores, grouping, metric) for metric in scores.metrics)
+    return [heading, note, *tables]
+
+
+def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart:
+    """A dot for each case in the row of its group."""
+    parts = [scores.part(numbers) for _, numbers in grouping.groups]
+    names = [group_title(name, len(cases)) for name, cases in grouping.groups]
+    return spread_chart(
+        metric.name,
+        names,
+        [part.values[metric.name] for part in parts],
+        has_boxes=True,
+        title=f"{metric.title_with_unit} of each case by {safe(grouping.column)}",
+        summary=_summary(names, [part.mean(metric.name) for part in parts]),
+        table=_group_table(scores, grouping, metric),
+    )
+
+
+def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Table:
+    """A row for each group and organ."""
+    rows = []
+    for name, numbers in grouping.groups:
+        for end, title in scores.rows:
+            values = scores.values[metric.name + end]
+            found = group_mean(metric.name, values, numbers)
+            mean = number_cell(found.mean, exact=scores.exact)
+            words = interval_words(found.interval)
+            rows.append((name_cell(name), str(found.cases), title, mean, words))
+    return table(
+        f"{metric.title_with_unit} by {safe(grouping.column)} and organ",
+        ("group", "cases", "organ", "mean", "95 % interval"),
+        rows,
+        words=("group", "organ"),
+    )

@@ -1,0 +1,305 @@
+"""Fills a folder with all that a paper takes: figures, numbers, tables, Methods.
+
+Each figure is a chart of a page, as SVG and PDF in two widths, and beside it the raw
+numbers that it shows, in full precision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flare.challenge.metrics import Metric
+from flare.common.files import csv_text, write_whole
+from flare.common.text import count, printable
+from flare.reports.charts import field_chart, spread_chart
+from flare.reports.evaluation import distribution
+from flare.reports.methods import evaluation_methods
+from flare.reports.model import (
+    ABSENT,
+    NO_RESULT,
+    SCORE_KEY,
+    Chart,
+    Mark,
+    Says,
+    Table,
+    shade,
+    table,
+)
+from flare.reports.render.paper import figure_file, paper_figure
+from flare.reports.render.style import WIDTHS_MM, drawing_style
+from flare.reports.render.text import NEEDS, latex
+from flare.reports.scores import (
+    CaseScores,
+    GroupMean,
+    group_mean,
+    interval_words,
+    metric_interval,
+    scores_of,
+)
+from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import EvaluationFile
+
+CAPTIONS = "captions.txt"
+GROUPS_TEX = "groups.tex"
+METHODS = "methods.txt"
+
+KEY = (
+    "Dots are cases; above them, boxes are their middle half, lines their medians,"
+    " diamonds their means."
+)
+INTERVALS = " Thin lines between them are 95 % intervals of the means (Gaffke's)."
+
+MOST_ROWS = 42
+"""A figure of more rows has the mean of the organs alone."""
+
+SCORE_FIELDS = (*SCORE_KEY, (ABSENT, NO_RESULT))
+
+MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plate:
+    """A figure, and what it is drawn from."""
+
+    name: str
+    """How its files begin."""
+    caption: str
+    """What it shows, and how it is read."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    """Whatever is drawn, in full precision."""
+    chart: Chart
+
+
+def write_evaluation_figures(
+    found: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
+) -> None:
+    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    scores = scores_of(found)
+    plates = evaluation_plates(scores)
+    tables = []
+    for stem, grouping in stems(groupings):
+        for metric in scores.metrics:
+            name = f"{stem}_{metric.name}"
+            plates.append(_score_group_plate(scores, grouping, metric, name))
+        rows, printed = _score_group_rows(scores, grouping)
+        heads = ("group", "organ", "metric", *MEAN_COLUMNS)
+        write_whole(folder / f"{stem}.csv", csv_text(heads, rows))
+        tables.append(latex(printed, stem))
+    write_plates(plates, folder)
+    write_groups(tables, folder)
+    organs = latex(_organs_table(scores), "organs")
+    write_whole(folder / "organs.tex", f"{NEEDS}\n{organs}\n")
+    write_whole(folder / METHODS, f"{evaluation_methods(found)}\n")
+
+
+def write_plates(plates: Iterable[Plate], folder: Path) -> None:
+    """Write all figures into a folder, and what they show into captions.txt."""
+    captions = []
+    with drawing_style():
+        for plate in plates:
+            numbers = csv_text(plate.columns, plate.rows)
+            write_whole(folder / f"{plate.name}.csv", numbers)
+            for width in WIDTHS_MM:
+                figure = paper_figure(plate.chart, width)
+                figure.draw_without_rendering()
+                figure.set_layout_engine("none")  # laid out once, for both
+                for form in ("svg", "pdf"):
+                    file = folder / f"{plate.name}_{width}.{form}"
+                    write_whole(file, figure_file(figure, form))
+            captions.append(f"{plate.name}: {plate.caption}\n")
+    write_whole(folder / CAPTIONS, "\n".join(captions))
+
+
+def write_groups(tables: Sequence[str], folder: Path) -> None:
+    """Write the tables of all groups in LaTeX, if there are any."""
+    if tables:
+        write_whole(folder / GROUPS_TEX, "\n\n".join([NEEDS, *tables]) + "\n")
+
+
+def file_stem(text: str) -> str:
+    """What a file may be called after a text, on any computer.
+
+    Examples
+    --------
+    >>> file_stem("dsc_left_kidney"), file_stem("../Centre (NL)")
+    ('dsc_left_kidney', 'centre_nl')
+    """
+    return re.sub(r"[^a-z0-9]+", "_", text.lower())[:40].strip("_") or "x"
+
+
+def stems(groupings: Sequence[Grouping]) -> Iterator[tuple[str, Grouping]]:
+    """How files about a column begin; the number, from 1, keeps columns apart."""
+    for number, grouping in enumerate(groupings, start=1):
+        yield f"groups_{number}_{file_stem(grouping.column)}", grouping
+
+
+def group_names(grouping: Grouping) -> list[str]:
+    """Groups with their numbers of cases, as short as can be."""
+    return [group_name(name, len(cases)) for name, cases in grouping.groups]
+
+
+def group_name(name: str, cases: int) -> str:
+    """A group with its number of cases."""
+    return f"{printable(name)} ({cases})"
+
+
+# --- One evaluation ---------------------------------------------------------------
+
+
+def evaluation_plates(scores: CaseScores) -> list[Plate]:
+    """How organs are spread, and all cases and organs, by each metric."""
+    return [
+        *(_organs_plate(scores, metric) for metric in scores.metrics),
+        *(_cases_plate(scores, own) for own in scores.metrics if own.is_share),
+    ]
+
+
+def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
+    """A dot for each case and organ."""
+    return Plate(
+        name=f"organs_{metric.name}",
+        caption=f"{metric.title_with_unit} of each organ on"
+        f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS}",
+        columns=("organ", "case", metric.name),
+        rows=tuple(
+            (title, printable(case), value)
+            for end, title in scores.rows
+            for case, value in zip(
+                scores.cases, scores.values.get(metric.name + end, ()), strict=True
+            )
+        ),
+        chart=distribution(scores, metric),
+    )
+
+
+def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
+    """All cases and organs, the worst case first."""
+    order = scores.worst_first
+    columns = [scores.values[metric.name + end] for end, _ in scores.rows]
+    titles = [title for _, title in scores.rows]
+    values = [[own[number] for own in columns] for number in order]
+    cases = [printable(scores.cases[number]) for number in order]
+    return Plate(
+        name=f"cases_{metric.name}",
+        caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
+        " first; a line marks what has no result.",
+        columns=("case", *titles),
+        rows=tuple((case, *own) for case, own in zip(cases, values, strict=True)),
+        chart=score_fields(cases, titles, values, ".2f", metric.title),
+    )
+
+
+def score_fields(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    form: str,
+    title: str,
+) -> Chart:
+    """Fields on the shades of scores."""
+    key = SCORE_FIELDS
+    return field_chart(rows, columns, values, shade, form, title=title, key=key)
+
+
+def _organs_table(scores: CaseScores) -> Table:
+    """A row for each organ: the mean of each metric with its interval."""
+    heads, rows = ["Organ"], []
+    for metric in scores.metrics:
+        heads += [f"{metric.title_with_unit}, mean", "95 % interval"]
+    for end, title in scores.rows:
+        row = [title]
+        for metric in scores.metrics:
+            column = metric.name + end
+            interval = metric_interval(column, scores.present(column))
+            row += [_decimals(scores.mean(column)), interval_words(interval)]
+        rows.append(row)
+    caption = (
+        f"DSC and NSD over {count(len(scores.cases), 'case')}: means, and their"
+        " intervals by Gaffke's method."
+    )
+    return table(caption, heads, rows, words=("Organ", "95 % interval"))
+
+
+def _decimals(value: float | None) -> str:
+    """A value for print."""
+    return NO_RESULT if value is None else f"{value:.3f}"
+
+
+def _score_group_plate(
+    scores: CaseScores, grouping: Grouping, metric: Metric, name: str
+) -> Plate:
+    """A block of rows for each organ, in it a row for each group."""
+    is_small = len(scores.rows) * (len(grouping.groups) + 1) <= MOST_ROWS
+    names: list[str] = []
+    values: list[list[float | None]] = []
+    rows: list[tuple[object, ...]] = []
+    blocks = []
+    for end, title in scores.rows if is_small else scores.rows[:1]:
+        blocks.append(len(names))
+        names += [title, *group_names(grouping)]
+        own, parts = scores.values[metric.name + end], grouping.groups
+        values += [[], *([own[n] for n in numbers] for _, numbers in parts)]
+        for group, numbers in parts:
+            cases = ((printable(scores.cases[n]), own[n]) for n in numbers)
+            rows += [(group, title, case, value) for case, value in cases]
+    known = [[value for value in own if value is not None] for own in values]
+    chart = spread_chart(
+        metric.name,
+        names,
+        known,
+        has_boxes=True,
+        intervals=[metric_interval(metric.name, own) for own in known],
+        title=metric.title_with_unit,
+    )
+    marks: list[Mark] = list(chart.rows)
+    for number in blocks:
+        marks[number] = Says("")
+    return Plate(
+        name=name,
+        caption=f"{metric.title_with_unit} by {printable(grouping.column)}, with the"
+        f" number of cases of each group. {KEY}{INTERVALS}",
+        columns=("group", "organ", "case", metric.name),
+        rows=tuple(rows),
+        chart=replace(chart, rows=marks),
+    )
+
+
+def _score_group_rows(
+    scores: CaseScores, grouping: Grouping
+) -> tuple[list[tuple[object, ...]], Table]:
+    """The means in each group, in full precision and for print."""
+    rows: list[tuple[object, ...]] = []
+    printed = []
+    for group, numbers in grouping.groups:
+        for end, title in scores.rows:
+            cells = [printable(group), str(len(numbers)), title]
+            for metric in scores.metrics:
+                values = scores.values[metric.name + end]
+                mean = group_mean(metric.name, values, numbers)
+                rows.append((group, title, metric.name, *mean_numbers(mean)))
+                cells += [_decimals(mean.mean), interval_words(mean.interval)]
+            printed.append(cells)
+    heads = ["Group", "Cases", "Organ"]
+    for metric in scores.metrics:
+        heads += [f"{metric.title_with_unit}, mean", "95 % interval"]
+    caption = (
+        f"DSC and NSD by {printable(grouping.column)}: means, and their intervals by"
+        " Gaffke's method, each for one group alone."
+    )
+    words = ("Group", "Organ", "95 % interval")
+    return rows, table(caption, heads, printed, words=words)
+
+
+def mean_numbers(found: GroupMean) -> tuple[object, ...]:
+    """The columns of a mean."""
+    return found.cases, found.missing, found.mean, *(found.interval or (None, None))

@@ -1,1 +1,0 @@
-"""Figures for papers, each with the numbers behind it."""

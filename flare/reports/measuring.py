@@ -1,0 +1,416 @@
+"""Makes the page of a measurement, at any moment: how far it is, and what is doubtful.
+
+It is read from the folder of all teams: while a measurement runs, when it was
+interrupted, and when it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from statistics import fmean, median
+from time import time
+from typing import Any
+
+from flare.common.text import count, listing, printable, safe
+from flare.reports.charts import spread_chart
+from flare.reports.model import (
+    ABSENT,
+    Cell,
+    Chart,
+    Fields,
+    Page,
+    Part,
+    Section,
+    Table,
+    Tile,
+    Words,
+    name_cell,
+    number_cell,
+    table,
+    text_cell,
+)
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    CaseRecord,
+    RunStatus,
+    read_records,
+)
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.refused_csv import Refusal, read_refused
+
+LAST_CASES = 10
+"""So many cases of a team tell how long its others may take: it may slow down."""
+
+REFRESH_S = 10
+"""So often a browser reads the page of a measurement that runs anew."""
+
+NOTE = (
+    "For the organisers: it holds the names of all teams, and what is said of them."
+    " Nothing of the references is in it."
+)
+ESTIMATE = (
+    "Time left: each case as long as the mean of its team's last"
+    f" {LAST_CASES}, or of all teams where it has none; containers alone, one after the"
+    " other, without what is around them and without scoring."
+)
+
+
+class CaseState(Enum):
+    """What is known of a case of a team, in words."""
+
+    OK = "ok"
+    DOUBTFUL = "ok, but doubtful"
+    FAILED = "failed in some way"
+    ENGINE_ERROR = "engine error, to be run again"
+    WAITING = "not run yet"
+
+
+SHADES = {
+    CaseState.DOUBTFUL: "s3",
+    CaseState.ENGINE_ERROR: "s5",
+    CaseState.FAILED: "s6",
+}
+"""Of what somebody should look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamProgress:
+    """What is known of a team."""
+
+    team: str
+    records: Mapping[str, CaseRecord]
+    """By case."""
+    is_scored: bool = False
+    problem: str = ""
+    """What has ended its measurement, or stood in the way of its scores."""
+
+    @property
+    def done(self) -> int:
+        """Cases that need not be run again."""
+        records = self.records.values()
+        return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+
+    @property
+    def times(self) -> list[float]:
+        """Running times, in the order of the cases' names."""
+        return [r.runtime_s for _, r in sorted(self.records.items()) if r.runtime_s]
+
+    def state(self, case: str) -> CaseState:
+        """What is known of a case."""
+        record = self.records.get(case)
+        if record is None:
+            return CaseState.WAITING
+        if record.status is RunStatus.ENGINE_ERROR:
+            return CaseState.ENGINE_ERROR
+        if record.status is not RunStatus.OK:
+            return CaseState.FAILED
+        return CaseState.DOUBTFUL if record.doubts else CaseState.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a measurement is."""
+
+    as_of: datetime
+    """With its zone."""
+    cases: tuple[str, ...]
+    teams: tuple[TeamProgress, ...]
+    refused: tuple[Refusal, ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
+    """Teams, and what is doubtful about their archives."""
+    is_running: bool = False
+    """Whether somebody measures while this is written."""
+    ended: str = ""
+    """What has ended it before it was done."""
+
+    @property
+    def total(self) -> int:
+        """Cases of all teams."""
+        return len(self.cases) * len(self.teams)
+
+    @property
+    def done(self) -> int:
+        """Those that need not be run again."""
+        return sum(team.done for team in self.teams)
+
+
+def read_progress(
+    results: Path,
+    *,
+    teams: Iterable[str] = (),
+    cases: Iterable[str] = (),
+    problems: Mapping[str, str] | None = None,
+    **known: Any,
+) -> Progress:
+    """Read how far a measurement is.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all teams.
+    teams, cases : iterable of str
+        Those that are measured, for whoever knows more than was measured so far.
+    problems : mapping, optional
+        By team: what has ended its measurement.
+    **known
+        Other fields of the progress.
+
+    Raises
+    ------
+    MeasurementError, RankingError
+        If a file of the results cannot be read.
+    """
+    files = sorted(results.glob(f"*/{EFFICIENCY_CSV}"))
+    found = [
+        TeamProgress(
+            team=team,
+            records=read_records(results / team / EFFICIENCY_CSV),
+            is_scored=(results / team / METRICS_JSON).exists(),
+            problem=(problems or {}).get(team, ""),
+        )
+        for team in sorted({*teams, *(file.parent.name for file in files)})
+    ]
+    written = max((file.stat().st_mtime for file in files), default=0.0)
+    is_running = known.get("is_running", False)
+    at = datetime.fromtimestamp(time() if is_running or not files else written)
+    return Progress(
+        as_of=at.astimezone(),
+        cases=tuple(sorted({*cases, *(case for own in found for case in own.records)})),
+        teams=tuple(found),
+        refused=tuple(read_refused(results)),
+        **known,
+    )
+
+
+def seconds_left(run: Progress) -> float | None:
+    """How long the containers of all cases that are left may take; None if unknown."""
+    means = {own.team: fmean(own.times[-LAST_CASES:]) for own in run.teams if own.times}
+    left = {own.team: len(run.cases) - own.done for own in run.teams if not own.problem}
+    if not means:
+        return None if any(left.values()) else 0.0
+    usual = fmean(means.values())
+    return sum(number * means.get(team, usual) for team, number in left.items())
+
+
+def duration(seconds: float) -> str:
+    """A time in words, not more exact than anybody needs.
+
+    Examples
+    --------
+    >>> [duration(s) for s in (0, 40, 90, 3600, 12_000, 100_000)]
+    ['0 s', '40 s', '2 min', '1 h', '3 h 20 min', '1 d 4 h']
+    """
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    parts = ((hours, "h"), (minutes, "min"))
+    if hours >= 24:
+        days, hours = divmod(round(seconds / 3600), 24)
+        parts = ((days, "d"), (hours, "h"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+# --- The page ---------------------------------------------------------------------
+
+
+def measuring_page(run: Progress) -> Page:
+    """What there is to look at, how long it may take, and each case of each team."""
+    alarms = list(dict.fromkeys(_alarms(run)))
+    look = [_alarms_table(alarms) if alarms else Words(_NO_ALARM)]
+    shown = bool(run.teams and run.cases)
+    times = [_times(run)] if any(team.times for team in run.teams) else []
+    teams: list[Part] = [_teams_table(run), *times] if shown else []
+    return Page(
+        title=f"Measuring {count(len(run.teams), 'team')}"
+        f" on {count(len(run.cases), 'case')}",
+        kicker="",
+        audience_note=NOTE,
+        lead=[Words(_lead(run), "banner" if run.ended else "")],
+        tiles=_tiles(run, len(alarms)),
+        notes=[Words(ESTIMATE, "note")] if run.done < run.total else [],
+        sections=[
+            Section("look", "To be looked at", "To be looked at", look),
+            Section("cases", "Cases", "Cases", [_grid(run)] if shown else []),
+            Section("teams", "Teams", "Teams", teams),
+        ],
+        refresh_s=REFRESH_S if run.is_running else 0,
+    )
+
+
+_NO_ALARM = "Nothing: no case has failed, and nothing is doubtful."
+
+
+def _lead(run: Progress) -> str:
+    """What a reader has to know first; true whenever it is read."""
+    at = f"{run.as_of:%Y-%m-%d %H:%M:%S %Z}".strip()
+    kept = f"{run.done} of {run.total} cases are measured"
+    if run.ended:
+        return f"Ended at {at}: {printable(run.ended)} {kept} and kept."
+    if run.is_running:
+        return f"As of {at}, {kept}, and others are being run."
+    return f"As of {at}, {kept}."
+
+
+def _tiles(run: Progress, alarms: int) -> list[Tile]:
+    """How far it is."""
+    left, cases = seconds_left(run), len(run.cases)
+    teams = sum(team.done == cases and not team.problem for team in run.teams)
+    scored = sum(team.is_scored for team in run.teams)
+    part = f"{run.done / run.total:.0%}" if run.total else ""
+    return [
+        Tile(name="Cases done", value=f"{run.done} of {run.total}", note=part),
+        Tile(
+            name="Teams done",
+            value=f"{teams} of {len(run.teams)}",
+            note=f"{scored} scored",
+        ),
+        Tile(
+            name="Time left, estimated",
+            value="not known" if left is None else duration(left),
+        ),
+        Tile(
+            name="To be looked at",
+            value=str(alarms),
+            note="see the first table" if alarms else "",
+            is_alarm=alarms > 0,
+        ),
+    ]
+
+
+Alarm = tuple[str, str, str, str]
+"""What kind it is of, the team, its cases, and what is said of it."""
+
+
+def _alarms(run: Progress) -> Iterator[Alarm]:
+    """What somebody should look at, the gravest first."""
+    for refusal in run.refused:
+        yield "archive refused", refusal.team, "", refusal.problem
+    for team in run.teams:
+        if team.problem:
+            yield "not measured to the end", team.team, "", team.problem
+    for status in (RunStatus.ENGINE_ERROR, *RunStatus):
+        if status is not RunStatus.OK:
+            yield from _of_cases(run, status)
+    for name, doubt in run.doubts:
+        yield "archive doubtful", name, "", doubt
+    yield from _of_cases(run, None)
+
+
+def _of_cases(run: Progress, status: RunStatus | None) -> Iterator[Alarm]:
+    """Cases of a status, or doubtful ones, a line for each team."""
+    for team in run.teams:
+        records = [record for _, record in sorted(team.records.items())]
+        if status is None:
+            own = [(r.case, r.doubts) for r in records if r.doubts]
+        else:
+            own = [(r.case, r.message) for r in records if r.status is status]
+        if own:
+            what = status.value if status else "doubtful"
+            yield what, team.team, listing(case for case, _ in own), own[0][1]
+
+
+def _alarms_table(alarms: Sequence[Alarm]) -> Table:
+    """What somebody should look at."""
+    heads = ("what", "team", "cases", "what is said of it, or of the first case")
+    rows = (
+        (what, replace(name_cell(team), css="left"), text_cell(cases), text_cell(said))
+        for what, team, cases, said in alarms
+    )
+    caption = (
+        "The gravest first; efficiency.csv of a team has what is said of each case"
+    )
+    return table(caption, heads, rows, words=heads)
+
+
+def _grid(run: Progress) -> Chart:
+    """A field for each team and case."""
+    states = [[team.state(case) for case in run.cases] for team in run.teams]
+    numbers = {state: sum(own.count(state) for own in states) for state in CaseState}
+    seen = {state: number for state, number in numbers.items() if number}
+    fills = {CaseState.OK: "box", CaseState.WAITING: ABSENT, **SHADES}
+    swatches = {**fills, CaseState.OK: "boxed"}
+    rows = []
+    for case in run.cases:
+        cells = [name_cell(case)]
+        for team in run.teams:
+            state, record = team.state(case), team.records.get(case)
+            text = record.status.value if record else state.value
+            if record and record.runtime_s is not None:
+                doubtful = ", doubtful" if record.doubts else ""
+                text = f"{record.runtime_s:.1f}{doubtful}"
+            cells.append(Cell(text, css=SHADES.get(state, "")))
+        rows.append(cells)
+    return Chart(
+        title="The outcome of each case",
+        note="A row for each team, a field for each case, in the order of the names.",
+        summary=", ".join(f"{n} {state.value}" for state, n in seen.items()),
+        labels=tuple(safe(team.team) for team in run.teams),
+        rows=[Fields([fills[state] for state in own]) for own in states],
+        key=tuple((swatches[s], f"{s.value} ({n})") for s, n in seen.items()),
+        table=table(
+            "The outcome of each case of each team, with running times in seconds",
+            ("case", *(safe(team.team) for team in run.teams)),
+            rows,
+            words=("case",),
+            sortable=False,
+        ),
+    )
+
+
+def _teams_table(run: Progress) -> Table:
+    """A row for each team: how far it is, and the outcome of its cases."""
+    found = {r.status for team in run.teams for r in team.records.values()}
+    seen = [status for status in RunStatus if status in found]
+    rows = []
+    for team in run.teams:
+        records, times = list(team.records.values()), team.times
+        counts = [sum(r.status is status for r in records) for status in seen]
+        counts.append(sum(bool(r.doubts) for r in records))
+        summed = (median(times), max(times), sum(times)) if times else (None,) * 3
+        rows.append(
+            (
+                name_cell(team.team),
+                Cell(_doing(run, team), css="left"),
+                Cell(f"{team.done} of {len(run.cases)}", exact=str(team.done)),
+                *(str(number or "") for number in counts),
+                *(number_cell(value, decimals=1) for value in summed),
+            )
+        )
+    heads = (
+        *("team", "state", "done"),
+        *(status.value for status in seen),
+        *("doubtful", "median", "longest", "all together"),
+    )
+    caption = (
+        "Cases that are done, by status, and running times of those that are ok, in"
+        " seconds"
+    )
+    return table(caption, heads, rows, words=("team", "state"))
+
+
+def _doing(run: Progress, team: TeamProgress) -> str:
+    """Where a team stands."""
+    if team.problem:
+        return "ended by an error"
+    if team.done == len(run.cases):
+        return "scored" if team.is_scored else "done"
+    return "not begun" if not team.records else "not done"
+
+
+def _times(run: Progress) -> Chart:
+    """A dot for each running time."""
+    rows = [team.times for team in run.teams]
+    number = sum(map(len, rows))
+    return spread_chart(
+        "runtime_s",
+        [safe(team.team) for team in run.teams],
+        rows,
+        has_boxes=True,
+        title="Running times so far, in seconds",
+        summary=f"{count(number, 'case')} of {count(len(rows), 'team')}; the table of"
+        " the teams has medians and maxima",
+    )

@@ -1,0 +1,364 @@
+"""Describes reports as data: pages of sections, of tables, charts and lines.
+
+Nothing here knows HTML, SVG or LaTeX: the modules of `flare.reports.render` do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flare.common.text import printable, safe
+
+INDEX = "index.html"
+"""The page of a folder that leads to the others."""
+
+TEAMS = "teams"
+"""Folder of the pages of single teams."""
+
+RANKING_JSON = "ranking.json"
+"""What a ranking that was written is known by."""
+
+MANY_ROWS = 20
+"""With more rows than this, they are closer together."""
+
+NO_RESULT = "no result"
+"""Stands in every table where there is no value."""
+
+SCORE_BOUNDS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
+"""A score up to a bound has a darker shade than one above it."""
+
+RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
+"""Of a rank among the teams, from 0 for the first to -1 for the last."""
+
+ABSENT = "absent"
+"""Class of a field in which there is nothing but a line."""
+
+Key = tuple[tuple[str, str], ...]
+"""Classes of what is drawn, and what it means."""
+
+SCORE_KEY: Key = (
+    ("s0", "above 0.95"),
+    ("s1", "up to 0.95"),
+    ("s2", "up to 0.90"),
+    ("s3", "up to 0.80"),
+    ("s4", "up to 0.70"),
+    ("s5", "up to 0.50"),
+    ("s6", "0"),
+)
+
+
+# --- Tables -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table."""
+
+    text: str
+    css: str = ""
+    exact: str = ""
+    """The value in full precision, where a page may have it: tables sort by it."""
+    full: str = ""
+    """The whole name, where the text is shortened."""
+    href: str = ""
+    """Where the text leads to, if it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table, which sorts by each of its columns where scripts run."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    words: Collection[str] = ()
+    """The heads of columns that are not of numbers."""
+    quiet: Collection[int] = ()
+    """Numbers of rows that stand apart from the others."""
+    sortable: bool = True
+    name_column: int = 0
+    """The column that names its row."""
+    is_whole: bool = False
+    """Whether all of its rows are shown at once."""
+
+
+def table(
+    caption: str,
+    heads: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    **more: Any,
+) -> Table:
+    """A table of cells, of numbers, or of texts that are safe already."""
+    cells = (
+        tuple(c if isinstance(c, Cell) else Cell(str(c)) for c in row) for row in rows
+    )
+    return Table(caption=caption, heads=tuple(heads), rows=tuple(cells), **more)
+
+
+def pairs_table(
+    caption: str,
+    pairs: Iterable[tuple[str, str]],
+    heads: tuple[str, str] = ("what", "value"),
+    *,
+    sortable: bool = False,
+) -> Table:
+    """A table of names and words."""
+    rows = ((name_cell(name), text_cell(words)) for name, words in pairs)
+    return table(caption, heads, rows, words=heads, sortable=sortable)
+
+
+def name_cell(name: str, href: str = "") -> Cell:
+    """A name, made safe; where it is long, a shorter one, and the whole one behind."""
+    short, full = safe(name), printable(name)
+    return Cell(short, full="" if short == full else full, href=href)
+
+
+def text_cell(text: str) -> Cell:
+    """Words, whole, in as many lines as it takes."""
+    return Cell(printable(text), css="wrap")
+
+
+def number_cell(
+    value: float | None, *, decimals: int = 3, exact: bool = False, css: str = ""
+) -> Cell:
+    """A number, or that there is none.
+
+    Examples
+    --------
+    >>> number_cell(0.97394).text, number_cell(None).text
+    ('0.974', 'no result')
+    """
+    if value is None:
+        return Cell(NO_RESULT, css="none")
+    shown = repr(float(value)) if exact else ""
+    return Cell(f"{value:.{decimals}f}", css=css, exact=shown)
+
+
+def score_cell(value: float | None, *, exact: bool) -> Cell:
+    """A score on its shade."""
+    return number_cell(value, exact=exact, css="" if value is None else shade(value))
+
+
+def shade(value: float, bounds: Sequence[float] = SCORE_BOUNDS) -> str:
+    """The class of a score's shade, 0 for the best.
+
+    Examples
+    --------
+    >>> shade(0.97), shade(0.95), shade(0.0)
+    ('s0', 's1', 's6')
+    """
+    return f"s{len(bounds) - bisect_left(bounds, value)}"
+
+
+def rank_shade(rank: float, teams: int) -> str:
+    """The class of a rank's shade among so many teams.
+
+    Examples
+    --------
+    >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
+    ('s1', 's6', 's1')
+    """
+    part = (rank - 1) / (teams - 1) if teams > 1 else 0.0
+    return shade(-min(max(part, 0.0), 1.0), RANK_BOUNDS)
+
+
+# --- Charts -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From values to places, 0 at the left end and 1 at the right."""
+
+    scale: Callable[[float], float]
+    ticks: tuple[tuple[float, str], ...]
+    note: str = ""
+    """What has to be known to read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """A dot for each value, at places from 0 to 1."""
+
+    places: Sequence[float]
+    box: tuple[float, float, float] | None = None
+    """The middle half of the values, and the median between."""
+    mean: float | None = None
+    """Drawn on paper alone, as what follows."""
+    interval: tuple[float, float] | None = None
+    """Of the mean."""
+    missing: int = 0
+    """How many values are not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Fields side by side, each of a class."""
+
+    classes: Sequence[str]
+    texts: Sequence[str] = ()
+    """What stands in them on paper, where there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """An area below heights from 0 to 1, each kept until the next place."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Blobs:
+    """Blobs whose areas are shares, with their words, and a line between two places."""
+
+    blobs: Sequence[tuple[float, float, str]]
+    span: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Words instead of marks; without any, the label is a heading of those below."""
+
+    text: str = NO_RESULT
+
+
+Mark = Dots | Fields | Steps | Blobs | Says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Rows of marks on one axis, and the table behind them."""
+
+    title: str
+    note: str = ""
+    summary: str = ""
+    """What there is to see, for those who cannot."""
+    labels: tuple[str, ...]
+    rows: Sequence[Mark] = ()
+    """The mark of each label."""
+    axis: Sequence[tuple[float, str]] = ()
+    """Places and texts of its ticks; empty without an axis."""
+    zero: float | None = None
+    """Where an upright line parts gains from losses."""
+    key: Key = ()
+    table: Table | None = None
+    tips: tuple[Sequence[str], Sequence[Sequence[float | None]], int] | None = None
+    """Names of the dots, their values by row, and decimals: no more than in tables."""
+    is_map: bool = False
+    """Whether it has a field for each cell of its table, rows and columns exchanged."""
+    axis_title: str = ""
+    """What the axis or the columns are, on paper."""
+    columns: tuple[str, ...] = ()
+    """Names of the fields of each row, on paper."""
+    drawing: str = ""
+    """The SVG of a chart that is drawn in a way of its own; as `markupsafe.Markup`."""
+
+
+# --- Pages ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A paragraph, and what it leads to."""
+
+    text: str
+    kind: str = ""
+    """``note``, ``banner``, or a plain one."""
+    href: str = ""
+    link: str = ""
+    """The words before the text that lead there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A list of lines."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Charts side by side where there is room."""
+
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """What shades mean, for the tables below it."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """HTML that a template has made."""
+
+    html: str
+    """As `markupsafe.Markup`: whatever is not is escaped."""
+
+
+Part = Table | Chart | Words | Lines | Heading | Pair | Legend | Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page that its navigation leads to, unless it holds nothing."""
+
+    id: str
+    name: str
+    """In the navigation."""
+    title: str
+    parts: Sequence[Part | None]
+    """What is None is left out."""
+
+    @property
+    def shown(self) -> list[Part]:
+        """The parts that there are."""
+        return [part for part in self.parts if part is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A number that stands at the head of a page."""
+
+    name: str
+    value: str
+    exact: str = ""
+    note: str = ""
+    css: str = ""
+    """``name`` for a tile of names."""
+    is_alarm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A report."""
+
+    title: str
+    kicker: str
+    audience_note: str
+    sections: Sequence[Section]
+    tiles: Sequence[Tile] = ()
+    lead: Sequence[Part] = ()
+    """Above the tiles."""
+    notes: Sequence[Part] = ()
+    """Below the tiles."""
+    tail: Sequence[Part] = ()
+    """Below the sections; the navigation has nothing of it."""
+    refresh_s: int = 0
+    """So often a browser reads the page anew; 0: never."""
+
+    @property
+    def shown(self) -> list[Section]:
+        """The sections that hold something."""
+        return [section for section in self.sections if section.shown]

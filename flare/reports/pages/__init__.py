@@ -1,1 +1,0 @@
-"""Makes pages for a browser: one file each, which needs nothing else."""

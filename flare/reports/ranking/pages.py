@@ -1,0 +1,181 @@
+"""Makes all pages of a ranking, from that of all teams to those of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flare.ranking.rank import Analysis
+from flare.reports.charts import memory_charts
+from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
+from flare.reports.ranking.files import sheet_names
+from flare.reports.ranking.organisers import organiser_page
+from flare.reports.ranking.own import own_standing
+from flare.reports.ranking.public import public_page, public_ranking
+from flare.reports.ranking.ranking import rank
+from flare.reports.ranking.teams import (
+    TeamInField,
+    field_of,
+    field_page,
+    ranked_team_page,
+    team_in_field,
+)
+from flare.reports.ranking.written import read_written
+from flare.results.groups_csv import Grouping, read_groups
+from flare.results.traces_csv import BUCKETS, read_curve, traced_cases
+
+MEMORY = "max_gpu_memory_mb"
+
+OWN_CURVES = 3
+"""So many cases of a team are drawn beside a ranking: reading all traces of all teams
+would take minutes. The page of a team's folder has all of them."""
+
+
+def ranking_pages(
+    source: Path,
+    *,
+    is_written: bool,
+    is_organiser: bool,
+    has_teams: bool,
+    figures: Path | None = None,
+    groups: Path | None = None,
+    **ranking: Any,
+) -> Iterator[tuple[str, Page]]:
+    """The pages of a ranking and their files, that of all teams first.
+
+    Parameters
+    ----------
+    source : Path
+        The results of all teams, or the folder of a ranking that was written.
+    is_written : bool
+        Whether it is such a folder.
+    is_organiser : bool
+        Whether the pages may hold all teams' values.
+    has_teams : bool
+        Whether there is a page of each team, to which the first one leads.
+    figures : Path, optional
+        For organisers: gets figures for a paper.
+    groups : Path, optional
+        A table of which case is in which group.
+    **ranking
+        As `flare.reports.ranking.ranking.rank` takes them.
+
+    Raises
+    ------
+    RankingError
+        If the source cannot be read.
+    """
+    written = read_written(source) if is_written else None
+    analysis = written.analysis if written else rank(source, **ranking).analysis
+    groupings = _groupings(groups, analysis)
+    public = public_ranking(analysis, groupings, has_small_groups=is_organiser)
+    if written:  # told as it was
+        public = replace(public, interim=written.interim, decisions=written.decisions)
+    standings = analysis.standings.standings
+    names = sheet_names(standings)
+    files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
+    links = files if has_teams else {}
+    if not is_organiser:
+        yield INDEX, public_page(public, links)
+        for standing in standings if has_teams else ():
+            page = ranked_team_page(own_standing(analysis, standing, public))
+            yield files[standing.team], page
+        return
+    if figures:
+        # Here, as pages should not wait for matplotlib.
+        from flare.reports.ranking.figures import write_ranking_figures
+
+        write_ranking_figures(analysis, public, groupings, figures)
+    folders = trace_folders(source, analysis)
+    index = organiser_page(
+        analysis,
+        public,
+        links,
+        flags=written.flags if written else None,
+        groupings=groupings,
+        curves=one_case(analysis, folders),
+    )
+    yield INDEX, index
+    field = field_of(analysis)
+    for standing in standings if has_teams else ():
+        found = team_in_field(analysis, field, standing, public)
+        curves = own_curves(folders.get(standing.team), found)
+        yield files[standing.team], field_page(found, curves)
+
+
+def _groupings(file: Path | None, analysis: Analysis) -> tuple[Grouping, ...]:
+    """How the cases are grouped."""
+    if file is None:
+        return ()
+    withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
+    return read_groups(file, analysis.board.cases, withdrawn)
+
+
+def trace_folders(source: Path, analysis: Analysis) -> dict[str, Path]:
+    """The folders of the teams that have traces, by the names they are shown by."""
+    if not source.is_dir():
+        return {}
+    folders = {
+        analysis.decisions.name_of(folder.name): folder
+        for folder in sorted(source.iterdir())
+        if folder.is_dir()
+    }
+    known = analysis.table.teams
+    return {
+        team: folder
+        for team, folder in folders.items()
+        if team in known and traced_cases(folder)
+    }
+
+
+def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
+    """Memory over time of all teams on one case: that with the most GPU memory.
+
+    Where memory is not ranked, it is the first case with a trace.
+    """
+    traced = {team: set(traced_cases(folder)) for team, folder in folders.items()}
+    known = [
+        case
+        for case in analysis.table.cases
+        if any(case in cases for cases in traced.values())
+    ]
+    if not known:
+        return []
+    case = max(known, key=lambda own: _memory(analysis, own))
+    buckets = BUCKETS if len(traced) <= MANY_ROWS else BUCKETS // 2
+    curves = [
+        (standing.team, read_curve(folders[standing.team], case, buckets))
+        for standing in analysis.standings.standings
+        if case in traced.get(standing.team, ())
+    ]
+    return memory_charts(curves, "team", f"on {case}")
+
+
+def _memory(analysis: Analysis, case: str) -> float:
+    """The most GPU memory of any team on a case; 0 where that is not known."""
+    board = analysis.board
+    metrics = [rule.metric for rule in analysis.rules.metrics]
+    if MEMORY not in metrics:
+        return 0.0
+    column = board.values[:, board.cases.index(case), metrics.index(MEMORY)]
+    return float(np.nan_to_num(column).max())
+
+
+def own_curves(folder: Path | None, page: TeamInField) -> list[Chart]:
+    """Memory over time of a team, on the cases where it needs most."""
+    if folder is None:
+        return []
+    known = set(traced_cases(folder))
+    memory = next((own.values for own in page.metrics if own.metric == MEMORY), None)
+    order = [
+        (-(memory[n] or 0.0) if memory else 0.0, case)
+        for n, case in enumerate(page.cases)
+        if case in known
+    ]
+    cases = [case for _, case in sorted(order)[:OWN_CURVES]]
+    curves = [(case, read_curve(folder, case)) for case in cases]
+    return memory_charts(curves, "case", "over time")

@@ -1,0 +1,196 @@
+"""Words a ranking: titles of metrics, who took part, what is missing, and how sure.
+
+Every page, table and file that people read takes its words from here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flare.challenge.metrics import METRICS, metric_of
+from flare.common.text import listing, printable, safe
+from flare.ranking.completeness import RollCall
+from flare.ranking.rank import Analysis
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.results.efficiency_csv import MEASURED
+
+TITLES = {
+    **{metric.name: metric.title_with_unit for metric in METRICS.values()},
+    **{
+        name: column.title_with_unit
+        for name, column in MEASURED.items()
+        if column.title
+    },
+}
+
+
+def left_out_text(metrics: Sequence[str]) -> str:
+    """That nobody is ranked by some metrics of the challenge; empty without any.
+
+    Examples
+    --------
+    >>> left_out_text(["runtime_s", "max_gpu_memory_mb"])
+    'Not ranked: Running time (s) and GPU memory (MB), as no team was measured.'
+    """
+    if not metrics:
+        return ""
+    names = listing(map(metric_title, metrics), last=" and ")
+    return f"Not ranked: {names}, as no team was measured."
+
+
+def metric_title(metric: str) -> str:
+    """What a metric is called in print; its own name if there is no other.
+
+    Examples
+    --------
+    >>> metric_title("runtime_s"), metric_title("dsc_left_kidney"), metric_title("hd95")
+    ('Running time (s)', 'DSC of left kidney', 'hd95')
+    """
+    if metric in TITLES:
+        return TITLES[metric]
+    score, organ = metric_of(metric), metric.partition("_")[2]
+    if score and organ:
+        unit = f" ({score.unit})" if score.unit else ""
+        return f"{score.title} of {organ.replace('_', ' ')}{unit}"
+    return metric
+
+
+def plain(number: Fraction | float) -> int | float:
+    """A whole number without decimals, any other in full precision."""
+    return int(number) if number == int(number) else float(number)
+
+
+def interim_text(roll: RollCall) -> str:
+    """Why a ranking is not final yet; empty if it is."""
+    if not roll.is_interim:
+        return ""
+    names = sorted({*(found.team for found in roll.waiting), *roll.unfinished})
+    are = "is" if len(names) == 1 else "are"
+    count = "1 team" if len(names) == 1 else f"{len(names)} teams"
+    return (
+        f"Interim ranking: {count} {are} not measured to the end"
+        f" ({listing(names)}). Go on with flare measure, and rank again."
+    )
+
+
+def roll_lines(roll: RollCall) -> tuple[str, ...]:
+    """What organisers should look at, each in a line."""
+    lines = [
+        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
+        + (
+            " is ranked by what else it has sent"
+            if f.team in roll.ranked
+            else " is not ranked"
+        )
+        + f": {printable(f.problem)}"
+        for f in roll.refused
+    ]
+    lines += [
+        f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
+        for f in roll.replaced
+    ]
+    lines += [
+        f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
+        " are measured): go on with flare measure --ground-truth"
+        for f in roll.waiting
+    ]
+    lines += [
+        f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
+        for f in roll.copies
+    ]
+    lines += [f"{safe(team)}: {printable(line)}" for team, line in roll.warned]
+    if roll.strays:
+        lines.append(
+            f"Ignored, as there are no results in them: {listing(roll.strays)}"
+        )
+    return tuple(lines)
+
+
+def guests_note(analysis: Analysis) -> str:
+    """What the ranks of teams out of competition mean."""
+    count = len(analysis.board.teams)
+    return (
+        "Below the line: out of competition, without rank or score; ranked on each case"
+        f" as if it alone had joined the {count} {'team' if count == 1 else 'teams'}."
+    )
+
+
+NAMED_CASES = 3
+"""No more cases than this are named; ranking.json has all."""
+
+SHARED_FIRST = (
+    "Teams share first place in some draws: the shares add up to more than 100 %."
+)
+"""Stands with the shares of first places, where that is so."""
+
+
+def missing_lines(analysis: Analysis) -> list[str]:
+    """The results that are missing, a line for those that share team and reason."""
+    lines = []
+    metrics: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for m in analysis.table.missing:
+        reason = m.kind.replace(m.case, "CASE")
+        metrics[m.team, m.case, reason].append(m.metric)
+    cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for (team, case, reason), names in metrics.items():
+        cases[team, ", ".join(names), reason].append(case)
+    for (team, missing, reason), names in cases.items():
+        of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
+        lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")
+    return lines
+
+
+def _named(cases: Sequence[str], before: str) -> str:
+    """The names of cases, if they are few."""
+    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
+
+
+def recount_text(found: Sequence[Sensitivity]) -> str:
+    """What the first place depends on, a line for each team that has it."""
+    return "\n".join(map(_recount_line, found))
+
+
+def _recount_line(found: Sensitivity) -> str:
+    """What the first place of a team depends on."""
+    name = printable(found.team)
+    if found.withdrawals:
+        rival, cases = found.withdrawals[0]
+        keeps = (
+            f"{name} keeps first place unless {len(cases)} of {found.cases} cases"
+            f" are withdrawn (then {printable(rival)} could be ahead"
+            f"{_named(cases, ', as without ')})"
+        )
+    else:
+        keeps = f"{name} keeps first place whatever cases are withdrawn"
+    if found.shares:
+        rival, cases = found.shares[0]
+        if not found.withdrawals or len(cases) < len(found.withdrawals[0][1]):
+            keeps += (
+                f"; {printable(rival)} could share it without {len(cases)}"
+                f"{_named(cases, ': ')}"
+            )
+    parts = " x ".join(f"{name} {n}" for name, n in found.alternatives if n > 1)
+    return (
+        f"{keeps}; {_without_a_team(found)}; with all metrics and teams kept, it is"
+        f" first under {found.first} of {found.choices} choices of rules ({parts};"
+        f" different rankings among them: {found.rankings})."
+    )
+
+
+def _without_a_team(recount: Sensitivity) -> str:
+    """What a disqualification would change."""
+    found = []
+    if recount.disqualifications:
+        teams = listing(recount.disqualifications, last=" or ")
+        found.append(f"it loses it if {teams} is disqualified")
+    by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for team, names in recount.ties:
+        by_names[names].append(team)
+    found += [
+        f"if {listing(teams, last=' or ')} is disqualified, it would then share"
+        f" first place with {listing(names, last=' and ')}"
+        for names, teams in by_names.items()
+    ]
+    return "; ".join(found) or "no other team's disqualification changes that"

@@ -1,0 +1,303 @@
+"""Reads a ranking that was written, for its pages: nothing is decided anew.
+
+The values of values.csv are ranked by the settings of ranking.json, and have to give
+the ranking and the draws that stand there. Tests, recount and other schemes, which take
+longest, are told as they were written. So is what was decided, and what was found odd:
+the decisions have been applied to these values, and are not applied again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flare.challenge.metrics import Better
+from flare.challenge.rules import Challenge, Organ, RankedMetric
+from flare.common.files import read_regular
+from flare.common.text import cell_text, printable, safe, why
+from flare.ranking.decisions import Decisions, TeamDecision
+from flare.ranking.options import MissingRule, Ties
+from flare.ranking.rank import Analysis
+from flare.ranking.ranks import Board
+from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
+from flare.ranking.robustness.bootstrap import bootstrap
+from flare.ranking.robustness.schemes import Scheme, closed_up
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.significance import PairTest
+from flare.ranking.rules import RankingRules
+from flare.ranking.standings import Standings, rank_teams
+from flare.ranking.table import ResultTable, table_of
+from flare.reports.model import RANKING_JSON
+from flare.reports.ranking.ranking_json import bootstrap_content
+from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
+from flare.results.errors import RankingError
+
+VALUES_CSV = "values.csv"
+
+_REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
+_NOT_OURS = "it is no ranking.json that flare rank has written"
+_BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRanking:
+    """A ranking, and what was told of it when it was written."""
+
+    analysis: Analysis
+    interim: str
+    decisions: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def read_written(folder: Path) -> WrittenRanking:
+    """Read what ``flare rank`` has written.
+
+    Raises
+    ------
+    RankingError
+        If ranking.json or values.csv cannot be read, or they do not belong together.
+    """
+    file = folder / RANKING_JSON
+    try:
+        told = json.loads(read_regular(file))
+        settings, drawn = told["settings"], told.get("bootstrap") or {}
+        rules = _rules(settings)
+        challenge = _challenge(settings, rules)
+        guests = [str(team["team"]) for team in told["out_of_competition"]]
+        reasons = _reasons(told["missing"])
+        samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
+        found = told["interim"], tuple(told["decisions"]), tuple(told["flags"])
+    except OSError as error:
+        problem = f"it cannot be read ({why(error)})"
+        raise RankingError(str(file), problem, _REMEDY) from error
+    except _BAD as error:
+        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
+    table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
+    joined = _joined(guests)
+    standings = rank_teams(table, rules, joined.guests)
+    board = standings.board
+    try:
+        _check_names(folder, table, told, guests)
+        analysis = Analysis(
+            challenge=challenge,
+            table=table,
+            rules=rules,
+            decisions=joined,
+            standings=standings,
+            bootstrap=bootstrap(board, samples=samples, seed=seed) if samples else None,
+            tests=_read_tests(told["tests"]["pairs"], board, rules),
+            schemes=_read_schemes(told["schemes"], board, standings),
+            sensitivity=_read_recounts(told["recount"], board),
+            flags=(),
+        )
+        _check_equal(folder, analysis, told)
+    except _BAD as error:
+        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
+    interim, decisions, flags = found
+    return WrittenRanking(
+        analysis=analysis, interim=interim or "", decisions=decisions, flags=flags
+    )
+
+
+def _rules(settings: Mapping[str, Any]) -> RankingRules:
+    """The rules that the teams were ranked by."""
+    return RankingRules(
+        metrics=tuple(
+            RankedMetric(**{**rule, "better": Better(rule["better"])})
+            for rule in settings["metrics"]
+        ),
+        ties=Ties(settings["ties"]),
+        missing=MissingRule(settings["missing"]),
+        gate_dsc=float(settings["efficiency_gate_dsc"]),
+        left_out=tuple(map(str, settings.get("not_measured", ()))),
+    )
+
+
+def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
+    """The challenge, as far as it is on record: its names, organs and metrics."""
+    scoring, start = settings["scoring_rules"], "label of "
+    organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
+    return Challenge(
+        key=settings["challenge"],
+        name=settings.get("challenge_name", settings["challenge"]),
+        checksum=settings["challenge_sha256"],
+        organs=tuple(
+            Organ(
+                label=scoring[f"label of {organ}"],
+                name=organ,
+                tolerance_mm=scoring[f"tolerance_mm of {organ}"],
+                in_mean=scoring[f"in_mean of {organ}"],
+            )
+            for organ in organs
+        ),
+        ranking=rules.metrics,
+        efficiency_gate_dsc=rules.gate_dsc,
+    )
+
+
+def _reasons(missing: list[dict[str, str]]) -> dict[Key, Reason]:
+    """Why results are missing, by team, case and metric."""
+    return {
+        (m["team"], m["case"], m["metric"]): Reason(
+            text=m["reason"], kind=m.get("kind", m["reason"])
+        )
+        for m in missing
+    }
+
+
+def _table(
+    file: Path, reasons: Mapping[Key, Reason], metrics: list[str]
+) -> ResultTable:
+    """The values, to which all decisions have been applied."""
+    results: dict[Key, CaseResult] = {}
+    for where, row in read_rows(file, COLUMNS):
+        team, case, metric = (cell_text(row[name]) for name in KEYS)
+        value = number(row["value"], file, where)
+        if value is not None:
+            check_value(value, metric, file, where)
+        key = (team, case, metric)
+        if key in results:
+            problem = f"{where}: {' '.join(map(safe, key))} is there twice"
+            raise RankingError(str(file), problem, _REMEDY)
+        reason = None if value is not None else reasons.get(key, EMPTY)
+        results[key] = CaseResult(
+            team=team, case=case, metric=metric, value=value, reason=reason
+        )
+    return table_of(results.values(), metrics)
+
+
+def _joined(guests: list[str]) -> Decisions:
+    """That some teams compete out of competition, for their ranks alone."""
+    text = f"see {RANKING_JSON}"
+    return Decisions(
+        out_of_competition=tuple(
+            TeamDecision(team=team, reason=text, date=text) for team in guests
+        )
+    )
+
+
+def _check_names(
+    folder: Path, table: ResultTable, told: Mapping[str, Any], guests: list[str]
+) -> None:
+    """See that both files are about the same teams and cases."""
+    ranked = [str(team["team"]) for team in told["ranking"]]
+    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
+    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
+    _check(folder, is_equal=bool(ranked) and is_equal, what="teams and cases")
+
+
+def _check_equal(folder: Path, analysis: Analysis, told: Mapping[str, Any]) -> None:
+    """See that the values give the ranking that is on record."""
+    found = [
+        (printable(s.team), s.rank, str(s.score))
+        for s in analysis.standings.standings
+        if s.rank is not None
+    ]
+    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
+    _check(folder, is_equal=found == ranking, what="ranking")
+    if analysis.bootstrap:
+        drawn = bootstrap_content(analysis.bootstrap)["teams"]
+        _check(folder, is_equal=drawn == told["bootstrap"]["teams"], what="draws")
+
+
+def _check(folder: Path, *, is_equal: bool, what: str) -> None:
+    """Refuse files that do not belong together."""
+    if not is_equal:
+        problem = f"it does not have the {what} of {RANKING_JSON} beside it"
+        raise RankingError(str(folder / VALUES_CSV), problem, _REMEDY)
+
+
+# --- How sure it is ---------------------------------------------------------------
+
+
+def _read_tests(
+    told: Iterable[Mapping[str, Any]], board: Board, rules: RankingRules
+) -> tuple[PairTest, ...]:
+    """Which team is better than which other."""
+    names = _names(board.teams)
+    metrics = {rule.metric: rule.metric for rule in rules.metrics}
+    found = {
+        (pair["metric"], pair["team"], pair["other"]): PairTest(
+            metric=metrics[pair["metric"]],
+            team=names[pair["team"]],
+            other=names[pair["other"]],
+            cases=int(pair["cases"]),
+            zeros=int(pair["zeros"]),
+            p=float(pair["p"]),
+            p_holm=float(pair["p_holm"]),
+            effect=float(pair["effect"]),
+        )
+        for pair in told
+    }
+    pairs = [(a, b) for a in names for b in names if a != b]
+    return tuple(found[metric, *pair] for metric in metrics for pair in pairs)
+
+
+def _read_schemes(
+    told: Iterable[Mapping[str, Any]], board: Board, standings: Standings
+) -> tuple[Scheme, ...]:
+    """How the teams rank in other ways."""
+    names = _names(board.teams)
+    by_team = {s.team: s.rank for s in standings.standings}
+    ranks = [by_team[team] or 0 for team in board.teams]
+    found = []
+    for scheme in told:
+        own = {names[team]: int(rank) for team, rank in scheme["ranks"].items()}
+        tau = scheme["kendall_tau"]
+        found.append(
+            Scheme(
+                name=str(scheme["scheme"]),
+                ranks=own,
+                before=closed_up(board.teams, ranks, tuple(own)),
+                tau=None if tau is None else float(tau),
+                left_out=next(iter(set(board.teams).difference(own)), None),
+            )
+        )
+    return tuple(found)
+
+
+def _read_recounts(
+    told: Iterable[Mapping[str, Any]], board: Board
+) -> tuple[Sensitivity, ...]:
+    """What the first place of each team that has it depends on."""
+    teams, cases = _names(board.teams), _names(board.cases)
+    return tuple(
+        Sensitivity(
+            team=teams[found["team"]],
+            cases=len(board.cases),
+            withdrawals=_by_rival(found["withdrawals"], teams, cases),
+            shares=_by_rival(found["shares"], teams, cases),
+            disqualifications=tuple(teams[t] for t in found["lost_without_team"]),
+            ties=tuple(
+                (teams[tie["team"]], tuple(teams[team] for team in tie["with"]))
+                for tie in found["shared_without_team"]
+            ),
+            first=int(found["first_under"]),
+            choices=int(found["choices_of_rules"]),
+            alternatives=tuple(
+                (str(name), int(n)) for name, n in found["alternatives"].items()
+            ),
+            rankings=int(found["different_rankings"]),
+        )
+        for found in told
+    )
+
+
+def _by_rival(
+    told: Iterable[Mapping[str, Any]],
+    teams: Mapping[str, str],
+    cases: Mapping[str, str],
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The cases that each rival needs to be withdrawn."""
+    return tuple(
+        (teams[found["rival"]], tuple(cases[case] for case in found["cases"]))
+        for found in told
+    )
+
+
+def _names(names: Iterable[str]) -> dict[str, str]:
+    """Names by how ranking.json has them."""
+    return {printable(name): name for name in names}

@@ -1,0 +1,1 @@
+"""Renders reports: a module for each output."""

@@ -1,0 +1,162 @@
+"""Renders a page as HTML: one file, which a browser opens without any other.
+
+The policy of the page allows its own style and script by their digests, and nothing
+else: no other script runs, and nothing is fetched, whatever a name holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib
+import json
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flare.common.errors import OutputError
+from flare.common.installation import __version__, install_remedy
+from flare.common.text import safe
+from flare.reports.model import MANY_ROWS, Page, Raw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jinja2
+    from markupsafe import Markup
+
+_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+"""What could end a script, or begin a comment in it."""
+
+
+def check_pages(file: Path) -> None:
+    """See that the library which fills the pages is installed, before all else.
+
+    Raises
+    ------
+    OutputError
+        If Jinja2 is not installed; says how to install it here.
+    """
+    try:
+        importlib.import_module("jinja2")
+    except ModuleNotFoundError as error:
+        remedy = install_remedy("Jinja2", "report")
+        problem = f"{safe(file)}: it cannot be written, as Jinja2 is not installed"
+        raise OutputError(problem, remedy) from error
+
+
+def page_html(page: Page, *scripts: str, style: str = "") -> str:
+    """A page as HTML; all of its texts are escaped.
+
+    Parameters
+    ----------
+    page : Page
+        What it holds.
+    *scripts : str
+        Others of ``templates/``, beside those of all pages.
+    style : str
+        What is added to the style of all pages.
+    """
+    from markupsafe import Markup
+
+    style = _style() + style
+    more = ("refresh.js",) if page.refresh_s else ()
+    script = "".join(map(template_text, ("sort.js", "tips.js", *more, *scripts)))
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}';"
+        f" style-src '{_digest(style)}'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+    shell = {
+        "policy": policy,
+        "style": Markup(style),
+        "script": Markup(script),
+        "version": __version__,
+    }
+    return _environment().get_template("page.html").render(page=page, shell=shell)
+
+
+def macro_html(template: str, macro: str, **content: object) -> Raw:
+    """What a macro of ``templates/`` makes, as a part of a page."""
+    module = _environment().get_template(template).module
+    return Raw(getattr(module, macro)(**content))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    """The template, in which everything is escaped, and every name has to be there."""
+    import jinja2
+
+    from flare.reports.render.svg import chart_svg
+
+    found = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FunctionLoader(template_text),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters["svg"] = chart_svg
+    found.filters["tips"] = lambda tips: dot_tips(*tips)
+    found.filters["kind"] = lambda part: type(part).__name__
+    found.globals["many_rows"] = MANY_ROWS
+    return found
+
+
+def dot_tips(
+    names: Sequence[str], rows: Sequence[Sequence[float | None]], decimals: int
+) -> Markup:
+    r"""The values of dots as JSON: a name for each column, a line for each row.
+
+    Examples
+    --------
+    >>> print(dot_tips(["a", "<b>"], [[0.51234, None]], 3))
+    {"names":["a","\u003cb\u003e"],"rows":["0.512 -"]}
+    """
+    from markupsafe import Markup
+
+    lines = [
+        " ".join("-" if value is None else f"{value:.{decimals}f}" for value in row)
+        for row in rows
+    ]
+    content = {"names": list(map(safe, names)), "rows": lines}
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.translate(_ESCAPED))
+
+
+def template_text(name: str) -> str:
+    """A template, a style sheet or a script."""
+    folder = resources.files("flare.reports.render") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    """The style sheet, with the colours of both palettes."""
+    from flare.reports.render.style import DARK, LIGHT
+
+    light, dark = (
+        ";".join(f"--{name}:{value}" for name, value in palette.variables.items())
+        for palette in (LIGHT, DARK)
+    )
+    shades = "".join(
+        f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
+        f"svg .s{n}{{fill:var(--s{n})}}"
+        for n in range(len(LIGHT.shades))
+    )
+    shades += "".join(
+        f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
+        for n in range(1, len(LIGHT.gains) + 1)
+    )
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f"{shades}\n{template_text('page.css')}"
+    )
+
+
+def _digest(text: str) -> str:
+    """What a policy knows a text by."""
+    found = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(found).decode('ascii')}"

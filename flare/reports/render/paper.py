@@ -1,0 +1,411 @@
+"""Draws charts for papers, with matplotlib, in colour and in grey."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import textwrap
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flare.common.errors import OutputError
+from flare.common.installation import __version__, install_remedy
+from flare.common.text import printable, safe
+from flare.reports.model import ABSENT, Blobs, Chart, Dots, Fields, Says
+from flare.reports.render.style import (
+    BOX,
+    DOT,
+    EFFECT_SHADES,
+    INK,
+    LEAST_TEXT_PT,
+    ON_SHADES,
+    ROW_MM,
+    RULE,
+    SHADES,
+    TALLEST_MM,
+    TEXT_PT,
+    WIDTHS_MM,
+    quiet,
+)
+from flare.reports.render.svg import GOLDEN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+_COLOURS = {
+    **{f"s{n}": colour for n, colour in enumerate(SHADES)},
+    **{f"e{n}": colour for n, colour in enumerate(EFFECT_SHADES)},
+    ABSENT: INK,
+}
+_SIDES = {"e0": 0.42, "e1": 0.58, "e2": 0.74, "e3": 0.9}
+"""Of the squares of effects: the larger, the darker."""
+
+Style = dict[str, Any]
+"""Arguments of matplotlib."""
+
+_LINE: Style = {"color": INK, "linewidth": 0.5, "solid_capstyle": "butt"}
+
+_BOX = (-0.42, -0.10)
+"""Top and bottom of boxes, as parts of a row, from its middle; dots are below."""
+
+_MANY = 20
+"""Marks of more rows are smaller."""
+
+_NAMES_MM = {"column": 24.0, "page": 42.0}
+"""About what the names of rows take."""
+
+_LETTERS = {"column": 18, "page": 34}
+"""Of a name, by the figure's width."""
+
+Rectangle = tuple[float, float, float, float]
+"""Left, top, width, height."""
+
+
+def check_figures(folder: Path) -> None:
+    """See that the library which draws the figures is installed, before all else.
+
+    Raises
+    ------
+    OutputError
+        If matplotlib is not installed; says how to install it here.
+    """
+    try:
+        with quiet():
+            importlib.import_module("matplotlib.figure")
+    except ModuleNotFoundError as error:
+        remedy = install_remedy("matplotlib", "plots")
+        problem = f"{safe(folder)}: matplotlib, which draws figures, is not installed"
+        raise OutputError(problem, remedy) from error
+
+
+# --- A chart ----------------------------------------------------------------------
+
+
+def paper_figure(chart: Chart, width: str) -> Figure:
+    """A chart for ``column`` or ``page``: its marks, its axis, and what shades mean."""
+    swatches = [(css, text) for css, text in chart.key if css in _COLOURS]
+    field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
+    heads = _Heads(chart.columns, field_mm)
+    around = 3.0 + 9.0 * bool(swatches) + heads.height_mm
+    around += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
+    rows = len(chart.labels)
+    figure, axes, size = new_axes(WIDTHS_MM[width], rows, around_mm=around)
+    each = row_mm(rows, around_mm=around)
+    axes.set_xlim(0, 1)
+    name_rows(axes, figure_names(chart.labels, width), size, each)
+    for row, mark in enumerate(chart.rows):
+        if isinstance(mark, Dots):
+            _draw_dots(axes, row, mark, rows, size)
+        elif isinstance(mark, Blobs):
+            _draw_blobs(axes, row, mark, each)
+        elif isinstance(mark, Says) and not mark.text and row in axes.get_yticks():
+            axes.get_yticklabels()[row].set_fontweight("bold")
+        elif isinstance(mark, Says):
+            axes.text(0, row, mark.text, va="center", fontsize=size)
+    fields = [mark for mark in chart.rows if isinstance(mark, Fields)]
+    _draw_fields(axes, fields)
+    texts = [text for own in fields for text in own.texts]
+    if texts and each >= 2.0 and field_mm >= 0.8 * max(map(len, texts)) + 3:
+        _write_numbers(axes, fields, min(size, TEXT_PT - 1))
+    if fields:
+        _name_columns(axes, heads, chart, width)
+    else:
+        _draw_axis(axes, chart, width)
+    if swatches:
+        _draw_key(figure, swatches, width)
+    return figure
+
+
+def figure_file(figure: Figure, form: str) -> bytes:
+    """A figure as ``svg`` or ``pdf``; equal figures have equal bytes."""
+    content = io.BytesIO()
+    date = "Date" if form == "svg" else "CreationDate"
+    told = {date: None, "Creator": f"FLARE evaluation kit {__version__}"}
+    figure.savefig(content, format=form, metadata=told)
+    return content.getvalue()
+
+
+def _draw_axis(axes: Axes, chart: Chart, width: str) -> None:
+    """An axis below the rows, and its lines."""
+    axes.set_xlim(-0.015, 1.015)
+    axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
+    axes.set_xlabel(chart.axis_title or printable(chart.title))
+    axes.grid(axis="x", color=RULE, linewidth=0.4)
+    axes.set_axisbelow(True)
+
+
+def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
+    """The words of ticks; nothing where one would touch the one before."""
+    end, shown = -1.0, []
+    for place, text in ticks:
+        half = (0.65 * len(text) + 0.4) / (WIDTHS_MM[width] - 30)
+        is_free = place - half >= end
+        shown.append(text if is_free else "")
+        end = place + half if is_free else end
+    return shown
+
+
+def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
+    """Dots below their box; between them the interval of the mean, a diamond."""
+    (top, bottom), small = _BOX, rows > _MANY
+    if own.box:
+        low, median, high = own.box
+        edge: Style = {"color": BOX, "edgecolor": INK, "linewidth": 0.5}
+        height, middle = bottom - top, row + (top + bottom) / 2
+        axes.barh(middle, high - low, left=low, height=height, **edge)
+        ends = [row + top, row + bottom]
+        axes.plot([median] * 2, ends, color=INK, linewidth=1.3)
+    if own.interval:
+        axes.plot(own.interval, [row - 0.02] * 2, color=INK, linewidth=0.7)
+        for end in own.interval:
+            axes.plot([end] * 2, [row - 0.06, row + 0.02], color=INK, linewidth=0.7)
+    ys = [row + 0.06 + 0.36 * (GOLDEN * n % 1) for n in range(1, len(own.places) + 1)]
+    dot: Style = {
+        "markerfacecolor": "none",
+        "markeredgecolor": DOT,
+        "markeredgewidth": 0.5,
+    }
+    axes.plot(own.places, ys, "o", markersize=1.3 if small else 2.2, **dot)
+    if own.mean is not None:
+        diamond: Style = {
+            "markeredgecolor": INK,
+            "markeredgewidth": 0.7,
+            "color": "white",
+        }
+        middle = row + (top + bottom) / 2
+        axes.plot(own.mean, middle, "D", markersize=2.0 if small else 3.0, **diamond)
+    if own.missing:
+        text = f" {own.missing} missing"
+        axes.text(1.02, row, text, va="center", fontsize=size)
+
+
+def _draw_blobs(axes: Axes, row: int, own: Blobs, each_mm: float) -> None:
+    """Blobs on a line."""
+    axes.plot(own.span, (row, row), color="#b9c6d2", linewidth=1.6)
+    largest = min(each_mm, 5.0) * 72 / 25.4 * 0.92
+    areas = [max(largest**2 * part, 0.3) for _, part, _ in own.blobs]
+    xs = [place for place, _, _ in own.blobs]
+    edge: Style = {"color": DOT, "edgecolor": INK, "linewidth": 0.3}
+    axes.scatter(xs, [row] * len(xs), s=areas, zorder=3, **edge)
+
+
+# --- Fields -----------------------------------------------------------------------
+
+
+def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
+    """Fields side by side: of each colour one path; effects are squares.
+
+    Equal neighbours are one field, and what is absent is a line.
+    """
+    places: dict[str, list[Rectangle]] = {}
+    for row, own in enumerate(rows):
+        width, start = 1 / len(own.classes), 0
+        for css, group in groupby(own.classes):
+            number, left = len(list(group)), width * start
+            start += number
+            if css == ABSENT:
+                axes.plot([left, left + width * number], [row] * 2, **_LINE)
+            elif css in _SIDES:
+                side = _SIDES[css]
+                for n in range(number):
+                    x = left + width * (n + (1 - side) / 2)
+                    own_place = (x, row - side / 2, width * side, side)
+                    places.setdefault(css, []).append(own_place)
+            elif css:
+                field = (left, row - 0.45, width * number, 0.9)
+                places.setdefault(css, []).append(field)
+    for css, own_places in sorted(places.items()):
+        _fill(axes, own_places, _COLOURS[css])
+
+
+def _fill(axes: Axes, places: Iterable[Rectangle], colour: str) -> None:
+    """Rectangles of one colour, as one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+
+    corners = [
+        ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+        for x, y, w, h in places
+    ]
+    one = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
+    points = np.array(corners, dtype=np.float64).reshape(-1, 2)
+    path = Outline(points, one * len(corners))
+    axes.add_patch(PathPatch(path, facecolor=colour, edgecolor="none", linewidth=0))
+
+
+def _write_numbers(axes: Axes, rows: Sequence[Fields], size: float) -> None:
+    """The value in each field."""
+    style: Style = {"ha": "center", "va": "center_baseline", "fontsize": size}
+    for row, own in enumerate(rows):
+        for number, (css, text) in enumerate(zip(own.classes, own.texts, strict=True)):
+            if text:
+                colour = ON_SHADES[int(css[1:])]
+                x = (number + 0.5) / len(own.classes)
+                axes.text(x, row, text, color=colour, **style)
+
+
+class _Heads:
+    """Names above columns: in lines as wide as a column, or upright, if they fit."""
+
+    def __init__(self, columns: Sequence[str], field_mm: float) -> None:
+        self.texts: tuple[str, ...] = ()
+        self.size, self.height_mm, self.is_upright = 0.0, 0.0, False
+        if not columns or field_mm < LEAST_TEXT_PT * 0.4:
+            return
+        names = figure_names(columns, "column")
+        letters = max(1, int(field_mm / 1.25))
+        lines = [textwrap.wrap(name, letters, break_long_words=False) for name in names]
+        self.size = min(TEXT_PT - 1, max(field_mm * 72 / 25.4 * 0.85, LEAST_TEXT_PT))
+        self.is_upright = max(len(line) for own in lines for line in own) > letters
+        rows = max(map(len, lines)) * 1.3
+        if self.is_upright:
+            rows = max(map(len, names)) * 0.62
+        self.texts = names if self.is_upright else tuple(map("\n".join, lines))
+        self.height_mm = rows * self.size * 25.4 / 72 + 2
+
+
+def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
+    """Names above the columns, or the ticks of the axis, and what they are."""
+    axes.xaxis.tick_top()
+    axes.spines["bottom"].set_visible(False)
+    if chart.axis_title:
+        axes.xaxis.set_label_position("top")
+        axes.set_xlabel(chart.axis_title)
+    if chart.axis:
+        axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
+        axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)
+        return
+    axes.tick_params(axis="x", length=0)
+    axes.set_xticks(
+        [(n + 0.5) / len(chart.columns) for n in range(len(heads.texts))],
+        heads.texts,
+        rotation=90 if heads.is_upright else 0,
+        fontsize=heads.size or None,
+    )
+
+
+def _draw_key(figure: Figure, swatches: Sequence[tuple[str, str]], width: str) -> None:
+    """What the shades stand for, below."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Patch | Line2D] = [
+        Line2D([], [], label=text, color=INK, linewidth=0.5)
+        if css == ABSENT
+        else Patch(facecolor=_COLOURS[css], edgecolor=INK, linewidth=0.3, label=text)
+        for css, text in swatches
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=4 if width == "column" else 8,
+        handlelength=1.2,
+        handleheight=0.9,
+        columnspacing=1.2,
+        borderpad=0.2,
+    )
+
+
+# --- Rows -------------------------------------------------------------------------
+
+
+def row_mm(rows: int, *, around_mm: float) -> float:
+    """How high each of some rows is, so that the figure fits on a page.
+
+    Examples
+    --------
+    >>> row_mm(5, around_mm=30), round(row_mm(400, around_mm=30), 2)
+    (4.4, 0.5)
+    """
+    wanted = ROW_MM if rows <= 12 else max(ROW_MM * 12 / rows, 2.4)
+    return min(wanted, (TALLEST_MM - around_mm) / rows)
+
+
+def new_axes(
+    width_mm: float, rows: int, *, around_mm: float = 14.0
+) -> tuple[Figure, Axes, float]:
+    """An empty figure of some rows, its axes, and the size of names beside them.
+
+    Parameters
+    ----------
+    width_mm : float
+        Of the whole figure.
+    rows : int
+        The first is at the top, and its middle at 0.
+    around_mm : float
+        What is above and below the rows.
+    """
+    from matplotlib.figure import Figure
+
+    each = row_mm(rows, around_mm=around_mm)
+    size = (width_mm / 25.4, (rows * each + around_mm) / 25.4)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_ylim(rows - 0.5, -0.5)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    text = max(min(TEXT_PT, each * 72 / 25.4 * 0.85), LEAST_TEXT_PT)
+    return figure, axes, text
+
+
+def name_rows(axes: Axes, names: tuple[str, ...], size: float, each_mm: float) -> None:
+    """Write names beside the rows; of rows that are lower than text, only some."""
+    step = max(1, -(-int(size * 25.4 / 72 * 1.05 * 100) // int(each_mm * 100)))
+    places = range(0, len(names), step)
+    axes.set_yticks(list(places), [names[n] for n in places], fontsize=size)
+
+
+def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
+    """Names as a figure shows them; those that differ look different.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Any text.
+    width : str
+        ``column`` or ``page``.
+    """
+    found: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        if name not in found:
+            short = figure_text(name, _LETTERS[width])
+            is_taken = short in found.values()
+            found[name] = f"{short} ({number})" if is_taken else short
+    return tuple(found[name] for name in names)
+
+
+def figure_text(text: str, letters: int) -> str:
+    r"""A text in letters that the font has; a longer one is shortened in its middle.
+
+    Examples
+    --------
+    >>> figure_text("a long name indeed", 9), figure_text("\u533b", 9)
+    ('a l...eed', '\\u533b')
+    """
+    known = _known_letters()
+    shown = "".join(
+        char if ord(char) in known else char.encode("unicode_escape").decode("ascii")
+        for char in printable(text)
+    )
+    if len(shown) > letters:
+        half = (letters - 3) // 2
+        shown = f"{shown[:half]}...{shown[-half:]}"
+    return shown
+
+
+@lru_cache(maxsize=1)
+def _known_letters() -> frozenset[int]:
+    """What the font can draw."""
+    from matplotlib import get_data_path
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf")
+    return frozenset(font.get_charmap())

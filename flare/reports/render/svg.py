@@ -1,0 +1,196 @@
+"""Draws charts as small SVG, of which equal charts have equal bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
+
+from markupsafe import Markup, escape
+
+from flare.reports.model import (
+    ABSENT,
+    MANY_ROWS,
+    Blobs,
+    Chart,
+    Dots,
+    Fields,
+    Says,
+    Steps,
+)
+
+WIDE = 1000
+"""Units that a stretched drawing is wide, whatever the width of the page."""
+
+TOP = 24
+"""Height of an axis above the rows, in pixels; also in the style sheet."""
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""Multiples of it, without their whole part, lie nowhere close together."""
+
+
+def row_height(rows: int) -> int:
+    """How high each row of a chart is, in pixels; the style sheet has both, too."""
+    return 18 if rows > MANY_ROWS else 28
+
+
+def decimal(value: float) -> str:
+    """A coordinate with at most one decimal.
+
+    Examples
+    --------
+    >>> decimal(12.04), decimal(0.25), decimal(-0.01)
+    ('12', '0.2', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
+    """An element; what is no `Markup` is escaped, and numbers have one decimal.
+
+    An underscore at the end of an attribute's name is left out, others are hyphens.
+
+    Examples
+    --------
+    >>> print(element("text", "<b>", x=1.25, class_="tick"))
+    <text x="1.2" class="tick">&lt;b&gt;</text>
+    """
+    # Put together as texts: a page has thousands, and Markup parses each format anew.
+    words = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
+        for key, value in attributes.items()
+    )
+    inner = "".join(escape(child) for child in children)
+    return Markup(f"<{name}{words}>{inner}</{name}>" if inner else f"<{name}{words}/>")
+
+
+def _escaped(value: object) -> str:
+    """The value of an attribute."""
+    return escape(decimal(value) if isinstance(value, int | float) else value)
+
+
+def percent(part: float) -> str:
+    """A part of the width, for what is not stretched."""
+    return f"{decimal(100 * part)}%"
+
+
+def chart_svg(chart: Chart) -> Markup:
+    """A drawing as high as its rows, and wide as there is room.
+
+    Shapes are stretched to that width; words and blobs keep their own.
+    """
+    if chart.drawing:
+        return Markup(escape(chart.drawing))
+    row, top = row_height(len(chart.labels)), TOP if chart.axis else 0
+    height = top + row * len(chart.labels)
+    wide: list[Markup] = []
+    fixed: list[Markup] = []
+    fields: dict[str, list[str]] = {}
+    for number, mark in enumerate(chart.rows):
+        y = top + row * number
+        if isinstance(mark, Fields):
+            _add_fields(fields, mark, y, row)
+        elif isinstance(mark, Blobs):
+            fixed += _blobs(mark, y + row / 2, row)
+        elif isinstance(mark, Says):
+            at = {"x": "1%", "y": y + row / 2 + 4, "font_style": "italic"}
+            fixed.append(element("text", mark.text, **at))
+        elif isinstance(mark, Dots):
+            wide += _dots(mark, y, row)
+        else:
+            path = _steps(mark, y + row - 1, row - 4)
+            wide.append(element("path", d=path, class_="curve"))
+    wide += [element("path", d="".join(d), class_=c) for c, d in sorted(fields.items())]
+    layers = [stretched(*wide, height=height)] if wide else []
+    if chart.zero is not None:
+        layers.insert(0, _upright(chart.zero, height, "zero"))
+    return drawing(chart.axis, height, *layers, *fixed)
+
+
+def stretched(*children: Markup, height: float) -> Markup:
+    """A layer whose shapes are as wide as there is room, whatever that is."""
+    return element(
+        "svg",
+        *children,
+        viewBox=f"0 0 {WIDE} {decimal(height)}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=height,
+        class_="wide",
+    )
+
+
+def drawing(
+    axis: Sequence[tuple[float, str]], height: float, *children: Markup
+) -> Markup:
+    """A drawing, with an axis above whose lines reach down to its end."""
+    lines = [_upright(place, height, "grid") for place, _ in axis]
+    texts = [
+        element("text", text, x=percent(place), y=TOP - 8, text_anchor="middle")
+        for place, text in axis
+    ]
+    inner = (*lines, *texts, *children)
+    return element("svg", *inner, width="100%", height=height, aria_hidden="true")
+
+
+def _upright(place: float, height: float, css: str) -> Markup:
+    """A line from below the axis to the end."""
+    x = percent(place)
+    return element("line", x1=x, x2=x, y1=TOP, y2=height, class_=css)
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    """The path of a rectangle."""
+    w, h = decimal(width), decimal(height)
+    return f"M{decimal(x)} {decimal(y)}h{w}v{h}h{decimal(-width)}z"
+
+
+def _add_fields(paths: dict[str, list[str]], own: Fields, y: float, row: float) -> None:
+    """Add fields to the paths of their classes; equal neighbours are one field."""
+    width, start = WIDE / len(own.classes), 0
+    for css, group in groupby(own.classes):
+        x, number = width * start, len(list(group))
+        start += number
+        if css == ABSENT:
+            path = f"M{decimal(x)} {decimal(y + row / 2)}h{decimal(width * number)}"
+        else:
+            path = _box(x, y + 1, width * number, row - 2)
+        if css:
+            paths.setdefault(css, []).append(path)
+
+
+def _blobs(own: Blobs, y: float, row: float) -> Iterable[Markup]:
+    """A line, and round blobs on it."""
+    low, high = map(percent, own.span)
+    yield element("line", x1=low, x2=high, y1=y, y2=y, class_="span")
+    for place, part, words in own.blobs:
+        radius = max(1, (row / 2 - 2) * math.sqrt(part))
+        title, at = element("title", words), {"cx": percent(place), "cy": y}
+        yield element("circle", title, **at, r=radius, class_="blob")
+
+
+def _dots(own: Dots, y: float, row: float) -> list[Markup]:
+    """Strokes without length, whose caps are round; over a box, and below its frame."""
+    middle, half = y + row / 2, row / 2 - 4
+    path = "".join(
+        f"M{decimal(WIDE * x)} {decimal(middle + half * (GOLDEN * n % 1 - 0.5))}h0"
+        for n, x in enumerate(own.places, start=1)
+    )
+    paths = [("dots", path)]
+    if own.box:
+        low, median, high = (WIDE * x for x in own.box)
+        box = _box(low, middle - half, max(high - low, 1), 2 * half)
+        line = f"M{decimal(median)} {decimal(middle - half)}v{decimal(2 * half)}"
+        paths = [("box", box), *paths, ("frame", box), ("middle", line)]
+    return [element("path", d=d, class_=css) for css, d in paths]
+
+
+def _steps(own: Steps, bottom: float, height: float) -> str:
+    """A path that keeps each height until the next corner, closed along the bottom."""
+    corners = [(WIDE * x, bottom - height * part) for x, part in own.points]
+    x, y = corners[0]
+    path = [f"M{decimal(x)} {decimal(bottom)}V{decimal(y)}"]
+    for (_, before), (x, y) in pairwise(corners):
+        path.append(f"H{decimal(x)}" + ("" if y == before else f"V{decimal(y)}"))
+    return "".join([*path, f"V{decimal(bottom)}z"])

@@ -1,0 +1,264 @@
+"""Holds the scores of one evaluation: exact ones, and those that anybody may know.
+
+A score in full precision gives away how many voxels the reference has. So participants'
+scores are whole thousandths before anything is drawn, and whatever is drawn, counted or
+averaged comes from these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import ClassVar, Self
+
+from flare.challenge.formats import case_of
+from flare.challenge.metrics import METRICS, SCORES, Metric, is_score
+from flare.common.text import count, listing, printable, safe
+from flare.reports.intervals import mean_interval
+from flare.reports.model import Cell, number_cell, shade
+from flare.results.groups_csv import Grouping
+from flare.results.metrics_reading import EvaluationFile
+from flare.results.scores import statistics
+
+FEWEST_SHOWN = 5
+"""Participants are told nothing of groups if one of them has fewer cases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseScores:
+    """The scores of all cases, as organisers may know them."""
+
+    challenge: str
+    cases: tuple[str, ...]
+    organs: tuple[str, ...]
+    values: Mapping[str, tuple[float | None, ...]]
+    """By metric, such as ``dsc`` or ``nsd_liver``: a value for each case."""
+    means: Mapping[str, float] = field(default_factory=dict)
+    """By metric, where the evaluation has told them."""
+    failed: Mapping[str, str]
+    """By case that was not scored: why."""
+    exact: ClassVar[bool] = True
+    """Whether a page may hold values in full precision, and figures of other
+    statistics than means."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that there are."""
+        return tuple(own for name, own in METRICS.items() if name in self.values)
+
+    def present(self, metric: str) -> list[float]:
+        """The values that there are."""
+        return [value for value in self.values.get(metric, ()) if value is not None]
+
+    def mean(self, metric: str) -> float | None:
+        """The mean over the cases; None if there is no value."""
+        found = self.present(metric)
+        if metric in self.means:
+            return self.means[metric]
+        return statistics(found)["mean"] if found else None
+
+    def part(self, numbers: Sequence[int]) -> Self:
+        """The scores of some cases."""
+        return replace(
+            self,
+            cases=tuple(self.cases[number] for number in numbers),
+            values={
+                metric: tuple(own[number] for number in numbers)
+                for metric, own in self.values.items()
+            },
+            means={},
+        )
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """How each organ, and their mean, ends the name of a metric, and its title."""
+        organs = [
+            (f"_{organ}", printable(organ.replace("_", " "))) for organ in self.organs
+        ]
+        whole = [] if len(organs) == 1 else [("", "mean of organs")]
+        return (*whole, *organs)
+
+    @property
+    def worst_first(self) -> list[int]:
+        """The numbers of the cases, lowest scores first; equal ones in their order."""
+
+        def worth(number: int) -> tuple[float, ...]:
+            found = (self.values[score][number] for score in SCORES)
+            return *(-1.0 if value is None else value for value in found), number
+
+        return sorted(range(len(self.cases)), key=worth)
+
+    def lowest_organ(self, number: int) -> str:
+        """What the numbers tell of why a case scores low."""
+        found = [
+            (value, organ)
+            for organ in self.organs
+            if (value := self.values[f"dsc_{organ}"][number]) is not None
+        ]
+        zeros = [safe(organ.replace("_", " ")) for value, organ in found if value == 0]
+        if zeros:
+            return f"no overlap with the reference: {', '.join(zeros)}"
+        if len(found) < 2:
+            return ""
+        value, organ = min(found)
+        text = f"lowest organ: {safe(organ.replace('_', ' '))}, DSC {value:.3f}"
+        if self.exact:
+            usual = statistics(self.present(f"dsc_{organ}"))["median"]
+            text += f" (median of all cases {usual:.3f})"
+        return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnScores(CaseScores):
+    """What a participant may know of an evaluation: it cannot hold any more digits."""
+
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """See that all scores are thousandths, and means are made from them."""
+        for metric, values in self.values.items():
+            for score in values:
+                is_known = type(score) is float and score in _THOUSANDTHS
+                if score is not None and not is_known:
+                    raise ValueError(f"{metric} is {score!r}, not in whole thousandths")
+        if self.means:
+            raise ValueError("means of exact scores")
+
+
+_THOUSANDTHS = frozenset(number / 1000 for number in range(1001))
+
+
+def scores_of(found: EvaluationFile) -> CaseScores:
+    """All scores of a metrics.json, in full precision."""
+    scores = found.scores
+    told = dict.fromkeys(column for _, column in scores.values)
+    prefix = f"{SCORES[0]}_"
+    organs = [
+        column.removeprefix(prefix) for column in told if column.startswith(prefix)
+    ]
+    metrics = [name for name in METRICS if name in SCORES or name in told]
+    columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
+    return CaseScores(
+        challenge=printable(str(scores.evaluation.challenge or "")),
+        cases=scores.cases,
+        organs=tuple(organs),
+        values={
+            metric: tuple(scores.values.get((case, metric)) for case in scores.cases)
+            for metric in columns
+        },
+        means={
+            metric: found.aggregates[f"{metric}_mean"]
+            for metric in columns
+            if f"{metric}_mean" in found.aggregates
+        },
+        failed=scores.failed,
+    )
+
+
+def own_scores(
+    found: EvaluationFile, known: Collection[str] = frozenset()
+) -> OwnScores:
+    """What a participant may know of an evaluation; nothing else goes on from here.
+
+    A case has the name of the participant's own file, or its number where there is
+    none, unless its name is no secret; why it was not scored are words that no voxel of
+    the reference has a part in. Values in another unit than shares are not told.
+    """
+    exact = scores_of(found)
+    files = [found.prediction_files.get(case, "") for case in exact.cases]
+    names = {
+        case: own_name(file, number)
+        for number, (case, file) in enumerate(zip(exact.cases, files, strict=True), 1)
+    } | {case: case for case in exact.cases if case in known}
+    return OwnScores(
+        challenge=exact.challenge,
+        cases=tuple(names.values()),
+        organs=exact.organs,
+        values={
+            metric: thousandths(values)
+            for metric, values in exact.values.items()
+            if is_score(metric)
+        },
+        failed={names[case]: why for case, why in exact.failed.items()},
+    )
+
+
+def own_name(file: str, number: int) -> str:
+    """What a case is called without the name of its reference; numbers are from 1."""
+    return case_of(file) if file else f"case {number}, without a file"
+
+
+def thousandths(values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Scores of three decimals.
+
+    Examples
+    --------
+    >>> thousandths([0.97394, None])
+    (0.974, None)
+    """
+    return tuple(None if v is None else round(v * 1000) / 1000 for v in values)
+
+
+# --- Groups of cases --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    """The mean of a metric in a group."""
+
+    cases: int
+    missing: int
+    mean: float | None
+    """Of the cases with a result."""
+    interval: tuple[float, float] | None
+    """Of scores alone, and not of few cases."""
+
+
+def group_mean(
+    metric: str, values: Sequence[float | None], numbers: Sequence[int]
+) -> GroupMean:
+    """The mean of the values of some cases."""
+    known = [value for number in numbers if (value := values[number]) is not None]
+    interval = metric_interval(metric, known)
+    missing = len(numbers) - len(known)
+    return GroupMean(len(numbers), missing, fmean(known) if known else None, interval)
+
+
+def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float] | None:
+    """A confidence interval of the mean; of scores alone, and not of few cases."""
+    return mean_interval(values) if is_score(metric) else None
+
+
+def metric_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
+    """A value, on the shade of a score if it is one."""
+    css = shade(value) if metric.is_share and value is not None else ""
+    return number_cell(value, exact=exact, css=css)
+
+
+def group_title(name: str, cases: int) -> str:
+    """A group, and how many cases it has.
+
+    Examples
+    --------
+    >>> group_title("Asia", 12)
+    'Asia (12 cases)'
+    """
+    return f"{printable(name)} ({count(cases, 'case')})"
+
+
+def silence(grouping: Grouping) -> str:
+    """Why participants are told nothing of the groups of a column, if they are not."""
+    small = [name for name, cases in grouping.groups if len(cases) < FEWEST_SHOWN]
+    if not small:
+        return ""
+    return (
+        f"Nothing is told by {safe(grouping.column)}, as a group has fewer than"
+        f" {FEWEST_SHOWN} cases: {listing(small)}. What is missing could be found from"
+        " the other groups."
+    )
+
+
+def interval_words(interval: tuple[float, float] | None) -> str:
+    """An interval, or why there is none."""
+    return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "too few cases"

@@ -1,0 +1,328 @@
+"""Makes the page of a team that was measured: its scores, times and memory.
+
+Times and memory are the team's own measurements, and tell nothing of a reference; more
+digits than these mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flare.common.text import count, printable, safe
+from flare.reports.charts import memory_charts, spread_chart
+from flare.reports.evaluation import (
+    NOTE,
+    ORGANISERS_NOTE,
+    organiser_page,
+    participant_page,
+)
+from flare.reports.model import (
+    NO_RESULT,
+    Cell,
+    Chart,
+    Page,
+    Pair,
+    Part,
+    Section,
+    Table,
+    Tile,
+    Words,
+    name_cell,
+    number_cell,
+    pairs_table,
+    table,
+    text_cell,
+)
+from flare.reports.scores import own_scores
+from flare.results.efficiency_csv import (
+    EFFICIENCY_CSV,
+    MeasuredCase,
+    RunStatus,
+    read_by_case,
+)
+from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
+from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import EvaluationFile, read_evaluation
+from flare.results.traces_csv import MemoryCurve, read_curve, traced_cases
+
+FAILED = "s5"
+"""The shade of a case that failed."""
+
+NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run again"
+"""Stands for what an engine has said, which is about the organisers' computer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How the run of a case ended, and what it took; whole numbers, or None."""
+
+    case: str
+    status: str
+    hundredths: int | None
+    """Of a second: the running time."""
+    gpu_mb: int | None
+    """By the challenge's rule."""
+    host_mb: int | None
+    message: str
+    """Why there are no values."""
+
+    def __post_init__(self) -> None:
+        """See that values are whole numbers."""
+        for value in (self.hundredths, self.gpu_mb, self.host_mb):
+            if value is not None and type(value) is not int:
+                text = f"{value!r} is no whole number"
+                raise ValueError(text)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the case has values."""
+        return self.status == RunStatus.OK.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamRuns:
+    """What a team may know of its runs."""
+
+    team: str
+    runs: tuple[Run, ...]
+    curves: tuple[MemoryCurve, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisersNotes:
+    """What organisers are told of the same runs."""
+
+    doubts: tuple[tuple[str, str], ...]
+    """Of cases: what makes their values doubtful, or why they were run again."""
+    measured: tuple[tuple[str, str], ...]
+    """How the team was measured, and with what."""
+
+
+def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
+    """What a team's runs took; none if it was not measured yet.
+
+    Raises
+    ------
+    RankingError
+        If efficiency.csv or a trace cannot be read, or a case is there twice.
+    """
+    return TeamRuns(
+        team=folder.resolve().name,
+        runs=tuple(
+            _run(row, is_organiser=is_organiser) for row in _rows(folder).values()
+        ),
+        curves=tuple(read_curve(folder, case) for case in traced_cases(folder)),
+    )
+
+
+def _rows(folder: Path) -> Mapping[str, MeasuredCase]:
+    """The rows of efficiency.csv by case."""
+    file = folder / EFFICIENCY_CSV
+    return dict(sorted(read_by_case(file).items())) if file.exists() else {}
+
+
+def _run(row: MeasuredCase, *, is_organiser: bool) -> Run:
+    """A row; what stands beside a status that is not ``ok`` does not count."""
+    message = row.message
+    if row.is_unfinished and not is_organiser:
+        message = NOT_AT_FAULT
+    return Run(
+        case=row.case,
+        status=row.status or "missing",
+        hundredths=_whole(row, "runtime_s", 100),
+        gpu_mb=_whole(row, "max_gpu_memory_mb"),
+        host_mb=_whole(row, "max_host_memory_mb"),
+        message="" if row.is_ok else message,
+    )
+
+
+def _whole(row: MeasuredCase, column: str, parts: int = 1) -> int | None:
+    """A value in so many parts of its unit."""
+    value = row.value(column) if row.is_ok else None
+    return None if value is None else round(value * parts)
+
+
+def read_notes(folder: Path) -> OrganisersNotes:
+    """What organisers are told besides.
+
+    Raises
+    ------
+    RankingError
+        If efficiency.csv cannot be read.
+    """
+    doubts = [
+        (row.case, text)
+        for row in _rows(folder).values()
+        for text in (_cell(row, "doubts"), _again(_cell(row, "rerun")))
+        if text
+    ]
+    found = read_measurement(folder / MEASUREMENT_JSON)
+    measured = {**found.made_with, **found.settings}
+    if found.noise_s is not None:
+        measured["spread of an empty container"] = f"{found.noise_s:.2f} s"
+    return OrganisersNotes(
+        doubts=tuple(doubts),
+        measured=tuple((k.replace("_", " "), text) for k, text in measured.items()),
+    )
+
+
+def _cell(row: MeasuredCase, column: str) -> str:
+    """What a cell says; nothing where there is no such column."""
+    return row.text(column).strip() if column in row.cells else ""
+
+
+def _again(rerun: str) -> str:
+    """Why a case was run again."""
+    return f"run again: {rerun}" if rerun else ""
+
+
+# --- The page ---------------------------------------------------------------------
+
+
+def team_page(folder: Path, *, is_organiser: bool) -> Page:
+    """The page of a team's folder.
+
+    Raises
+    ------
+    MetricsFileError, RankingError
+        If a file cannot be read.
+    """
+    found = read_runs(folder, is_organiser=is_organiser)
+    notes = read_notes(folder) if is_organiser else None
+    scored = folder / METRICS_JSON
+    evaluation = read_evaluation(scored) if scored.exists() else None
+    page = _scores(evaluation, found, is_organiser=is_organiser)
+    curves = [(own.case, own) for own in found.curves]
+    memory = memory_charts(curves, "case", "over time")
+    doubts, measured = (notes.doubts, notes.measured) if notes else ((), ())
+    doubtful = pairs_table(
+        "Values that are doubtful, and cases that were run again",
+        doubts,
+        ("case", "why"),
+        sortable=True,
+    )
+    how = pairs_table("As measurement.json has it", measured)
+    title = "How it was measured"
+    return replace(
+        page,
+        title=f"Results of {safe(found.team)}",
+        tiles=[*page.tiles[:-1], *_run_tiles(found.runs), *page.tiles[-1:]],
+        sections=[
+            *page.sections,
+            Section("runs", "Runs", "Runs of the cases", _run_parts(found.runs)),
+            Section("memory", "Memory over time", "Memory over time", memory),
+            Section("doubts", "Doubts", "Doubts", [doubtful] if doubts else []),
+            Section("measured", title, title, [how] if measured else []),
+        ],
+    )
+
+
+def _scores(
+    evaluation: EvaluationFile | None, found: TeamRuns, *, is_organiser: bool
+) -> Page:
+    """The page of the scores, to which the runs are added."""
+    if evaluation is None:
+        note = ORGANISERS_NOTE if is_organiser else NOTE
+        return Page(title="", kicker="", sections=(), audience_note=note)
+    if is_organiser:
+        return organiser_page(evaluation)
+    # The team's image was given these cases by their names, and was told how each
+    # ended: unlike those of references, they are no secret.
+    known = frozenset(run.case for run in found.runs)
+    return participant_page(own_scores(evaluation, known))
+
+
+def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
+    """How the runs ended, and what they took."""
+    if not runs:
+        return []
+    ended = Counter(run.status for run in runs if not run.is_ok)
+    times = [run.hundredths for run in runs if run.hundredths is not None]
+    memory = [run.gpu_mb for run in runs if run.gpu_mb is not None]
+    is_whole = len(times) == len(runs)
+    return [
+        Tile(
+            name="Runs that worked",
+            value=f"{len(runs) - ended.total()} of {len(runs)}",
+            note=", ".join(f"{n} {safe(status)}" for status, n in ended.items()),
+        ),
+        Tile(
+            name="Mean running time",
+            value=f"{sum(times) / len(times) / 100:.2f} s" if is_whole else NO_RESULT,
+            note="" if is_whole else "a mean would hide the runs without a time",
+        ),
+        Tile(
+            name="Most GPU memory",
+            value=f"{max(memory)} MB" if memory else NO_RESULT,
+            note="of any run" if memory else "",
+        ),
+    ]
+
+
+def _run_parts(runs: tuple[Run, ...]) -> list[Part]:
+    """Charts and tables of the runs."""
+    if not runs:
+        return [Words("No case has been run.")]
+    rows = [
+        (
+            name_cell(run.case),
+            Cell(printable(run.status), css="word" if run.is_ok else f"word {FAILED}"),
+            number_cell(_seconds(run), decimals=2),
+            number_cell(run.gpu_mb, decimals=0),
+            number_cell(run.host_mb, decimals=0),
+        )
+        for run in runs
+    ]
+    caption = f"Status, time and memory of {count(len(runs), 'case')}"
+    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
+    every = table(caption, heads, rows, words=("case", "status"))
+    failed = [run for run in runs if not run.is_ok]
+    return [Pair(_run_charts(runs)), every, *([_failures(failed)] if failed else [])]
+
+
+def _seconds(run: Run) -> float | None:
+    """The running time."""
+    return None if run.hundredths is None else run.hundredths / 100
+
+
+def _run_charts(runs: tuple[Run, ...]) -> list[Chart]:
+    """A dot for each case: its running time, and its memory."""
+    cases = [run.case for run in runs]
+    charts = []
+    for title, metric, values, decimals in (
+        ("Running time of each case, in s", "runtime_s", map(_seconds, runs), 2),
+        ("GPU memory of each case, in MB", "", (run.gpu_mb for run in runs), 0),
+        ("Memory of the container, in MB", "", (run.host_mb for run in runs), 0),
+    ):
+        row = list(values)
+        known = sum(value is not None for value in row)
+        if known:
+            words = f"{known} values of {count(len(cases), 'case')}, as in the tables"
+            chart = spread_chart(
+                metric,
+                ["runs"],
+                [row],
+                has_boxes=True,
+                title=title,
+                summary=words,
+                tips=(cases, [row], decimals),
+            )
+            charts.append(chart)
+    return charts
+
+
+def _failures(failed: list[Run]) -> Table:
+    """The cases that failed, with the messages."""
+    heads = ("case", "status", "message")
+    rows = (
+        (
+            name_cell(run.case),
+            Cell(printable(run.status), css=f"word {FAILED}"),
+            text_cell(run.message or "none"),
+        )
+        for run in failed
+    )
+    return table("Runs that failed, and their messages", heads, rows, words=heads)

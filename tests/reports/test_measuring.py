@@ -1,0 +1,224 @@
+"""The page of a measurement: what it holds, its words, and when it is read anew."""
+
+import pytest
+
+from flare.reports.measuring import (
+    duration,
+    measuring_page,
+    read_progress,
+    seconds_left,
+)
+from flare.reports.model import Table, Words
+from flare.reports.report import write_report
+from flare.results.efficiency_csv import write_records
+from flare.results.errors import RankingError
+from flare.results.refused_csv import Refusal
+from tests.builders.measured import write_measured
+from tests.builders.pages import Page
+from tests.builders.running import eventful, record, running, team_run
+
+RUNNING = "As of {}, 1 of 3 cases are measured, and others are being run."
+
+CASES = ("case_1", "case_2", "case_3")
+
+
+def parts_of(page, section):
+    """What a section holds."""
+    return next(own for own in page.shown if own.id == section).shown
+
+
+def rows_of(table):
+    """The texts of a table, by its heads."""
+    texts = ([cell.text for cell in row] for row in table.rows)
+    return [dict(zip(table.heads, row, strict=True)) for row in texts]
+
+
+def test_cases_are_counted():
+    """Of six: a has two, of which one is an engine error; b has one that timed out."""
+    records = [
+        record("case_1", 12.0),
+        record("case_2", None, "engine error", message="x"),
+    ]
+    late = [record("case_1", None, "timed out", message="late")]
+
+    page = measuring_page(running(CASES, team_run("a", records), team_run("b", late)))
+
+    assert {tile.name: tile.value for tile in page.tiles} == {
+        "Cases done": "2 of 6",
+        "Teams done": "0 of 2",
+        "Time left, estimated": "48 s",
+        "To be looked at": "2",
+    }
+    a, b = rows_of(parts_of(page, "teams")[0])
+    heads = ("state", "done", "ok", "timed out", "engine error")
+    assert [a[head] for head in heads] == ["not done", "1 of 3", "1", "", "1"]
+    assert [b[head] for head in heads] == ["not done", "1 of 3", "", "1", ""]
+    (grid,) = parts_of(page, "cases")
+    assert grid.summary == (
+        "1 ok, 1 failed in some way, 1 engine error, to be run again, 3 not run yet"
+    )
+    assert [own.classes for own in grid.rows] == [
+        ["box", "s5", "absent"],
+        ["s6", "absent", "absent"],
+    ]
+
+
+def test_every_case_of_every_team_is_said_in_words():
+    (grid,) = parts_of(measuring_page(eventful()), "cases")
+
+    rows = rows_of(grid.table)
+    assert [row["team_a"] for row in rows] == [
+        *("20.0", "failed", "timed out", "out of memory", "no output"),
+        *("wrong output", "engine error", *["not run yet"] * 5),
+    ]
+    assert [row["team_b"] for row in rows][2:5] == ["114.0", "121.0, doubtful", "128.0"]
+    assert {row["team_c"] for row in rows[2:]} == {"not run yet"}
+
+
+def test_running_times_are_those_of_the_cases_that_worked():
+    """3, 1 and 20 s: median 3, together 24; the failed one has no time."""
+    records = [record(f"case_{n}", s) for n, s in ((1, 3.0), (2, 1.0), (3, 20.0))]
+    records.append(record("case_4", None, "failed", message="x"))
+    a = team_run("a", records, is_scored=True)
+
+    page = measuring_page(running([*CASES, "case_4"], a))
+
+    (row,) = rows_of(parts_of(page, "teams")[0])
+    heads = ("state", "done", "median", "longest", "all together")
+    assert [row[head] for head in heads] == ["scored", "4 of 4", "3.0", "20.0", "24.0"]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        pytest.param(((), ()), None, id="nothing known"),
+        pytest.param(((10.0,), ()), 19 * 10.0 + 20 * 10.0, id="another team's"),
+        pytest.param(((10.0,), (100.0,)), 19 * (10.0 + 100.0), id="each by its own"),
+        pytest.param(
+            ((1000.0, *(30.0,) * 10), ()), 9 * 30.0 + 20 * 30.0, id="the last ten alone"
+        ),
+    ],
+)
+def test_time_left_is_that_of_the_last_cases(times, expected):
+    cases = [f"c{n:02}" for n in range(20)]
+    teams = [
+        team_run(team, [record(c, s) for c, s in zip(cases, own, strict=False)])
+        for team, own in zip("ab", times, strict=True)
+    ]
+
+    assert seconds_left(running(cases, *teams)) == expected
+
+
+def test_a_team_that_has_ended_needs_no_time():
+    a = team_run("a", [record("case_1", 7.0)])
+    b = team_run("b", problem="gone")
+
+    assert seconds_left(running(CASES, a, b)) == 2 * 7.0
+    assert seconds_left(running(CASES, b)) == 0
+
+
+def test_times_are_as_exact_as_anybody_needs():
+    assert [duration(s) for s in (59.4, 59.6, 3599, 86_399, 90_000, 172_800)] == [
+        *("59 s", "1 min", "1 h", "1 d", "1 d 1 h", "2 d")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "lead", "refresh_s"),
+    [
+        ({}, Words(RUNNING), 10),
+        ({"is_running": False}, Words("As of {}, 1 of 3 cases are measured."), 0),
+        (
+            {"is_running": False, "ended": "docker: gone. [H05]"},
+            Words(
+                "Ended at {}: docker: gone. [H05] 1 of 3 cases are measured and kept.",
+                "banner",
+            ),
+            0,
+        ),
+    ],
+    ids=["running", "at some moment", "ended"],
+)
+def test_its_first_words_are_true_whenever_they_are_read(settings, lead, refresh_s):
+    """Only a page of what runs is read anew."""
+    a = team_run("a", [record("case_1", 9.0)])
+
+    page = measuring_page(running(CASES, a, **settings))
+
+    text = lead.text.format("2026-11-22 02:00:00 UTC")
+    assert page.lead == [Words(text, lead.kind)]
+    assert page.refresh_s == refresh_s
+
+
+def test_what_has_to_be_looked_at_comes_by_its_gravity():
+    (alarms,) = parts_of(measuring_page(eventful()), "look")
+
+    rows = rows_of(alarms)
+    assert [(row["what"], row["team"], row["cases"]) for row in rows] == [
+        ("archive refused", "team_a", ""),
+        ("not measured to the end", "team_c", ""),
+        ("engine error", "team_a", "case_007"),
+        ("failed", "team_a", "case_002"),
+        ("timed out", "team_a", "case_003"),
+        ("out of memory", "team_a", "case_004"),
+        ("no output", "team_a", "case_005"),
+        ("wrong output", "team_a", "case_006"),
+        ("archive doubtful", "team_d", ""),
+        ("doubtful", "team_b", "case_004"),
+    ]
+    assert rows[-1]["what is said of it, or of the first case"] == "few samples"
+
+
+def test_many_cases_that_fail_alike_are_one_line():
+    cases = [f"c{n:02}" for n in range(40)]
+    records = [record(c, None, "failed", message=f"{c}: exit 1") for c in cases]
+
+    (alarms,) = parts_of(measuring_page(running(cases, team_run("a", records))), "look")
+
+    (row,) = rows_of(alarms)
+    assert row["cases"] == (
+        "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 30 more"
+    )
+    assert row["what is said of it, or of the first case"] == "c00: exit 1"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        running(CASES, team_run("a")),
+        running(CASES, refused=(Refusal(team="b", archive="b.tar.gz", problem="no"),)),
+        running((), is_running=False),
+    ],
+    ids=["not begun", "all refused", "no team"],
+)
+def test_a_page_of_next_to_nothing_has_something_to_look_at(run):
+    (part,) = parts_of(measuring_page(run), "look")
+
+    assert isinstance(part, Table) == bool(run.refused)
+
+
+def test_the_folder_of_the_results_tells_how_far_it_is(tmp_path):
+    """Two teams of three cases, of which one is scored, and one has not begun."""
+    write_measured(tmp_path / "a", CASES, scores={"liver": [0.5, 0.6, 0.7]})
+    write_records([record("case_2", 5.0)], tmp_path / "b" / "efficiency.csv")
+
+    run = read_progress(tmp_path, teams=["c"], problems={"c": "gone"})
+
+    assert run.cases == CASES
+    assert [(own.team, own.done, own.is_scored, own.problem) for own in run.teams] == [
+        *(("a", 3, True, ""), ("b", 1, False, ""), ("c", 0, False, "gone"))
+    ]
+
+
+def test_a_report_of_teams_without_scores_is_how_far_they_are(tmp_path):
+    """For organisers alone: it has the names of all teams."""
+    write_records([record("case_2", 5.0)], tmp_path / "r" / "b" / "efficiency.csv")
+    file = tmp_path / "page.html"
+
+    write_report([tmp_path / "r"], file, is_organiser=True)
+
+    html = file.read_text(encoding="utf-8")
+    assert "Measuring 1 team on 1 case" in html
+    assert "refresh" not in Page(html).text
+    with pytest.raises(RankingError):
+        write_report([tmp_path / "r"], file, is_organiser=False)
