@@ -8,14 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from flare.common.engine import Engine, find_engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
-from flare.evaluation.submission.find import LabelMapFile
-from flare.measuring.archive.model import Model
-from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions
 from flare.measuring.errors import DeviceError
 from flare.measuring.host import find_weaknesses
@@ -52,7 +49,6 @@ from flare.results.measurement_json import (
 
 _log = logging.getLogger(__name__)
 
-_File = TypeVar("_File", Archive, Model, LabelMapFile)
 
 DEATHS = 3
 """Number of processes of a team that may be killed before it is given up."""
@@ -375,20 +371,16 @@ def _on_lane(setup: Setup, lane: Lane, rerun: tuple[str, ...]) -> Setup:
 
 def _absolute(job: Job) -> Job:
     """What is measured, with paths that hold in every process."""
+
+    def at(file: Any) -> Any:
+        return file and replace(file, path=file.path.absolute())
+
     return replace(
         job,
         results=job.results.absolute(),
-        cases=tuple(replace(c, image=_at(c.image)) for c in job.cases),
-        archives=tuple(
-            replace(_at(a), model=_at(a.model) if a.model else None)
-            for a in job.runnable
-        ),
+        cases=tuple(replace(case, image=at(case.image)) for case in job.cases),
+        archives=tuple(replace(at(a), model=at(a.model)) for a in job.runnable),
     )
-
-
-def _at(file: _File) -> _File:
-    """What has a path, with the absolute one."""
-    return replace(file, path=file.path.absolute())
 
 
 def _fitting(lanes: Sequence[Lane], file: Path) -> Lane:

@@ -149,7 +149,13 @@ class LaneProcess:
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": _search_path()},
+                # It finds the modules that this one has.
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(
+                        p or str(Path.cwd()) for p in sys.path
+                    )
+                },
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked
             self.connection.send(job)
@@ -174,11 +180,6 @@ class LaneProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _search_path() -> str:
-    """Where a new process finds the modules that this one has."""
-    return os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
 
 
 # --- In the process ---------------------------------------------------------------
@@ -231,16 +232,11 @@ def main() -> None:
     log.propagate = False
     with suppress(_StoppedError, EOFError):
         job = connection.recv()
-        _stay_apart(job)
+        if job.lane.of > 1:  # do not use the processors of other lanes
+            with suppress(OSError):
+                os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
         with closed_to_others():  # on a cluster, nobody has seen to that
             measure_team(job, tell)
-
-
-def _stay_apart(job: TeamJob) -> None:
-    """Do not use the processors of other lanes."""
-    if job.lane.of > 1:
-        with suppress(OSError):
-            os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
 
 
 class Pool(ABC):
