@@ -1,6 +1,5 @@
 """Results that were not made alike are refused, and the odd one out is named."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -9,9 +8,11 @@ import flare
 from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
+from flare.ranking.provenance import Unlike, check_comparable
 from flare.ranking.table import read_results
-from flare.results.errors import MeasurementError, RankingError
-from flare.results.measurement_json import MeasurementLog
+from flare.results.errors import MetricsFileError, RankingError
+from flare.results.metrics_reading import read_evaluation
+from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import ranked, write_team
 
 FLARE21 = flare.read_challenge("flare21")
@@ -150,37 +151,83 @@ def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
     )
 
 
-# --- measurement.json -------------------------------------------------------------
+# --- Evaluations that are compared ------------------------------------------------
 
 
-def written(tmp_path, settings):
-    file = tmp_path / "measurement.json"
-    file.write_text(json.dumps({"settings": settings, "sessions": []}))
-    return file
+def checked(folder, *evaluations):
+    """Compare evaluations whose provenance has these entries besides the usual ones."""
+    sources = []
+    for name, evaluation in zip(("old", "new", "next"), evaluations, strict=False):
+        content = metrics_content({"liver": [0.9, 0.8]})
+        content["evaluation"] |= evaluation
+        sources.append(write_json(folder / name / "metrics.json", content))
+    return check_comparable(sources, [read_evaluation(source) for source in sources])
 
 
-def test_a_measurement_goes_on_whatever_else_the_file_says(tmp_path):
-    settings = {"repeats": 1, "labels": "1, 7", "max_gpu_memory": "stable"}
-    file = written(tmp_path, settings)
+def test_evaluations_by_equal_rules_can_be_compared(tmp_path):
+    rules = {"rules": {"decimals": 4}, "references_sha256": "b"}
 
-    MeasurementLog(file, settings, {"challenge_sha256": "2" * 64})
-
-    with pytest.raises(MeasurementError, match="with labels 1, 7, now it is 1, 8"):
-        MeasurementLog(
-            file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64}
-        )
+    assert checked(tmp_path, rules, rules, rules) == ()
 
 
-def test_a_record_of_an_earlier_version_needs_the_same_file(tmp_path):
-    file = written(tmp_path, {"repeats": 1, "challenge_sha256": "a"})
-    settings = {"repeats": 1, "labels": "1, 7"}
+RULES = {"rules": {"decimals": 4}}
 
-    MeasurementLog(file, settings, {"challenge_sha256": "a"})
 
-    with pytest.raises(MeasurementError) as caught:
-        MeasurementLog(file, settings, {"challenge_sha256": "b"})
-    assert str(caught.value).endswith(
-        "the team was measured with challenge_sha256 a, now it is b. Measure it as"
-        " before, or all anew with another --output. What is measured can be scored"
-        " anew: flare rescore. [H07]"
-    )
+@pytest.mark.parametrize(
+    ("evaluations", "problem"),
+    [
+        ([{}, {"challenge": "flare22"}], "its challenge is flare22, that of "),
+        (
+            [RULES, RULES, {"rules": {"decimals": 2}}],
+            "this file was scored by other rules: decimals: 2, now 4",
+        ),
+        (
+            [RULES | {"challenge_sha256": "aa"}, {"challenge_sha256": "bb"}],
+            "this file: an earlier version has scored this, and does not tell by which"
+            " rules; its challenge_sha256 is bb, that of others is not",
+        ),
+        (
+            [{"challenge_sha256": "aa"}, {"challenge_sha256": "bb"}],
+            "its challenge_sha256 is bb, that of others aa",
+        ),
+    ],
+    ids=["challenge", "rules", "only one tells", "earlier versions"],
+)
+def test_what_cannot_be_compared_is_named(tmp_path, evaluations, problem):
+    """The last one, whose scores may be made anew."""
+    with pytest.raises(MetricsFileError) as caught:
+        checked(tmp_path, *evaluations)
+
+    last = ("old", "new", "next")[len(evaluations) - 1]
+    assert caught.value.file == str(tmp_path / last / "metrics.json")
+    assert caught.value.problem.startswith(problem)
+    assert "flare evaluate" in caught.value.remedy
+
+
+def test_evaluations_without_a_common_case_are_refused(tmp_path):
+    contents = [metrics_content({"liver": [0.9]}) for _ in range(3)]
+    contents[1]["case"]["gt_fname"] = {"0": "other.nii.gz"}
+    names = ("a.json", "b.json", "c.json")
+    sources = [
+        write_json(tmp_path / n, c) for n, c in zip(names, contents, strict=True)
+    ]
+    found = [read_evaluation(source) for source in sources]
+
+    for number, others in ((2, "the other has"), (3, "the files before it have")):
+        with pytest.raises(MetricsFileError) as caught:
+            check_comparable(sources[:number], found[:number])
+        assert caught.value.file == str(sources[1])
+        assert caught.value.problem == f"it has no case that {others}"
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "unlike"),
+    [
+        ({"references_sha256": "other"}, Unlike.REFERENCES),
+        ({"version": "0.1.0"}, Unlike.VERSION),
+        ({"options": {"on_bad_case": "worst"}}, Unlike.OPTIONS),
+    ],
+)
+def test_what_else_is_not_alike_is_told(tmp_path, evaluation, unlike):
+    assert checked(tmp_path, {}, evaluation) == (unlike,)
+    assert checked(tmp_path, evaluation, evaluation) == ()

@@ -1,13 +1,12 @@
 """Rows of efficiency.csv: which values they have, and when they have none."""
 
-import csv
 from dataclasses import replace
 
 import pytest
 
+import flare
 from flare.challenge.rules import MaxMemory
 from flare.common.engine import Ended
-from flare.common.errors import OutputError
 from flare.measuring.container import ContainerRun
 from flare.measuring.record import record_of
 from flare.results.efficiency_csv import (
@@ -18,7 +17,7 @@ from flare.results.efficiency_csv import (
     read_records,
     write_records,
 )
-from flare.results.errors import MeasurementError
+from flare.results.errors import MeasurementError, RankingError
 from flare.results.traces_csv import Sample, Trace
 
 
@@ -138,22 +137,6 @@ def test_rows_come_back_as_they_were(tmp_path):
     assert text.startswith("case,status,runtime_s,max_gpu_memory_mb,")
 
 
-def test_texts_that_would_be_formulas_come_back(tmp_path):
-    """A container chooses the file name with which a message begins."""
-    message = '=HYPERLINK("http:evil","x").nii.gz: no case has this name'
-    records = [
-        CaseRecord(case="'=c", status=RunStatus.WRONG_OUTPUT, message=message),
-        CaseRecord(case="@c", status=RunStatus.FAILED, message="-", rerun="'+"),
-    ]
-    write_records(records, tmp_path / "efficiency.csv")
-
-    assert read_records(tmp_path / "efficiency.csv") == {r.case: r for r in records}
-    with (tmp_path / "efficiency.csv").open(newline="") as content:
-        rows = list(csv.DictReader(content))
-    assert [row["case"] for row in rows] == ["''=c", "'@c"]
-    assert [row["message"] for row in rows] == [f"'{message}", "'-"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -178,23 +161,6 @@ def test_a_row_that_was_cut_off_is_not_read(tmp_path):
 
     with pytest.raises(MeasurementError):
         read_records(file)
-
-
-def test_a_failed_row_with_a_value_is_not_read(tmp_path):
-    """Somebody has edited it."""
-    file = tmp_path / "efficiency.csv"
-    write_records([CaseRecord(case="c1", status=RunStatus.FAILED)], file)
-    file.write_text(file.read_text().replace("c1,failed,,", "c1,failed,3.0,"))
-
-    with pytest.raises(MeasurementError):
-        read_records(file)
-
-
-def test_a_file_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(OutputError, match="it cannot be written"):
-        write_records([], tmp_path / "file" / "efficiency.csv")
 
 
 def test_means_are_of_all_cases_or_there_are_none():
@@ -254,3 +220,53 @@ def test_a_busy_computer_is_doubtful(other_cpu_s, doubts):
     run = replace(make_run(10.0), other_cpu_s=other_cpu_s)
 
     assert record_of("c", [run], rule=MaxMemory.STABLE, cpus=1).doubts == doubts
+
+
+# --- As a pandas table -------------------------------------------------------------
+
+
+def test_efficiency_has_a_row_for_each_case(tmp_path):
+    records = [
+        CaseRecord(case="=b", status=RunStatus.OK, runtime_s=3.5, samples=7),
+        CaseRecord(case="a", status=RunStatus.TIMED_OUT, message="=60 s"),
+    ]
+    write_records(records, tmp_path / "efficiency.csv")
+
+    found = flare.read_efficiency(tmp_path / "efficiency.csv")
+
+    assert found.index.name == "case"
+    assert found["status"].to_dict() == {"=b": "ok", "a": "timed out"}
+    assert found["runtime_s"].dropna().to_dict() == {"=b": 3.5}
+    assert found["samples"].to_dict() == {"=b": 7, "a": 0}
+    assert found["message"].to_dict() == {"=b": "", "a": "=60 s"}
+    assert found["cpu_s"].isna().all()
+
+
+def test_efficiency_of_another_program_has_the_columns_that_it_has(tmp_path):
+    file = tmp_path / "efficiency.csv"
+    file.write_text("case,status,runtime_s,mood\na.nii.gz,ok,2,good\n")
+
+    found = flare.read_efficiency(str(file))
+
+    assert found.reset_index().to_dict("records") == [
+        {"case": "a", "status": "ok", "runtime_s": 2.0}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("a,ok,x\n", "line 2: x is no number"),
+        ("a,ok,1\na,ok,2\n", "line 3: a is there twice"),
+        ("a,ok\n", "line 2 has another number of cells than the first line"),
+    ],
+    ids=["no number", "twice", "cut off"],
+)
+def test_efficiency_that_cannot_be_read_names_the_line(tmp_path, rows, problem):
+    file = tmp_path / "efficiency.csv"
+    file.write_text(f"case,status,runtime_s\n{rows}")
+
+    with pytest.raises(RankingError) as caught:
+        flare.read_efficiency(file)
+
+    assert caught.value.problem == problem

@@ -1,14 +1,19 @@
-"""How a team was measured, as a ranking reads it."""
+"""How a team was measured: going on, as a ranking reads it, and unlike computers."""
 
 import json
 
 import pytest
 
+import flare
+from flare.results.errors import MeasurementError
 from flare.results.measurement_json import (
     Measurement,
     MeasurementLog,
     read_measurement,
+    unlike_hosts,
+    unlike_settings,
 )
+from tests.builders.results import write_team
 
 NOTHING = Measurement(settings={}, made_with={}, noise_s=None)
 
@@ -51,3 +56,118 @@ def test_the_file_of_another_program_tells_nothing(tmp_path, content):
 
 def test_a_team_that_was_not_measured(tmp_path):
     assert read_measurement(tmp_path / "measurement.json") == NOTHING
+
+
+# --- Going on ---------------------------------------------------------------------
+
+
+def written(tmp_path, settings):
+    file = tmp_path / "measurement.json"
+    file.write_text(json.dumps({"settings": settings, "sessions": []}))
+    return file
+
+
+def test_a_measurement_goes_on_whatever_else_the_file_says(tmp_path):
+    settings = {"repeats": 1, "labels": "1, 7", "max_gpu_memory": "stable"}
+    file = written(tmp_path, settings)
+
+    MeasurementLog(file, settings, {"challenge_sha256": "2" * 64})
+
+    with pytest.raises(MeasurementError, match="with labels 1, 7, now it is 1, 8"):
+        MeasurementLog(
+            file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64}
+        )
+
+
+def test_a_record_of_an_earlier_version_needs_the_same_file(tmp_path):
+    file = written(tmp_path, {"repeats": 1, "challenge_sha256": "a"})
+    settings = {"repeats": 1, "labels": "1, 7"}
+
+    MeasurementLog(file, settings, {"challenge_sha256": "a"})
+
+    with pytest.raises(MeasurementError, match="challenge_sha256 a, now it is b") as e:
+        MeasurementLog(file, settings, {"challenge_sha256": "b"})
+    assert "flare rescore" in e.value.remedy
+
+
+def test_settings_that_are_not_equal_for_all_teams():
+    """One that a file has only where it is another one counts as its default."""
+    teams = {
+        team: Measurement(settings=own, made_with={}, noise_s=None)
+        for team, own in {
+            "a": {"memory": "28g", "repeats": "1"},
+            "b": {"memory": "28g", "repeats": "3", "contract": "algorithm x"},
+            "nothing": {},
+        }.items()
+    }
+
+    assert list(unlike_settings(teams)) == [
+        "Teams were measured with different repeats: a 1, b 3",
+        "Teams were measured with different contract: a flare, b algorithm x",
+    ]
+
+
+# --- Unlike computers -------------------------------------------------------------
+
+TIMES = {"median": 0.02, "smallest": 0.02, "largest": 0.03}
+
+OLD = {
+    "calibration": {
+        "before": {"integers_s": TIMES, "memory_s": TIMES, "gpu": None, "problem": ""},
+        "after": None,
+    },
+    "unlike": {
+        "reason": "it broke",
+        "found": ["integers take 1.50 times as long"],
+    },
+}
+"""A session as earlier versions wrote it."""
+
+
+def measured(device):
+    return Measurement(
+        settings={"memory": "28g"}, made_with={"device": device}, noise_s=None
+    )
+
+
+def write_measurement(folder, *sessions):
+    content = {"settings": {"memory": "28g"}, "sessions": list(sessions)}
+    (folder / "measurement.json").write_text(json.dumps(content))
+
+
+def test_devices_and_drivers():
+    teams = {"a": measured("A100 (driver 570)"), "b": measured("H100 (driver 570)")}
+
+    assert tuple(unlike_hosts(teams)) == (
+        "Teams were measured with different device: a A100 (driver 570), b H100"
+        " (driver 570)",
+    )
+    assert list(unlike_hosts({"a": teams["a"], "c": teams["a"]})) == []
+
+
+def test_what_was_accepted_is_told_of_old_files_too(tmp_path):
+    now = {"unlike": {"reason": "moved", "found": ["cpus is 1-3 instead of 1-7"]}}
+    write_measurement(tmp_path, OLD, now, {"unlike": None}, {"unlike": 3}, "none")
+
+    found = read_measurement(tmp_path / "measurement.json")
+
+    assert found.unlike == (
+        "integers take 1.50 times as long (accepted: it broke)",
+        "cpus is 1-3 instead of 1-7 (accepted: moved)",
+    )
+
+
+def test_a_ranking_points_them_out(tmp_path):
+    """As all other flags, in ranking.json."""
+    results, output = tmp_path / "results", tmp_path / "ranking"
+    for team in ("a", "b"):
+        write_team(results / team, {"c1": 0.9, "c2": 0.8}, [])
+    write_measurement(results / "b", OLD)
+
+    flare.rank(results, metrics=["dsc"]).write(output)
+
+    flag = (
+        "b was not measured on one steady computer: integers take 1.50 times as long"
+        " (accepted: it broke)"
+    )
+    assert flag in json.loads((output / "ranking.json").read_text())["flags"]

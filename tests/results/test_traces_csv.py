@@ -4,8 +4,9 @@ import csv
 
 import pytest
 
+import flare
 from flare.challenge.rules import MaxMemory
-from flare.common.errors import OutputError
+from flare.results.errors import RankingError
 from flare.results.traces_csv import Sample, Trace, area, max_memory_mb, write_trace
 
 
@@ -116,8 +117,30 @@ def test_a_trace_is_a_table(tmp_path):
     assert rows[0]["gpu_used_mb"] == ""
 
 
-def test_a_trace_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
+def test_a_trace_has_its_samples_by_seconds(tmp_path):
+    samples = (Sample(seconds=0.0, gpu_memory_mb=5), Sample(seconds=0.5, cpu_s=0.25))
+    trace = Trace(samples=samples, interval_s=0.5, runtime_s=0.6)
+    write_trace(trace, tmp_path / "c1.csv")
 
-    with pytest.raises(OutputError, match="it cannot be written"):
-        write_trace(make_trace((), 1.0), tmp_path / "file" / "c1.csv")
+    found = flare.read_trace(tmp_path / "c1.csv")
+
+    assert found.index.tolist() == [0.0, 0.5]
+    assert found["gpu_memory_mb"].dropna().to_dict() == {0.0: 5.0}
+    assert found["cpu_s"].dropna().to_dict() == {0.5: 0.25}
+
+
+def test_a_trace_without_samples_has_all_columns(tmp_path):
+    write_trace(Trace(samples=(), interval_s=1, runtime_s=1), tmp_path / "c1.csv")
+
+    found = flare.read_trace(tmp_path / "c1.csv")
+
+    assert (len(found), "gpu_memory_mb" in found) == (0, True)
+
+
+def test_a_trace_that_cannot_be_read_names_the_line(tmp_path):
+    (tmp_path / "c1.csv").write_text("seconds,gpu_memory_mb\n0,1\n1,much\n")
+
+    with pytest.raises(RankingError) as caught:
+        flare.read_trace(tmp_path / "c1.csv")
+
+    assert caught.value.problem == "line 3: much is no number"

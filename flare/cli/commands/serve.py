@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import click
 
 from flare.cli import json_log
-from flare.cli.command import Command, refuse
+from flare.cli.command import Command
 from flare.cli.console import stopping_with
 from flare.cli.measuring import Told, opened_page
 from flare.cli.options import takes
@@ -35,9 +35,6 @@ _log = logging.getLogger(__name__)
 DRY_TRIES = 2
 """So often a dry run tries to reach the platform."""
 
-NEEDED = ("images", "ground_truth")
-"""What has to be given, unless it is only asked how far the service is."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -46,6 +43,17 @@ class Options:
     phase: ExternalOptions
     folder: FolderOptions
     service: ServiceOptions
+
+    def __post_init__(self) -> None:
+        """See that all is given, unless it is only asked how far the service is."""
+        given = {
+            "--phase or --drop-folder": self.phase.phase or self.folder.drop_folder,
+            "--images": self.service.images,
+            "--ground-truth": self.service.ground_truth,
+        }
+        missing = ", ".join(name for name, value in given.items() if not value)
+        if missing and not self.service.status:
+            raise ValueError(f"the following arguments are required: {missing}")
 
     def source(self) -> Source:
         """The place that submissions come from."""
@@ -58,27 +66,9 @@ class Options:
         return self.phase.source(tokens, file, tries=tries)
 
 
-class _ServeCommand(Command):
-    """A command that needs less where it is only asked how far it is."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; what a service needs has to be there."""
-        rest = super().parse_args(ctx, args)
-        given = {name for name, value in ctx.params.items() if value is not None}
-        missing = [
-            f"--{name.replace('_', '-')}" for name in NEEDED if name not in given
-        ]
-        if not given & {"phase", "drop_folder"}:
-            missing = ["--phase or --drop-folder", *missing]
-        if missing and not ctx.params.get("status") and not ctx.resilient_parsing:
-            words = ", ".join(missing)
-            refuse(ctx, f"the following arguments are required: {words}")
-        return rest
-
-
 @click.command(
     "serve",
-    cls=_ServeCommand,
+    cls=Command,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
     " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"

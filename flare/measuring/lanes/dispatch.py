@@ -8,14 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from flare.common.engine import Engine, find_engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
-from flare.evaluation.submission.find import LabelMapFile
-from flare.measuring.archive.model import Model
-from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions
 from flare.measuring.errors import DeviceError
 from flare.measuring.host import find_weaknesses
@@ -29,7 +26,6 @@ from flare.measuring.lanes.lane import (
     unlike,
 )
 from flare.measuring.lanes.process import (
-    Begun,
     Ended,
     LocalPool,
     Message,
@@ -38,7 +34,7 @@ from flare.measuring.lanes.process import (
     Said,
     TeamJob,
 )
-from flare.measuring.listener import Failures, Listener, tell_plan
+from flare.measuring.listener import Failures, Listener, cases_to_run
 from flare.measuring.options import Caches, Options
 from flare.measuring.team import Job, Setup, TeamPlan, planned_team
 from flare.results.efficiency_csv import CaseRecord
@@ -52,7 +48,6 @@ from flare.results.measurement_json import (
 
 _log = logging.getLogger(__name__)
 
-_File = TypeVar("_File", Archive, Model, LabelMapFile)
 
 DEATHS = 3
 """Number of processes of a team that may be killed before it is given up."""
@@ -177,8 +172,6 @@ class Dispatch:
                 # Of what was measured just before a process was killed, nobody heard.
                 for case in sorted(turn.left - set(todo)):
                     self._tell(turn, done[case])
-            case Begun(case=case):
-                self.listener.on_begin(turn.plan.team, case)
             case CaseRecord():
                 self._tell(turn, message)
             case FlareError():
@@ -269,9 +262,8 @@ def measure_on_lanes(
             ),
             images_sha256=digest_of(job.cases),
             is_here=job.options.cluster is None,
-            lanes=lanes,
         )
-        return _measure(setup, pool, listener)
+        return _measure(setup, pool, lanes, listener)
 
 
 @contextmanager
@@ -320,7 +312,7 @@ def check_lanes(lanes: Sequence[Lane], options: Options) -> None:
 
 
 def _measure(
-    setup: Setup, pool: Pool, listener: Listener
+    setup: Setup, pool: Pool, lanes: Sequence[Lane], listener: Listener
 ) -> tuple[tuple[str, FlareError], ...]:
     """Plan all teams, and deal them out."""
     options, results = setup.job.options, setup.job.results
@@ -342,10 +334,10 @@ def _measure(
     plans: list[TeamPlan] = []
     for archive in setup.job.runnable:
         file = results / archive.team / MEASUREMENT_JSON
-        own = _on_lane(setup, _fitting(setup.lanes, file), options.rerun)
+        own = _on_lane(setup, _fitting(lanes, file), options.rerun)
         with failures.noted(archive.team), planned_team(own, archive) as plan:
             plans.append(plan)
-    tell_plan(setup, plans, listener)
+    cases_to_run(plans)
     with closing(pool):
         dispatch = Dispatch(
             pool=pool,
@@ -375,20 +367,16 @@ def _on_lane(setup: Setup, lane: Lane, rerun: tuple[str, ...]) -> Setup:
 
 def _absolute(job: Job) -> Job:
     """What is measured, with paths that hold in every process."""
+
+    def at(file: Any) -> Any:
+        return file and replace(file, path=file.path.absolute())
+
     return replace(
         job,
         results=job.results.absolute(),
-        cases=tuple(replace(c, image=_at(c.image)) for c in job.cases),
-        archives=tuple(
-            replace(_at(a), model=_at(a.model) if a.model else None)
-            for a in job.runnable
-        ),
+        cases=tuple(replace(case, image=at(case.image)) for case in job.cases),
+        archives=tuple(replace(at(a), model=at(a.model)) for a in job.runnable),
     )
-
-
-def _at(file: _File) -> _File:
-    """What has a path, with the absolute one."""
-    return replace(file, path=file.path.absolute())
 
 
 def _fitting(lanes: Sequence[Lane], file: Path) -> Lane:

@@ -51,13 +51,6 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """A case is run next."""
-
-    case: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """A line of the log."""
 
@@ -70,7 +63,7 @@ class Ended:
     """All is done that can be done; nothing is left behind, and nothing follows."""
 
 
-Message = Planned | Begun | CaseRecord | FlareError | Said | Ended
+Message = Planned | CaseRecord | FlareError | Said | Ended
 """What a process tells; the outcome of a case is its record, of a team an error."""
 
 
@@ -112,11 +105,8 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
             names = tuple(case.name for case in plan.todo)
             tell(Planned(todo=names, done=dict(plan.done)))
             if plan.todo:
-                tell(Begun(case=names[0]))
                 with opened_team(plan) as team:
-                    for number, case in enumerate(plan.todo):
-                        if number:
-                            tell(Begun(case=case.name))
+                    for case in plan.todo:
                         tell(team.run(case))
     tell(Ended())
 
@@ -149,7 +139,13 @@ class LaneProcess:
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": _search_path()},
+                # It finds the modules that this one has.
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(
+                        p or str(Path.cwd()) for p in sys.path
+                    )
+                },
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked
             self.connection.send(job)
@@ -174,11 +170,6 @@ class LaneProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _search_path() -> str:
-    """Where a new process finds the modules that this one has."""
-    return os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
 
 
 # --- In the process ---------------------------------------------------------------
@@ -231,16 +222,11 @@ def main() -> None:
     log.propagate = False
     with suppress(_StoppedError, EOFError):
         job = connection.recv()
-        _stay_apart(job)
+        if job.lane.of > 1:  # do not use the processors of other lanes
+            with suppress(OSError):
+                os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
         with closed_to_others():  # on a cluster, nobody has seen to that
             measure_team(job, tell)
-
-
-def _stay_apart(job: TeamJob) -> None:
-    """Do not use the processors of other lanes."""
-    if job.lane.of > 1:
-        with suppress(OSError):
-            os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
 
 
 class Pool(ABC):

@@ -43,8 +43,8 @@ _SHARED = (
 class ServiceOptions:
     """How submissions are measured and answered, wherever they come from."""
 
-    images: Path = option(
-        "Folder of the CTs, one for each case.", default=Path(), metavar="DIR"
+    images: Path | None = option(
+        "Folder of the CTs, one for each case.", default=None, metavar="DIR"
     )
     ground_truth: Path | None = option(
         "Score the predictions against these reference labels.",
@@ -132,7 +132,7 @@ def serve(
         What keeps the service from its work, or, if it is to look once, what is left
         undone.
     """
-    cases = find_cases(options.images)
+    cases = find_cases(options.images or Path())
     if options.ground_truth:
         check_cases(cases, options.ground_truth)
     job = Job(

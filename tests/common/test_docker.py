@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from flare.common.docker_words import is_of_content
 from flare.common.errors import EngineError
 
 
@@ -99,3 +100,43 @@ def test_a_container_that_cannot_be_removed(make_engine):
 
     with pytest.raises(EngineError, match="container 0123456789ab cannot be removed"):
         engine.remove_container("0123456789abcdef")
+
+
+# --- Whose fault it is that an image cannot be loaded -------------------------------
+
+LAYER = "Error response from daemon: failed to register layer: "
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        LAYER + "lsetxattr /usr/bin/pkill: operation not supported",
+        LAYER + "lsetxattr /opt/memory/timeout.py: operation not supported",
+        LAYER + "lsetxattr /a no space left on device/x: operation not supported",
+        LAYER + "lsetxattr /a: no space left on device: operation not supported",
+        LAYER + "lchown /usr/bin/pkill: invalid argument: unknown",
+        LAYER + "lsetxattr security.capability /usr/bin/pkill",
+        LAYER + 'invalid symlink "/x" -> "a: no space left on device"',
+        LAYER + r'invalid symlink "/x" -> "a\": no space left on device"',
+        "Error processing tar file(lsetxattr /bin/kill: not supported): exit status 1",
+    ],
+)
+def test_names_in_an_image_do_not_make_its_fault_the_computer_s(said):
+    assert is_of_content(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: open /opt/unpack/xattr: device or resource busy",
+        'Error response from daemon: rename "/unpack" "/xattr": permission denied',
+        LAYER + "write /usr/bin/x: no space left on device",
+        LAYER + "write /usr/bin/pkill: no space left on device: unknown",
+        LAYER + "write /usr/bin/a name: input/output error",
+        "Error processing tar file(write /x: no space left on device): exit status 1",
+        "Error processing tar file(signal: killed): ",
+        "processing tar file: i/o timeout",
+    ],
+)
+def test_names_in_an_image_do_not_make_the_computer_s_fault_its_own(said):
+    assert not is_of_content(said)

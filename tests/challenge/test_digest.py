@@ -1,4 +1,4 @@
-"""What scoring reads of a challenge, and what it does not."""
+"""What scoring reads of a challenge, what it does not, and what results remember."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ from flare.challenge.digest import (
     NOT_READ,
     READ,
     measuring_rules,
+    recorded_challenge,
     rule_differences,
     rules_digest,
     scoring_rules,
@@ -125,18 +126,51 @@ def test_the_order_of_organs_is_no_rule():
     )
 
 
-def test_the_editions_differ():
-    """But for 22 and 24, which have the same organs, in both rules and scores."""
-    digests = {
-        name: rules_digest(scoring_rules(flare.read_challenge(name)))
-        for name in challenge_names()
-    }
-
-    assert len({digests[n] for n in ("flare21", "flare22", "flare23")}) == 3
-    assert digests["flare24-lesion"] != digests["flare24"]
-
-
 def test_measuring_reads_the_memory_rule_and_the_labels(read):
     assert measuring_rules(read(TEXT)) == {"max_gpu_memory": "stable", "labels": "1, 7"}
     changed = TEXT.replace("1.5", "2.5").replace('"higher"', '"higher"\nweight = 2')
     assert measuring_rules(read(changed)) == measuring_rules(read(TEXT))
+
+
+# --- Made again of what results remember ------------------------------------------
+
+FLARE21 = flare.read_challenge("flare21")
+
+
+@pytest.mark.parametrize("name", challenge_names())
+def test_all_that_scoring_reads_comes_back(name):
+    challenge = flare.read_challenge(name)
+    organs = [organ.name for organ in challenge.organs]
+
+    again = recorded_challenge(name, scoring_rules(challenge), organs)
+
+    assert scoring_rules(again) == scoring_rules(challenge)
+    assert again.metrics == challenge.metrics
+    # What is counted besides the scores is no rule of them.
+    plain = [dataclasses.replace(o, free_cases=False) for o in challenge.organs]
+    assert list(again.organs) == plain
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"label of liver": "one"}, id="a word for a label"),
+        pytest.param({"label of liver": 300}, id="a label beyond a byte"),
+        pytest.param({"unknown_labels.prediction": "keep"}, id="an unknown word"),
+        pytest.param({"grid.compare": None}, id="none"),
+        pytest.param({"z_range.organs": "heart"}, id="an organ that is not there"),
+    ],
+)
+def test_rules_that_no_challenge_can_have_are_refused(change):
+    rules = scoring_rules(FLARE21) | change
+
+    with pytest.raises(ValueError, match=r"\S"):
+        recorded_challenge("flare21", rules, ["liver", "kidney", "spleen", "pancreas"])
+
+
+def test_a_rule_that_is_missing_is_named():
+    rules = scoring_rules(FLARE21)
+    del rules["decimals"]
+
+    with pytest.raises(ValueError, match="decimals"):
+        recorded_challenge("flare21", rules, ["liver", "kidney", "spleen", "pancreas"])

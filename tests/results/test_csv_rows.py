@@ -1,0 +1,93 @@
+"""Tables of records: what is written comes back, and what cannot be is told."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flare.common.errors import OutputError
+from flare.results.csv_rows import record_of, rows_text
+from flare.results.efficiency_csv import VALUES, CaseRecord, RunStatus, write_records
+from flare.results.ledger_csv import Entry, register
+from flare.results.refused_csv import Refusal
+from flare.results.traces_csv import Sample, Trace, write_trace
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
+AMOUNTS = st.none() | st.floats(0, 1e15)
+RECORDS = st.one_of(
+    st.builds(
+        CaseRecord,
+        status=st.just(RunStatus.OK),
+        **dict.fromkeys((*VALUES, "mean_interval_s", "longest_gap_s"), AMOUNTS),
+        **dict.fromkeys(("case", "doubts", "message", "rerun"), TEXTS),
+        repeats=st.integers(1, 9),
+        samples=st.integers(0),
+    ),
+    st.builds(Entry, **dict.fromkeys(Entry.__dataclass_fields__, TEXTS)),
+    st.builds(Refusal, **dict.fromkeys(Refusal.__dataclass_fields__, TEXTS)),
+    st.builds(
+        Sample,
+        **dict.fromkeys(Sample.__dataclass_fields__, AMOUNTS),
+    ).filter(lambda sample: sample.seconds is not None),
+)
+
+
+@given(RECORDS)
+def test_what_is_written_comes_back(record):
+    """Also texts that a spreadsheet would take for formulas."""
+    kind = type(record)
+    rows = list(csv.DictReader(io.StringIO(rows_text(kind, [record]), newline="")))
+
+    assert [record_of(kind, row) for row in rows] == [record]
+    assert not any(cell.startswith(("=", "+", "@", "-")) for cell in rows[0].values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"status": "good"}, {"repeats": "1.5"}, {"samples": ""}, {"cpu_s": "nan"}),
+        *({"cpu_s": "much"}, {"runtime_s": "3.0"}, {"message": None}),
+    ],
+    ids=str,
+)
+def test_a_row_that_no_record_can_be_is_refused(change):
+    """A value beside a status that is not ok, or a column that is not there, too."""
+    record = CaseRecord(case="c1", status=RunStatus.FAILED)
+    (row,) = csv.DictReader(io.StringIO(rows_text(CaseRecord, [record])))
+    cells = {k: v for k, v in (row | change).items() if v is not None}
+
+    with pytest.raises(ValueError, match=r"\S"):
+        record_of(CaseRecord, cells)
+
+
+ENTRY = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
+TRACE = Trace(samples=(), interval_s=1.0, runtime_s=1.0)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda file: write_records([], file),
+        lambda file: register(file, ENTRY),
+        lambda file: write_trace(TRACE, file),
+    ],
+    ids=["efficiency", "ledger", "trace"],
+)
+def test_a_table_that_cannot_be_written(tmp_path, write):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="it cannot be written"):
+        write(tmp_path / "file" / "table.csv")
+
+
+def test_a_refusal_is_ordered_as_its_rows_are():
+    first = Refusal(team="a", archive="a", problem="y")
+
+    assert (
+        first
+        < replace(first, archive_sha256="1", problem="x")
+        < replace(first, team="b", problem="a")
+    )
