@@ -291,9 +291,9 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 
 # --- Intervals --------------------------------------------------------------------
 # The usual intervals, by Student's t or the bootstrap, fail where a method misses an
-# organ now and then: if it misses a tenth, and there are ten cases, "95 %" hold the true
-# mean in about 70 % of all draws. Gaffke's interval supposes nothing but values from 0
-# to 1; that it holds is simulated in the tests.
+# organ now and then: if it misses a tenth, and there are ten cases, "95 %" hold the
+# true mean in about 70 % of all draws. Gaffke's interval supposes nothing but values
+# from 0 to 1; that it holds is simulated in the tests.
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
