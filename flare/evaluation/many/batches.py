@@ -31,7 +31,7 @@ BATCH_CASES = 64
 
 IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored is what
-the digest is of. Nothing is kept of larger ones: a compressed label map is no such."""
+the digest is of. Nothing is kept of larger ones, which no compressed label map is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
