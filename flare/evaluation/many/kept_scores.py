@@ -1,4 +1,4 @@
-"""Keeps the outcome of each case in RESULTS/scores.sqlite, so that it is scored once."""
+"""Keeps the outcomes of cases in RESULTS/scores.sqlite: each is scored once."""
 
 from __future__ import annotations
 

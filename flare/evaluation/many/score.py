@@ -312,7 +312,7 @@ class _Run:
         return key_of(pair, team.rules, reference, prediction)
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Keep the outcomes of a batch, and give them to all teams that wait for them."""
+        """Keep the outcomes of a batch, and give them to all teams that wait."""
         team = self._open[done.item.team]
         found = {attempt.pair.case: attempt for attempt in done.result or ()}
         whole = {case: found[case] for case in found if not found[case].fault}
