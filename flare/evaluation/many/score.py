@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import bulkhead
@@ -50,7 +51,6 @@ from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.metrics_reading import MEANS
 from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured
@@ -383,7 +383,7 @@ class _Run:
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
         self._refused.replace(name, ())
-        dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in MEANS)
+        dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in SCORES)
         return ScoredTeam(
             team=name,
             cases=len(results.cases),
