@@ -40,14 +40,7 @@ class FlareError(Exception):
         return f"{self.finding}. {self.remedy} [{self.code}]"
 
 
-# --- The participant --------------------------------------------------------------
-
-
-class SubmissionError(FlareError):
-    """The submission cannot be scored; its author can repair it."""
-
-
-class FileError(SubmissionError):
+class OfFileError(FlareError):
     """Something is wrong with one file; a remedy of its own replaces the usual one."""
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
@@ -58,11 +51,26 @@ class FileError(SubmissionError):
             self.remedy = remedy
 
 
+# --- The participant --------------------------------------------------------------
+
+
+class SubmissionError(FlareError):
+    """The submission cannot be scored; its author can repair it."""
+
+
+class FileError(OfFileError, SubmissionError):
+    """Something is wrong with one file of a submission."""
+
+
 # --- The organisers ---------------------------------------------------------------
 
 
 class OrganiserError(FlareError):
     """The challenge is not set up well; a participant is not at fault."""
+
+
+class OrganiserFileError(OfFileError, OrganiserError):
+    """Something is wrong with a file of the organisers, or of results."""
 
 
 # --- Whoever runs the program -----------------------------------------------------
