@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,12 +80,9 @@ def references_table(found: ReferenceSet, challenge: Challenge) -> str:
         rows.append((organ.name, f"{len(volumes)} of {count}", *texts))
     lines = aligned(rows)
     for axis, name in enumerate("zyx"):
-        lengths = [grid.spacing[axis] for grid in found.grids]
-        sizes = [grid.shape[axis] for grid in found.grids]
-        lines.append(
-            f"Along {name}: spacing {_span(f'{v:g}' for v in _ends(lengths))} mm,"
-            f" {_span(str(v) for v in _ends(sizes))} voxels"
-        )
+        lengths = _span([grid.spacing[axis] for grid in found.grids])
+        sizes = _span([grid.shape[axis] for grid in found.grids])
+        lines.append(f"Along {name}: spacing {lengths} mm, {sizes} voxels")
     absent = [name for name, volumes in found.volumes_ml.items() if not volumes]
     if absent:
         challenge_is = f"is --challenge {challenge.key} the right one?"
@@ -93,11 +90,6 @@ def references_table(found: ReferenceSet, challenge: Challenge) -> str:
     return "\n".join(lines)
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """The smallest and the largest of some numbers."""
-    return min(values), max(values)
-
-
-def _span(ends: Iterable[str]) -> str:
-    """A range in words; one number, if its ends are alike."""
-    return " to ".join(dict.fromkeys(ends))
+def _span(values: Sequence[float]) -> str:
+    """From the smallest to the largest of some numbers; one, if they are alike."""
+    return " to ".join(dict.fromkeys(f"{v:g}" for v in (min(values), max(values))))

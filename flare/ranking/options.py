@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 
 from flare.common.options import argument, challenge_option, option, share, whole
@@ -15,7 +15,7 @@ SEED = 2021
 """Of its random generator."""
 
 
-class Ties(Enum):
+class Ties(StrEnum):
     """Which rank teams with equal values get."""
 
     MIN = "min"
@@ -24,7 +24,7 @@ class Ties(Enum):
     MAX = "max"
 
 
-class MissingRule(Enum):
+class MissingRule(StrEnum):
     """Which rank a team without a result gets."""
 
     LAST = "last"

@@ -40,6 +40,12 @@ class Evaluated:
     is_measured: bool
     """Whether the kit has run its image."""
 
+    @property
+    def rules(self) -> Mapping[str, Any] | None:
+        """The rules that scoring has read; None in results of earlier versions."""
+        rules = self.evaluation.rules
+        return rules if isinstance(rules, dict) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -89,13 +95,13 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    notes = check_rules(found, challenge, results)
     remedy = _anew(found, challenge, results)
+    notes = _check_rules(found, challenge, str(results), remedy)
     for key in ("references_sha256", "version"):
         _check_equal(found, key, remedy)
-    _check_options(found, challenge, results)
+    _check_options(found, challenge, results, remedy)
     first = found[0].evaluation
-    has_rules = all(_rules(team) is not None for team in found)
+    has_rules = all(team.rules is not None for team in found)
     origin = Origin(
         challenge_sha256=str(first.challenge_sha256 or ""),
         references_sha256=str(first.references_sha256 or ""),
@@ -114,12 +120,6 @@ def _name(challenge: Challenge | str) -> str:
 def _text(value: object) -> str:
     """A value of metrics.json as it can be compared, and shown."""
     return json.dumps(value, sort_keys=True).strip('"')
-
-
-def _rules(team: Evaluated) -> Mapping[str, Any] | None:
-    """The rules that scoring has read; None in results of earlier versions."""
-    rules = team.evaluation.rules
-    return rules if isinstance(rules, dict) else None
 
 
 def _usual(found: Sequence[Evaluated], texts: Sequence[str]) -> str:
@@ -168,12 +168,12 @@ def _check_equal(found: Sequence[Evaluated], key: str, remedy: str) -> None:
 
 
 def _check_options(
-    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
+    found: Sequence[Evaluated], challenge: Challenge | str, results: Path, anew: str
 ) -> None:
     """Refuse teams that were evaluated with other options than most."""
     options = [team.evaluation.options or {} for team in found]
     if not all(isinstance(own, dict) and set(own) <= set(OPTIONS) for own in options):
-        _check_equal(found, "options", _anew(found, challenge, results))
+        _check_equal(found, "options", anew)
         return
     texts = [_text(own) for own in options]
     usual = json.loads(_usual(found, texts))
@@ -215,42 +215,37 @@ def _flags(options: object) -> str:
     )
 
 
-def check_rules(
-    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
+def _check_rules(
+    found: Sequence[Evaluated], challenge: Challenge | str, results: str, remedy: str
 ) -> tuple[str, ...]:
-    """Refuse scores by other rules; tell what is odd about those of old versions.
-
-    Takes what `check_origins` takes.
-    """
+    """Refuse scores by other rules; tell what is odd about those of old versions."""
     key = challenge if isinstance(challenge, str) else challenge.key
-    known = [team for team in found if _rules(team) is not None]
-    older = [team for team in found if _rules(team) is None]
-    remedy = _anew(found, challenge, results)
+    known = [team for team in found if team.rules is not None]
+    older = [team for team in found if team.rules is None]
     expected: Mapping[str, Any] | None = None
     if isinstance(challenge, Challenge):
         expected = scoring_rules(challenge)
     elif known:
-        texts = [_text(_rules(team)) for team in known]
-        expected = json.loads(_usual(known, texts))
-    odd = [team for team in known if _rules(team) != expected]
+        expected = json.loads(_usual(known, [_text(team.rules) for team in known]))
+    odd = [team for team in known if team.rules != expected]
     for team in [*odd, *older]:
         told = team.evaluation.challenge
         scored_by = key if told is None else str(told)
         if key and scored_by != key:
             problem = f"it was scored by {safe(scored_by)}, not by {safe(key)}"
             if team in odd and expected is not None:
-                problem += f": {differences_text(_rules(team) or {}, expected)}"
+                problem += f": {differences_text(team.rules or {}, expected)}"
             count = f"If the rules of {safe(scored_by)} count, give"
             other = f"{count} --challenge {safe(_name(scored_by))}. Otherwise, "
             remedy = other + remedy[0].lower() + remedy[1:]
             raise RankingError(str(team.file), problem, remedy)
     if odd and expected is not None:
-        same = [team for team in odd if _rules(team) == _rules(odd[0])]
+        same = [team for team in odd if team.rules == odd[0].rules]
         who = "all teams" if len(same) == len(found) else listing(t.team for t in same)
-        differences = differences_text(_rules(odd[0]) or {}, expected)
+        differences = differences_text(odd[0].rules or {}, expected)
         was = "were" if len(same) > 1 else "was"
         problem = f"{who} {was} scored by other rules: {differences}"
-        raise RankingError(str(results), problem, remedy)
+        raise RankingError(results, problem, remedy)
     _check_equal(older or found[:1], "challenge_sha256", remedy)
     if not older:
         return ()
@@ -266,7 +261,7 @@ def check_rules(
             f"{names}: an earlier version has scored this, and does not tell by which"
             f" rules; its challenge_sha256 is {safe(own[:12])}, that of others is not"
         )
-        raise RankingError(str(results), problem, remedy)
+        raise RankingError(results, problem, remedy)
     return (
         f"By which rules {names} were scored, an earlier version does not tell, and the"
         f" challenge file was another one ({safe(own[:12])}): score them anew before"
@@ -326,7 +321,7 @@ def check_comparable(
                 f" {safe(sources[0])} {safe(usual) or 'not told'}"
             )
             raise MetricsFileError(str(source), problem, ALIKE)
-        _check_rules((sources[0], source), (found[0], other))
+        _check_alike((sources[0], source), (found[0], other))
         common &= set(other.scores.cases)
         if not common:
             others = "the files before it have" if len(found) > 2 else "the other has"
@@ -335,7 +330,7 @@ def check_comparable(
     return _unlike(found)
 
 
-def _check_rules(sources: Sequence[Path], found: Sequence[EvaluationFile]) -> None:
+def _check_alike(sources: Sequence[Path], found: Sequence[EvaluationFile]) -> None:
     """Refuse the second of two evaluations if it was scored by other rules."""
     names = (str(sources[0]), "this file")
     both = [
@@ -348,7 +343,7 @@ def _check_rules(sources: Sequence[Path], found: Sequence[EvaluationFile]) -> No
         for name, source, each in zip(names, sources, found, strict=True)
     ]
     try:
-        check_rules(both, "", sources[1])
+        _check_rules(both, "", str(sources[1]), "")
     except RankingError as error:
         raise MetricsFileError(str(sources[1]), error.problem, ALIKE) from error
 

@@ -134,7 +134,7 @@ def analyse(
         tests=tests,
         schemes=schemes,
         sensitivity=sensitivity_of(board, schemes),
-        flags=find_flags(board, table),
+        flags=find_flags(board, table.notes),
     )
 
 

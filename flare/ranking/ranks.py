@@ -32,6 +32,9 @@ class Board:
     """As measured, of shape (teams, cases, metrics of the rules); NaN where a result is
     missing."""
     rules: RankingRules
+    spreads: Values | None = None
+    """How far repeated measurements of each value lay apart, NaN where that is not
+    known; None of a board that was made of another one."""
 
     @cached_property
     def comparable(self) -> Values:
@@ -84,6 +87,7 @@ class Board:
             self,
             cases=tuple(self.cases[number] for number in numbers),
             values=self.values[:, list(numbers)],
+            spreads=None,
         )
 
     def without_metric(self, number: int) -> Board:
@@ -93,6 +97,7 @@ class Board:
         return replace(
             self,
             values=self.values[:, :, fewer],
+            spreads=None,
             rules=replace(self.rules, metrics=metrics),
         )
 

@@ -16,7 +16,7 @@ from flare.results.errors import RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     Measurement,
-    by_setting,
+    all_settings,
     read_measurement,
     unlike_hosts,
     unlike_settings,
@@ -171,11 +171,13 @@ def _read_efficiency(
             spread = row.spread(rule.metric)
             if spread is not None:
                 spreads[key] = spread
+    unfinished = {row.case for row in rows.values() if row.is_unfinished}
+    unfinished |= set(cases) - rows.keys()
     found = _Measured(
         values=values,
         spreads=spreads,
         failed={row.case: _failure(row) for row in rows.values() if not row.is_ok},
-        unfinished=_unfinished(rows.values(), cases),
+        unfinished=tuple(sorted(unfinished)),
     )
     check_known_cases(file, rows, cases)
     return found
@@ -185,13 +187,6 @@ def _failure(row: MeasuredCase) -> Reason:
     """Why a case has no values, as its row tells it."""
     kind = f"status {row.status or 'missing'}"
     return Reason(text=f"{kind}: {row.message}" if row.message else kind, kind=kind)
-
-
-def _unfinished(rows: Iterable[MeasuredCase], cases: Sequence[str]) -> tuple[str, ...]:
-    """Cases that rank last though the team is not to blame."""
-    known = list(rows)
-    absent = set(cases) - {row.case for row in known}
-    return tuple(sorted({*absent, *(row.case for row in known if row.is_unfinished)}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +277,11 @@ def read_teams(
             *odd,
         ),
         roll=roll,
-        origin=_with_measurements(origin, measurements),
+        origin=replace(
+            origin,
+            measured=all_settings(measurements),
+            teams_measured=sum(bool(own.settings) for own in measurements.values()),
+        ),
         is_unmeasured=not any(map(is_measured, (*folders.scored, *folders.unscored))),
     )
 
@@ -365,19 +364,3 @@ def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:
         for found in teams
         if found.unfinished
     ]
-
-
-def _with_measurements(
-    origin: Origin, measurements: Mapping[str, Measurement]
-) -> Origin:
-    """What all results were made by, with how teams were measured."""
-    settings = {team: own.settings for team, own in measurements.items()}
-    made_with = {team: own.made_with for team, own in measurements.items()}
-    measured = by_setting(settings) | by_setting(made_with)
-    return replace(
-        origin,
-        measured={
-            name: tuple(sorted(set(own.values()))) for name, own in measured.items()
-        },
-        teams_measured=sum(map(bool, settings.values())),
-    )

@@ -106,6 +106,7 @@ class ResultTable:
             cases=self.cases,
             values=self.cube("value", teams, rules.names),
             rules=rules,
+            spreads=self.cube("spread", teams, rules.names),
         )
 
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:

@@ -471,6 +471,16 @@ def by_setting(teams: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, st
     return found
 
 
+def all_settings(teams: Mapping[str, Measurement]) -> dict[str, tuple[str, ...]]:
+    """All values that teams were measured with, by setting."""
+    settings = by_setting({team: own.settings for team, own in teams.items()})
+    made_with = by_setting({team: own.made_with for team, own in teams.items()})
+    return {
+        name: tuple(sorted(set(own.values())))
+        for name, own in (settings | made_with).items()
+    }
+
+
 def unlike_settings(teams: Mapping[str, Measurement]) -> Iterator[str]:
     """Settings that are not equal for all teams, in lines."""
     known = {team: own.settings for team, own in teams.items() if own.settings}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -157,18 +156,14 @@ def command(asked: Asked) -> None:
         check_figures(asked.figures)
     from flare.reports.report import write_report
 
-    extras: dict[str, Any] = {"figures": asked.figures, "groups": asked.groups}
-    ranking = {
-        name: value.value if isinstance(value, Enum) else value
-        for name, value in asdict(asked.ranking).items()
-    }
     page = write_report(
         asked.sources,
         asked.output,
         is_organiser=asked.audience == "organiser",
         cases=asked.cases.pages(),
-        **extras,
-        **ranking,
+        figures=asked.figures,
+        groups=asked.groups,
+        **asdict(asked.ranking),
     )
     if asked.figures:
         _log.info("Wrote figures into %s", safe(asked.figures))

@@ -98,11 +98,16 @@ def connected(address: str) -> Iterator[Any]:
             f"--cluster {safe(address)}: it is no address of a Dask scheduler",
             "Start one, and give its address as tls://HOST:PORT.",
         )
-    check_dask("--cluster needs", "Or leave --cluster out.")
-    from distributed import Client
-
+    try:
+        from distributed import Client
+        from distributed.comm.core import CommClosedError
+    except ModuleNotFoundError as error:
+        raise ClusterError(
+            "--cluster needs Dask, which is not installed",
+            f"{install_remedy('distributed', 'cluster')} Or leave --cluster out.",
+        ) from error
     with ExitStack() as stack:
-        stack.enter_context(quiet())
+        stack.enter_context(_quiet())
         try:
             client = stack.enter_context(Client(address, timeout=WAIT_S))
             client.wait_for_workers(1, timeout=WAIT_S)
@@ -122,46 +127,10 @@ def connected(address: str) -> Iterator[Any]:
                 " through it, can run programs as you. Use tls:// (machines.md).",
                 safe(address),
             )
-        stack.enter_context(explained(address))
-        yield client
-
-
-def check_dask(need: str, otherwise: str) -> None:
-    """See that Dask is installed, before anything else is done.
-
-    Parameters
-    ----------
-    need, otherwise : str
-        What needs it, and how one can do without, for the message.
-
-    Raises
-    ------
-    ClusterError
-        If it is not; says how to install it here.
-    """
-    try:
-        import distributed  # noqa: F401  found out by importing it
-    except ModuleNotFoundError as error:
-        problem = f"{need} Dask, which is not installed"
-        remedy = install_remedy("distributed", "cluster")
-        raise ClusterError(problem, f"{remedy} {otherwise}") from error
-
-
-@contextmanager
-def explained(scheduler: str) -> Iterator[None]:
-    """Say what to do where the scheduler is lost.
-
-    Raises
-    ------
-    ClusterError
-        Then.
-    """
-    from distributed.comm.core import CommClosedError
-
-    try:
-        yield
-    except (CancelledError, CommClosedError) as error:
-        raise scheduler_lost(scheduler) from error
+        try:
+            yield client
+        except (CancelledError, CommClosedError) as error:
+            raise scheduler_lost(address) from error
 
 
 def scheduler_lost(scheduler: str) -> ClusterError:
@@ -172,7 +141,7 @@ def scheduler_lost(scheduler: str) -> ClusterError:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Keep Dask's own log away: what matters is raised."""
     names = ("distributed", "distributed.client", "distributed.worker")
     levels = {name: logging.getLogger(name).level for name in names}

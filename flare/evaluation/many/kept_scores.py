@@ -6,10 +6,10 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from flare.challenge.rules import Challenge
 from flare.common.errors import OutputError, SubmissionError
@@ -69,7 +69,7 @@ def _sha256(content: Any) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-class KeptScores:
+class KeptScores(AbstractContextManager["KeptScores"]):
     """The outcomes of cases, which survive whatever ends the program.
 
     A transaction is on the disk as a whole or not at all. One process writes: that
@@ -124,17 +124,9 @@ class KeptScores:
                 "Make room and try again; or remove it, to score all cases anew.",
             ) from error
 
-    def close(self) -> None:
-        """Let the file go."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        """Nothing more is needed."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Let the file go."""
-        self.close()
+        self._database.close()
 
 
 def _content(attempt: Attempt) -> str:

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from flare.common.text import count, listing, safe
 from flare.ranking.ranks import Board
-from flare.ranking.table import ResultTable
 
 SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this share of the cases is pointed out."""
 
 
-def find_flags(board: Board, table: ResultTable) -> tuple[str, ...]:
+def find_flags(board: Board, notes: Sequence[str]) -> tuple[str, ...]:
     """Find what is odd about results, each in a line.
 
     Parameters
     ----------
     board : Board
         The competing teams, best team first.
-    table : ResultTable
-        What they were taken from.
+    notes : sequence of str
+        What is odd about where their values come from.
     """
     return (
-        *table.notes,
+        *notes,
         *_teams_without_results(board),
         *_gate_without_values(board),
         *_zeros_that_rank_well(board),
         *_cases_alike(board),
         *_cases_of_zeros(board),
-        *_orders_within_noise(board, table),
+        *_orders_within_noise(board),
     )
 
 
@@ -103,10 +102,10 @@ def _cases_of_zeros(board: Board) -> Iterator[str]:
         )
 
 
-def _orders_within_noise(board: Board, table: ResultTable) -> Iterator[str]:
+def _orders_within_noise(board: Board) -> Iterator[str]:
     """Neighbours that could change places if they were measured again."""
-    spreads = table.cube("spread", board.teams, board.rules.names)
-    if np.isnan(spreads).all():
+    spreads = board.spreads
+    if spreads is None or np.isnan(spreads).all():
         return
     ranks, totals = board.doubled_ranks, board.case_sums.sum(axis=1)
     for (first, better), (second, worse) in pairwise(enumerate(board.teams)):

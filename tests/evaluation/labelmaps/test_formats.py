@@ -484,132 +484,92 @@ OFFSET = "its voxels cannot begin at byte "
 NAN = float("nan")
 
 REFUSED = {
-    "foreign": (b"<html>Not found</html>" * 50, FOREIGN),
-    "foreign in gzip": (gzip.compress(b"hello" * 200), "it is not a NIfTI file"),
-    "nothing in gzip": (gzip.compress(b""), "it is not a NIfTI file"),
-    "a detached header": (
-        patched(344, "S4", b"ni1"),
-        "it is not a NIfTI file with its voxels inside",
-    ),
-    "no voxels": (patched(40, "<i2", 3, 0, 16, 10), SIZES),
-    "a negative size": (patched(40, "<i2", 3, -20, 16, 10), SIZES),
-    "eight axes": (patched(40, "<i2", 8), SIZES),
-    "no axes": (patched(40, "<i2", 0), SIZES),
-    "four axes": (
-        patched(40, "<i2", 4, 20, 16, 5, 2),
-        "it has 4 dimensions (20 x 16 x 5 x 2), expected 3",
-    ),
-    "colours": (
-        patched(70, "<i2", 128, 24),
+    FOREIGN: [b"<html>Not found</html>" * 50],
+    "it is not a NIfTI file": [
+        gzip.compress(b"hello" * 200),
+        gzip.compress(b""),
+    ],
+    "it is not a NIfTI file with its voxels inside": [patched(344, "S4", b"ni1")],
+    SIZES: [
+        patched(40, "<i2", 3, 0, 16, 10),
+        patched(40, "<i2", 3, -20, 16, 10),
+        patched(40, "<i2", 8),
+        patched(40, "<i2", 0),
+        mha(DimSize="20 16 -10"),
+    ],
+    "it has 4 dimensions (20 x 16 x 5 x 2), expected 3": [
+        patched(40, "<i2", 4, 20, 16, 5, 2)
+    ],
+    (
         "its voxels are of type [('R', 'u1'), ('G', 'u1'), ('B', 'u1')], expected"
-        " numbers",
-    ),
-    "complex": (
-        patched(70, "<i2", 32, 64),
-        "its voxels are of type complex64, expected numbers",
-    ),
-    "an unknown type": (
-        patched(70, "<i2", 999, 8),
-        "its voxels have the unknown type 999",
-    ),
-    "no type": (
-        patched(70, "<i2", 0, 0),
-        "its voxels are of no type (datatype 0), expected uint8",
-    ),
-    "bits": (
-        patched(70, "<i2", 1, 1),
-        "its voxels are single bits (datatype 1), expected uint8",
-    ),
-    "128 bits": (
-        patched(70, "<i2", 1536, 128),
-        "its voxels are numbers of 128 bits (datatype 1536), expected uint8",
-    ),
-    "intercept": (
-        patched(112, "<f4", 1, np.inf),
-        "its header has an impossible scl_inter",
-    ),
-    "no offset, which readers take in many ways": (
-        patched(108, "<f4", 0),
-        f"{OFFSET}0",
-    ),
-    "offset within the header": (patched(108, "<f4", 351), f"{OFFSET}351"),
-    "offset far away": (patched(108, "<f4", 1e12), f"{OFFSET}999999995904"),
-    "offset not a number": (patched(108, "<f4", NAN), f"{OFFSET}nan"),
-    "sform not a number": (patched(280, "<f4", NAN), POSITIONS),
-    "voxel size not finite": (patched(80, "<f4", np.inf), POSITIONS),
-    "beyond any patient": (
-        patched(292, "<f4", 2e9),
-        "its header has impossible positions",
-    ),
-    "quaternion": (
+        " numbers"
+    ): [patched(70, "<i2", 128, 24)],
+    "its voxels are of type complex64, expected numbers": [patched(70, "<i2", 32, 64)],
+    "its voxels have the unknown type 999": [patched(70, "<i2", 999, 8)],
+    "its voxels are of no type (datatype 0), expected uint8": [
+        patched(70, "<i2", 0, 0)
+    ],
+    "its voxels are single bits (datatype 1), expected uint8": [
+        patched(70, "<i2", 1, 1)
+    ],
+    "its voxels are numbers of 128 bits (datatype 1536), expected uint8": [
+        patched(70, "<i2", 1536, 128)
+    ],
+    "its header has an impossible scl_inter": [patched(112, "<f4", 1, np.inf)],
+    f"{OFFSET}0": [patched(108, "<f4", 0)],
+    f"{OFFSET}351": [patched(108, "<f4", 351)],
+    f"{OFFSET}999999995904": [patched(108, "<f4", 1e12)],
+    f"{OFFSET}nan": [patched(108, "<f4", NAN)],
+    POSITIONS: [
+        patched(280, "<f4", NAN),
+        patched(80, "<f4", np.inf),
+        mha(Offset="nan 0 0"),
+    ],
+    "its header has impossible positions": [patched(292, "<f4", 2e9)],
+    "its header has an impossible orientation": [
         patched(252, "<i2", 1, 0, *np.float32([2, 2, 2]).view("<i2")),
-        "its header has an impossible orientation",
-    ),
-    "mha, another file": (
-        mha(ElementDataFile="x.raw"),
-        "its voxels are in another file",
-    ),
-    "mha, text": (mha(BinaryData="False"), "its voxels are written as text"),
-    "mha, channels": (
-        mha(ElementNumberOfChannels=3),
-        "its voxels have several channels",
-    ),
-    "mha, header size": (mha(HeaderSize=9), "its header has a HeaderSize"),
-    "mha, type": (
-        mha(ElementType="MET_STRING"),
-        "its voxels are of type MET_STRING, expected numbers",
-    ),
-    "mha, two sizes": (
-        mha(DimSize="20 16"),
-        "its header has 3 numbers for ElementSpacing, expected 2",
-    ),
-    "mha, a negative size": (mha(DimSize="20 16 -10"), SIZES),
-    "mha, no number": (
-        mha(Offset="a b c"),
-        "its header has a b c where numbers should be",
-    ),
-    "mha, not finite": (mha(Offset="nan 0 0"), POSITIONS),
-    "mha, a long line": (mha(Comment="x" * 20_000), "its header is too long"),
-    "mha, many lines": (b"ObjectType = Image\n" * 2000, "its header is too long"),
-    "nrrd, another file": (nrrd(data_file="x.raw"), "its voxels are in another file"),
-    "nrrd, byte skip": (nrrd(byte_skip="-1"), "its header has a byteskip"),
-    "nrrd, line skip": (nrrd(line_skip="1"), "its header has a lineskip"),
-    "nrrd, encoding": (
-        nrrd(encoding="bzip2"),
-        "its encoding is bzip2, expected gzip or raw",
-    ),
-    "nrrd, type": (
-        nrrd(type="block"),
-        "its voxels are of type block, expected numbers",
-    ),
-    "nrrd, space": (
-        nrrd(space="scanner-xyz"),
-        "its space is scanner-xyz, expected LPS or RAS",
-    ),
-    "nrrd, four axes": (
-        nrrd(sizes="5 20 16 10"),
-        "it has 4 dimensions (5 x 20 x 16 x 10), expected 3",
-    ),
-    "nrrd, layers": (
-        nrrd(sizes="2 20 16 10"),
-        "it has 4 dimensions (2 x 20 x 16 x 10), expected 3: the first are layers of"
-        " 3D Slicer",
-    ),
-    "nrrd, no number": (
-        nrrd(**{"space directions": "none (1,0,0)"}),
-        "its header has none  1 0 0  where numbers should be",
-    ),
-    "nrrd, one axis": (
         nrrd(**{"space directions": "(1,0,0)"}),
-        "its header has an impossible orientation",
-    ),
+    ],
+    "its voxels are in another file": [
+        mha(ElementDataFile="x.raw"),
+        nrrd(data_file="x.raw"),
+    ],
+    "its voxels are written as text": [mha(BinaryData="False")],
+    "its voxels have several channels": [mha(ElementNumberOfChannels=3)],
+    "its header has a HeaderSize": [mha(HeaderSize=9)],
+    "its voxels are of type MET_STRING, expected numbers": [
+        mha(ElementType="MET_STRING")
+    ],
+    "its header has 3 numbers for ElementSpacing, expected 2": [mha(DimSize="20 16")],
+    "its header has a b c where numbers should be": [mha(Offset="a b c")],
+    "its header is too long": [
+        mha(Comment="x" * 20_000),
+        b"ObjectType = Image\n" * 2000,
+        b"NRRD0004\n" + b"# a comment\n" * 2000,
+    ],
+    "its header has a byteskip": [nrrd(byte_skip="-1")],
+    "its header has a lineskip": [nrrd(line_skip="1")],
+    "its encoding is bzip2, expected gzip or raw": [nrrd(encoding="bzip2")],
+    "its voxels are of type block, expected numbers": [nrrd(type="block")],
+    "its space is scanner-xyz, expected LPS or RAS": [nrrd(space="scanner-xyz")],
+    "it has 4 dimensions (5 x 20 x 16 x 10), expected 3": [nrrd(sizes="5 20 16 10")],
+    (
+        "it has 4 dimensions (2 x 20 x 16 x 10), expected 3: the first are layers of"
+        " 3D Slicer"
+    ): [nrrd(sizes="2 20 16 10")],
+    "its header has none  1 0 0  where numbers should be": [
+        nrrd(**{"space directions": "none (1,0,0)"})
+    ],
 }
+"""Files by what is said of them."""
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_what_is_not_a_label_map_is_refused(read, kind):
-    content, problem = REFUSED[kind]
-
+@pytest.mark.parametrize(
+    ("problem", "content"),
+    [(problem, each) for problem, files in REFUSED.items() for each in files],
+    ids=lambda value: "" if isinstance(value, bytes) else value,
+)
+def test_what_is_not_a_label_map_is_refused(read, problem, content):
     with pytest.raises(FileFormatError) as caught:
         read(content)
 

@@ -61,6 +61,13 @@ def random_pair(kind, seed, shape=(6, 7, 9)):
             axis = random.integers(0, 3)
             np.moveaxis(mask, axis, 0)[random.integers(0, shape[axis])] = True
         return masks
+    if kind == "boxes":  # with sides that are flat, and far from the other side
+        masks = []
+        for _ in range(2):
+            start = random.integers(0, shape)
+            stop = start + random.integers(1, np.array(shape) + 1)
+            masks.append(box(*zip(start, stop, strict=True), shape=shape))
+        return masks
     if kind == "full":
         return ~empty(shape), random.random(shape) < 0.9
     centre = random.uniform(1, 5, size=3)
@@ -162,7 +169,7 @@ def test_empty_and_full_masks(first, second, expected):
 
 pairs = st.builds(
     random_pair,
-    st.sampled_from(["noise", "voxels", "sheets", "full", "blobs"]),
+    st.sampled_from(["noise", "voxels", "sheets", "boxes", "full", "blobs"]),
     st.integers(0, 10**6),
     st.sampled_from([(6, 7, 9), (13, 5, 8), (1, 9, 10), (24, 4, 3)]),
 )

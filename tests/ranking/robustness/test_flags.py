@@ -31,7 +31,7 @@ def flags_of(values, rules=RULES, spreads=None):
         },
         spreads,
     )
-    return find_flags(rank_teams(table, rules).board, table)
+    return find_flags(rank_teams(table, rules).board, table.notes)
 
 
 @pytest.mark.parametrize(

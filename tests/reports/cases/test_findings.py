@@ -13,6 +13,8 @@ from tests.builders import AFFINE, SPACING, write_nifti
 from tests.builders.case_pages import SLOT_AFFINE, SLOT_SPACING, slot_and_stray
 from tests.oracles import squares, surfels
 
+SLOT = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
+
 
 def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
     """What is found of two label maps; only the scores of the case are made up."""
@@ -32,7 +34,7 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
 
 
 def slot_found(folder):
-    return found_of(folder, slot_and_stray(), affine=SLOT_AFFINE, spacing=SLOT_SPACING)
+    return found_of(folder, slot_and_stray(), **SLOT)
 
 
 def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
@@ -52,52 +54,87 @@ def test_voxels_are_counted_slice_by_slice(tmp_path):
     found = slot_found(tmp_path)
 
     assert found.organs[0].voxels == (144, 128, 126)
-    assert np.flatnonzero(found.organs[0].counts.prediction).tolist() == [
-        2,
-        3,
-        4,
-        5,
-        12,
-    ]
-    assert found.organs[0].counts.prediction[4] == 18
+    counts = found.organs[0].counts.prediction
+    assert np.flatnonzero(counts).tolist() == [*range(2, 6), 12]
+    assert counts[4] == 18
 
 
-def test_a_stray_is_told_in_words(tmp_path):
+def test_a_component_far_away_is_found(tmp_path):
     """From corner (6, 8, 8) to (12, 10, 10): sqrt(12**2 + 2**2 + 2**2) = 12.3 mm."""
-    found = slot_found(tmp_path)
+    (found,) = slot_found(tmp_path).organs[0].false_positives
 
-    (stray,) = found.organs[0].false_positives
-    assert (stray.voxels, stray.distance) == (2, pytest.approx(152**0.5))
-    assert remarks(found) == ["2 voxels of liver, 12 mm from any of the reference"]
+    assert (found.voxels, found.distance) == (2, pytest.approx(152**0.5))
 
 
-def test_a_piece_that_was_not_found_is_told_in_words(tmp_path):
-    maps = slot_and_stray()[::-1]
-
-    found = found_of(tmp_path, maps, affine=SLOT_AFFINE, spacing=SLOT_SPACING)
-
-    assert remarks(found) == [
-        "2 voxels of liver that was not found, 12 mm from any of the prediction"
-    ]
-
-
-def test_of_many_strays_the_largest_are_told(tmp_path):
+def with_components():
+    """A liver, and predicted pieces of it of one to five voxels far away."""
     reference = np.zeros((10, 16, 40), dtype=np.uint8)
     reference[2:8, 2:9, 2:9] = 1
     prediction = reference.copy()
     for size, row in ((3, 3), (1, 6), (2, 9), (1, 12), (5, 15)):
         prediction[2, row, 30 : 30 + size] = 1
+    return reference, prediction
 
-    found = found_of(tmp_path, (reference, prediction), spacing=(1, 1, 1))
 
-    lines = remarks(found)
-    assert [line.partition(",")[0] for line in lines] == [
-        "5 voxels of liver",
-        "3 voxels of liver",
-        "2 voxels of liver",
-        "2 more pieces of liver",
-    ]
-    assert lines[-1] == "2 more pieces of liver, of 2 voxels together"
+def boxes(*labels):
+    """Maps with the same box of 48 voxels, each of a label."""
+    shape = np.zeros((6, 8, 8), dtype=np.uint8)
+    shape[1:4, 2:6, 2:6] = 1
+    return [shape * label for label in labels]
+
+
+def apart():
+    """A liver that is predicted elsewhere, less than 10 mm away."""
+    maps = np.zeros((2, 6, 8, 9), dtype=np.uint8)
+    maps[0, 1:4, 1:5, 1:5] = maps[1, 4:6, 6:8, 6:9] = 1
+    return maps
+
+
+@pytest.mark.parametrize(
+    ("maps", "header", "words"),
+    [
+        (slot_and_stray(), SLOT, ["2 voxels of liver, 12 mm from any of the refere"]),
+        (
+            slot_and_stray()[::-1],
+            SLOT,
+            ["2 voxels of liver that was not found, 12 mm from any of the prediction"],
+        ),
+        (
+            with_components(),
+            {"spacing": (1, 1, 1)},
+            [
+                *(f"{n} voxels of liver, " for n in (5, 3, 2)),
+                "2 more pieces of liver, of 2 voxels together",
+            ],
+        ),
+        (boxes(1, 0), {}, ["liver: all 48 voxels missed"]),
+        (
+            boxes(0, 1),
+            {},
+            ["liver: 48 voxels predicted, of an organ that the reference has not"],
+        ),
+        (boxes(0, 0), {}, []),
+        (apart(), {}, ["liver: reference and prediction have no voxel in common"]),
+    ],
+    ids=["added", "lost", "many", "missed", "made up", "nothing at all", "elsewhere"],
+)
+def test_what_is_wrong_is_told_in_words(tmp_path, maps, header, words):
+    found = remarks(found_of(tmp_path, maps, **header))
+
+    assert len(found) == len(words)
+    for line, start in zip(found, words, strict=True):
+        assert line.startswith(start)
+
+
+@pytest.mark.parametrize("labels", [(1, 0), (0, 1), (0, 0)])
+def test_an_organ_that_one_map_lacks(tmp_path, labels):
+    found = found_of(tmp_path, boxes(*labels))
+
+    liver = found.organs[0].surfaces
+    if any(labels):
+        assert (liver.nsd, liver.farthest) == (0.0, np.inf)
+    else:
+        assert (liver, found.is_blank) == (None, True)
 
 
 @pytest.mark.parametrize("shift", [0, 1, 3])
@@ -164,32 +201,6 @@ def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
     assert organ.surfaces.nsd == pytest.approx(nsd)
     assert organ.surfaces.reference.corners[:, 0].tolist()[0] == 2
     assert remarks(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        ((1, 0), ["liver: all 48 voxels missed"]),
-        (
-            (0, 1),
-            ["liver: 48 voxels predicted, of an organ that the reference has not"],
-        ),
-        ((0, 0), []),
-    ],
-    ids=["missed", "made up", "nothing at all"],
-)
-def test_an_organ_that_one_map_lacks(tmp_path, labels, words):
-    shape = np.zeros((6, 8, 8), dtype=np.uint8)
-    shape[1:4, 2:6, 2:6] = 1
-
-    found = found_of(tmp_path, [shape * label for label in labels])
-
-    assert remarks(found) == words
-    liver = found.organs[0].surfaces
-    if any(labels):
-        assert (liver.nsd, liver.farthest) == (0.0, np.inf)
-    else:
-        assert (liver, found.is_blank) == (None, True)
 
 
 def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):
