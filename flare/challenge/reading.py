@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import OrganiserFileError
+from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
 
 
-class ChallengeError(OrganiserFileError):
+class ChallengeError(AboutFile, OrganiserError):
     """A challenge file breaks its rules.
 
     For organisers: the file, the key, the value and what is allowed are in the message.

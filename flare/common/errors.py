@@ -40,8 +40,8 @@ class FlareError(Exception):
         return f"{self.finding}. {self.remedy} [{self.code}]"
 
 
-class OfFileError(FlareError):
-    """Something is wrong with one file; a remedy of its own replaces the usual one."""
+class AboutFile:
+    """What errors of one file are made of; a remedy replaces the usual one."""
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -58,7 +58,7 @@ class SubmissionError(FlareError):
     """The submission cannot be scored; its author can repair it."""
 
 
-class FileError(OfFileError, SubmissionError):
+class FileError(AboutFile, SubmissionError):
     """Something is wrong with one file of a submission."""
 
 
@@ -67,10 +67,6 @@ class FileError(OfFileError, SubmissionError):
 
 class OrganiserError(FlareError):
     """The challenge is not set up well; a participant is not at fault."""
-
-
-class OrganiserFileError(OfFileError, OrganiserError):
-    """Something is wrong with a file of the organisers, or of results."""
 
 
 # --- Whoever runs the program -----------------------------------------------------

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flare.common.errors import (
+    AboutFile,
     FileError,
     HostError,
     OrganiserError,
-    OrganiserFileError,
     SubmissionError,
 )
 from flare.common.text import listing, safe
@@ -403,7 +403,7 @@ class DemonstrationSetError(OrganiserError):
     remedy = "This is not the submission's fault; please tell the organisers."
 
 
-class PhaseSettingsError(OrganiserFileError):
+class PhaseSettingsError(AboutFile, OrganiserError):
     """The settings of a phase on a platform, or a file of them, cannot be used.
 
     For organisers: the file, the field, the value and what is allowed are in the

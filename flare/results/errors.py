@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flare.common.errors import HostError, OrganiserFileError
+from flare.common.errors import AboutFile, HostError, OrganiserError
 from flare.common.text import safe
 
 
-class MetricsFileError(OrganiserFileError):
+class MetricsFileError(AboutFile, OrganiserError):
     """A metrics.json cannot be read, or not be compared with another one.
 
     A file that was given to `leaderboard` or `report` is not what an evaluation wrote.
@@ -21,7 +21,7 @@ class MetricsFileError(OrganiserFileError):
     remedy = "Give the metrics.json that an evaluation has written."
 
 
-class RankingError(OrganiserFileError):
+class RankingError(AboutFile, OrganiserError):
     """Results of teams contradict themselves, or cannot be ranked as asked.
 
     For organisers: the results that were given to `rank` contradict themselves, or
@@ -34,7 +34,7 @@ class RankingError(OrganiserFileError):
     remedy = "The documentation's page The final ranking says what results look like."
 
 
-class GroupsFileError(OrganiserFileError):
+class GroupsFileError(AboutFile, OrganiserError):
     """A table of groups of cases cannot be read.
 
     For organisers: the file that was given with `--groups` is not a CSV file in UTF-8
