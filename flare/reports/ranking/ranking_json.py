@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TypeVar
 
 from flare.challenge.digest import scoring_rules
@@ -60,7 +61,8 @@ def ranking_content(analysis: Analysis) -> RankingFile:
             for s in analysis.standings.guests
         ],
         "roll_call": roll_content(table.roll),
-        "origin": dump(table.origin) if table.origin else None,
+        # Its tuples are written in one line, as ever.
+        "origin": asdict(table.origin) if table.origin else None,
         "missing": [dump(found) for found in table.missing],
         "recount": [recount_content(found) for found in analysis.sensitivity],
         "schemes": schemes_content(analysis.schemes),
@@ -79,8 +81,8 @@ def shown(value: _Content) -> _Content:
         found = printable(value)
     elif isinstance(value, dict):
         found = {shown(key): shown(own) for key, own in value.items()}
-    elif isinstance(value, list):
-        found = list(map(shown, value))
+    elif isinstance(value, list | tuple):
+        found = type(value)(map(shown, value))
     return found  # type: ignore[return-value]
 
 
