@@ -90,7 +90,7 @@ class LivePage:
 
 
 class Told(Scorer):
-    """Scores teams, and tells whoever measures them of each case.
+    """Scores teams, and tells a person of each case.
 
     Parameters
     ----------
@@ -104,33 +104,32 @@ class Told(Scorer):
         super().__init__(job)
         self._progress, self._page = Progress(), page
 
-    def on_begin(self, team: str, case: str) -> None:
-        """Show the outcome of the case before."""
-        self._show()
-
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Tell the outcome of a case."""
         text = f"{safe(team)} {safe(record.case)}: {record.status.value}"
         self._progress(number, total, text)
+        self._show()
 
     def on_failure(self, team: str, error: FlareError) -> None:
         """Show what has ended the measurement of a team."""
-        self._show(team, str(error))
+        self._note(team, str(error))
+        self._show()
 
     def on_team(self, team: str) -> None:
         """Score a team, and show it."""
-        self._show()
         super().on_team(team)
+        self._show()
 
     def on_unscored(self, team: str, error: FlareError) -> None:
-        """Show why a team could not be scored."""
-        self._show(team, f"measured, but not scored: {error}")
+        """Note why a team could not be scored."""
+        self._note(team, f"measured, but not scored: {error}")
 
-    def _show(self, team: str = "", problem: str = "") -> None:
-        """Write the page anew, if there is one."""
+    def _note(self, team: str, problem: str) -> None:
         if self._page:
-            if team:
-                self._page.problems[team] = problem
+            self._page.problems[team] = problem
+
+    def _show(self) -> None:
+        if self._page:
             self._page.write()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError
-from flare.measuring.team import Setup, TeamPlan
+from flare.measuring.team import TeamPlan
 from flare.results.efficiency_csv import CaseRecord
 
 _log = logging.getLogger(__name__)
@@ -20,18 +20,6 @@ class Listener:
 
     What it does takes nobody's running time. It must not raise anything.
     """
-
-    def on_plan(self, setup: Setup, plans: Sequence[TeamPlan]) -> None:
-        """Hear what is to be done of each team; nothing has been run yet."""
-
-    def on_begin(self, team: str, case: str) -> None:
-        """Hear of a case that is run next; before its first, a team's image is loaded.
-
-        Parameters
-        ----------
-        team, case : str
-            Names of them.
-        """
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Hear of a case that was run.
@@ -82,11 +70,10 @@ class Failures:
                 self._tell(team, error)
 
 
-def tell_plan(setup: Setup, plans: Sequence[TeamPlan], listener: Listener) -> int:
-    """Tell what is to be done; returns the number of cases to run."""
-    listener.on_plan(setup, plans)
+def cases_to_run(plans: Sequence[TeamPlan]) -> int:
+    """How many cases are to be run; those that are done already are told."""
     total = sum(len(plan.todo) for plan in plans)
-    before = len(setup.job.cases) * len(plans) - total
+    before = sum(len(plan.setup.job.cases) for plan in plans) - total
     if before:
         going_on = ", going on" if total else ""
         _log.info("%d of %d cases are done%s", before, before + total, going_on)

@@ -36,7 +36,7 @@ from flare.measuring.inputs import (
     find_cases,
 )
 from flare.measuring.lanes.dispatch import measure_on_lanes
-from flare.measuring.listener import Failures, Listener, tell_plan
+from flare.measuring.listener import Failures, Listener, cases_to_run
 from flare.measuring.options import Options
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import count_done, team_table, write_refused
@@ -314,7 +314,7 @@ class Teams:
 
 def _measure_all(teams: Teams, listener: Listener) -> None:
     """Run all that is left to do, and close each team with its last case."""
-    total = tell_plan(teams.setup, teams.plans, listener)
+    total = cases_to_run(teams.plans)
     for plan in teams.plans:
         if not plan.todo:
             listener.on_team(plan.team)
@@ -323,7 +323,6 @@ def _measure_all(teams: Teams, listener: Listener) -> None:
     for done, (plan, case) in enumerate(order, start=1):
         if plan.team in failed:
             continue
-        listener.on_begin(plan.team, case.name)
         record = teams.run(plan, case)
         is_last = case is plan.todo[-1]
         if is_last or not record:

@@ -91,8 +91,6 @@ class Setup:
     """Where several teams are measured side by side, that of this one."""
     lock_wait_s: float | None = None
     """How long a team's folder is waited for; None for the usual time."""
-    lanes: tuple[Lane, ...] = ()
-    """All lanes, for listeners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

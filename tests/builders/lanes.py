@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from flare.common.engine import Limits
 from flare.measuring.lanes.lane import Lane, Place
-from flare.measuring.lanes.process import Begun, Ended, Planned
+from flare.measuring.lanes.process import Ended, Planned
 from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT
 from tests.builders.running import record
@@ -68,8 +68,7 @@ def plan(team, cases=("c1", "c2"), folder=None, image=None):
 def whole(*cases):
     """What a lane tells that measures these cases."""
     told = [Planned(todo=cases, done={})]
-    for case in cases:
-        told += [Begun(case=case), record(case, 1.0)]
+    told += [record(case, 1.0) for case in cases]
     return [*told, Ended(), None]
 
 

@@ -117,8 +117,7 @@ def pages(monkeypatch, bench):
 def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
     """It is never written while there is a container.
 
-    But at the start, when it is planned, before each case, after each team, and in the
-    end.
+    But at the start, after each case and each team, and in the end.
     """
     bench.archive("good", PREDICT)
     bench.archive("crash", SCRIPTS["crash"])
@@ -132,25 +131,16 @@ def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
 
     assert status == 1
     assert "live.html shows how it goes on: open it in a browser\n" in stdout
-    assert [left for _, left in pages] == [[]] * 11
-    done = [re.search(r'<progress value="(\d)" max="6"', text)[1] for text, _ in pages]
-    assert done == list("00012334566")
-    assert ['http-equiv="refresh"' in text for text, _ in pages] == [
-        *[True] * 10,
+    assert [left for _, left in pages] == [[]] * 10
+    texts = [" ".join(Page(html).text.split()) for html, _ in pages]
+    done = [re.search(r"(\d) of 6 cases are measured", text)[1] for text in texts]
+    assert done == list("0123345666")
+    assert ['http-equiv="refresh"' in html for html, _ in pages] == [
+        *[True] * 9,
         False,
     ]
-    last = Page(file.read_text(encoding="utf-8"))
     assert file.read_text(encoding="utf-8") == pages[-1][0]
-    assert [
-        (row["team"], row["state"], row["done"], row["ok"], row["failed"])
-        for row in last.table("Cases that are done")
-    ] == [("crash", "done", "3 of 3", "", "3"), ("good", "done", "3 of 3", "3", "")]
-    rows = last.table("What came of each case of each team")
-    times = [f"{float(row['runtime_s']):.1f}" for row in bench.rows("good").values()]
-    assert [row["good"].removesuffix(", doubtful") for row in rows] == times
-    assert last.table("The gravest first")[0]["what"] == "archive refused"
-    settings = {row["what"]: row["value"] for row in last.table("As measurement.json")}
-    assert settings["GPU"] == "none"
+    assert "archive refused" in texts[-1]  # what else it has, tests of reports tell
 
 
 @pytest.mark.slow
@@ -177,7 +167,7 @@ def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatc
     html = file.read_text(encoding="utf-8")
     assert 'http-equiv="refresh"' not in html
     text = " ".join(Page(html).text.split())
-    assert "1 of 3 cases are measured and kept. The same command goes on." in text
+    assert "1 of 3 cases are measured and kept." in text
 
 
 @pytest.mark.slow

@@ -289,16 +289,6 @@ def test_a_service_that_waits_can_be_ended(bench):
 # --- Refusals ---------------------------------------------------------------------
 
 
-def test_what_a_service_needs_is_asked_for(capfd):
-    status = main(["serve", "--output", "results"])
-
-    assert status == 2
-    assert capfd.readouterr().err == (
-        "flare serve: the following arguments are required: --phase or --drop-folder,"
-        " --images, --ground-truth; see flare serve --help\n"
-    )
-
-
 def test_submissions_come_from_one_place(capfd):
     words = ["--phase", PHASE, "--drop-folder", "archives", "--images", "CTs"]
 

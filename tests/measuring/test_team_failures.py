@@ -42,7 +42,7 @@ class FakeTeams(Listener):
     @contextmanager
     def plan(self, setup, archive):
         self._do(archive.team, "made")
-        yield SimpleNamespace(team=archive.team, todo=setup.job.cases)
+        yield SimpleNamespace(team=archive.team, todo=setup.job.cases, setup=setup)
         self._do(archive.team, "close")
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from flare.common.text import listing, safe
@@ -19,7 +20,7 @@ from flare.measuring.archive.image_tar import (
     merge,
     resolve,
 )
-from flare.measuring.contract import FLARE, Contract
+from flare.measuring.contract import Contract
 
 _KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 """Where the kernel's files are: they lead out of a container."""
@@ -50,71 +51,83 @@ _BASH_WORDS = {
 
 _VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?([^\s\"';&]*)")
 
-Findings = list[tuple[str, str]]
-"""What is wrong, and what to do about it; empty for the usual remedy."""
+
+@dataclass(slots=True)
+class Findings:
+    """What is wrong with an image, and what is doubtful."""
+
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Each with what to do about it; empty for the usual remedy."""
+    doubts: list[str] = field(default_factory=list)
+
+    def wrong(self, problem: str, remedy: str = "") -> None:
+        """Add a problem."""
+        self.problems.append((problem, remedy))
 
 
-def configuration_problems(
-    image: Mapping[str, Any], contract: Contract = FLARE
-) -> tuple[Findings, list[str]]:
-    """What is wrong, and what is doubtful, about how an image starts."""
-    problems: Findings = []
-    doubts: list[str] = []
+def check_configuration(
+    image: Mapping[str, Any], contract: Contract, found: Findings
+) -> None:
+    """Find out what is wrong, and what is doubtful, about how an image starts."""
     platform = (image.get("os"), image.get("architecture"))
     if platform != PLATFORM:
-        text = f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64"
-        problems.append((text, "Build it with --platform linux/amd64."))
+        found.wrong(
+            f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64",
+            "Build it with --platform linux/amd64.",
+        )
     settings = image.get("config")
     settings = settings if isinstance(settings, dict) else {}
     entrypoint = [str(word) for word in settings.get("Entrypoint") or []]
     if contract.is_algorithm:
         if not entrypoint and not settings.get("Cmd"):
-            text = "it has neither an ENTRYPOINT nor a CMD"
-            problems.append((text, "Let one of them run the prediction."))
+            remedy = "Let one of them run the prediction."
+            found.wrong("it has neither an ENTRYPOINT nor a CMD", remedy)
     elif entrypoint:
-        program = posixpath.basename(entrypoint[0])
-        shown = safe(" ".join(entrypoint))
-        is_shell = program in SHELLS and "-c" in entrypoint[1:]
-        is_shell &= "$@" not in shown  # it hands on what follows
-        if is_shell or _SWALLOWERS.fullmatch(program):
-            text = f"its entrypoint ({shown}) swallows the command that is run"
-            problems.append((text, "Leave ENTRYPOINT out, or set it to []."))
-        elif program not in _RUNNERS:
-            doubts.append(
-                f'its entrypoint ({shown}) has to run what follows it (exec "$@")'
-            )
+        _check_entrypoint(entrypoint, found)
     for line in settings.get("Env") or []:
         name, _, value = str(line).partition("=")
         if name == "BASH_ENV" and value:
             text = "bash runs that file before anything else"
-            doubts.append(f"{name} is set in its environment: {text}")
+            found.doubts.append(f"{name} is set in its environment: {text}")
         if name in _HOOKED_VARIABLES and value:
             text = f"its environment sets {name}, which may reach the host"
             own = "the program that is run" if contract.is_algorithm else SCRIPT
-            problems.append((text, f"Set it in {own} instead."))
+            found.wrong(text, f"Set it in {own} instead.")
         if name == _LIBRARY_PATH:
-            problems += _library_problems(value)
-        if name == "CUDA_VISIBLE_DEVICES" and value != "0":
-            problems.append(_visible_problem("its environment", value))
+            _check_library_path(value, found)
+        if name == "CUDA_VISIBLE_DEVICES":
+            _check_visible("its environment", value, found)
         if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
-            doubts.append(f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU")
+            found.doubts.append(f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU")
     for line in environment_overrides(settings.get("Env") or []):
         text = "has an empty entry, the working directory; it will be run with"
-        doubts.append(f"{_LIBRARY_PATH} {text} {safe(line)}")
-    return problems, doubts
+        found.doubts.append(f"{_LIBRARY_PATH} {text} {safe(line)}")
 
 
-def _library_problems(value: str) -> Findings:
-    """Where libraries would come from that the image does not hold."""
-    found = [
+def _check_entrypoint(entrypoint: Sequence[str], found: Findings) -> None:
+    """Find out whether it runs the command that follows it."""
+    program = posixpath.basename(entrypoint[0])
+    shown = safe(" ".join(entrypoint))
+    is_shell = program in SHELLS and "-c" in entrypoint[1:]
+    is_shell &= "$@" not in shown  # it hands on what follows
+    if is_shell or _SWALLOWERS.fullmatch(program):
+        text = f"its entrypoint ({shown}) swallows the command that is run"
+        found.wrong(text, "Leave ENTRYPOINT out, or set it to [].")
+    elif program not in _RUNNERS:
+        text = f'its entrypoint ({shown}) has to run what follows it (exec "$@")'
+        found.doubts.append(text)
+
+
+def _check_library_path(value: str, found: Findings) -> None:
+    """Find out where libraries would come from that the image does not hold."""
+    odd = [
         entry
         for entry in re.split("[:;]", value)
         if entry and (entry[0] != "/" or _KERNEL.match(absolute(entry)))
     ]
-    if not found:
-        return []
-    text = f"its environment has {listing(found)} in {_LIBRARY_PATH}"
-    return [(text, "Give folders of the image, from / on.")]
+    if odd:
+        text = f"its environment has {listing(odd)} in {_LIBRARY_PATH}"
+        found.wrong(text, "Give folders of the image, from / on.")
 
 
 def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
@@ -135,19 +148,22 @@ def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _visible_problem(where: str, value: str) -> tuple[str, str]:
-    """A GPU is chosen that the container does not have."""
-    text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
-    return f"{text}, but the container sees one GPU, number 0", "Leave it out."
+def _check_visible(where: str, value: str, found: Findings) -> None:
+    """Find out whether a GPU is chosen that the container does not have."""
+    if value != "0":
+        text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
+        text += ", but the container sees one GPU, number 0"
+        found.wrong(text, "Leave it out.")
 
 
-def content_problems(
+def check_content(
     layers: Sequence[Layer],
     image: Mapping[str, Any],
     contract: Contract,
     mounted: Sequence[str],
-) -> tuple[Findings, list[str]]:
-    """What is wrong, and what is doubtful, about the files of an image.
+    found: Findings,
+) -> None:
+    """Find out what is wrong, and what is doubtful, about the files of an image.
 
     Parameters
     ----------
@@ -155,22 +171,25 @@ def content_problems(
         Of the image.
     mounted : sequence of str
         Folders of its containers that come from outside.
+    found : Findings
+        Gets it.
     """
     content = merge(layers)
-    problems = _folder_problems(layers, content.links, mounted)
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
-        return [("its working directory is no path", "")], []
+        found.wrong("its working directory is no path")
+        return
+    _check_folders(layers, content.links, mounted, found)
     folder = absolute(folder)
     leads_to = resolve(folder, content.links) or folder
     if _KERNEL.match(folder) or _KERNEL.match(leads_to):
         text = f"its working directory {safe(folder)} is one of the kernel's"
-        problems.append((text, "Set WORKDIR to a folder of the image."))
+        found.wrong(text, "Set WORKDIR to a folder of the image.")
     if contract.is_algorithm:
-        return problems, []
+        return
     if resolve("/bin/bash", content.links) not in content.shells:
-        problems.append(("it has no /bin/bash", "Install bash in the image."))
+        found.wrong("it has no /bin/bash", "Install bash in the image.")
     written = posixpath.join(folder, SCRIPT)
     script = resolve(written, content.links) or written
     if script not in content.scripts:
@@ -180,18 +199,19 @@ def content_problems(
         if elsewhere:
             text += f", but {listing(elsewhere)}"
             remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
-        problems.append((text, remedy))
-        return problems, []
+        found.wrong(text, remedy)
+        return
     sh = posixpath.basename(resolve("/bin/sh", content.links) or "")
-    found = check_script(content.scripts[script], is_bash=sh == "bash")
-    return [*problems, *found[0]], found[1]
+    check_script(content.scripts[script], found, is_bash=sh == "bash")
 
 
-def _folder_problems(
-    layers: Sequence[Layer], links: Mapping[str, str], mounted: Sequence[str]
-) -> Findings:
-    """Why a folder of the host could not be mounted where it has to be."""
-    problems: Findings = []
+def _check_folders(
+    layers: Sequence[Layer],
+    links: Mapping[str, str],
+    mounted: Sequence[str],
+    found: Findings,
+) -> None:
+    """Find out whether a folder of the host could not be mounted where it has to be."""
     for folder in mounted:
         place = resolve(folder, links)
         file = find_file(place, layers) if place else None
@@ -203,43 +223,43 @@ def _folder_problems(
         elif _KERNEL.match(place):
             text = f"{folder} leads to {safe(place)}, which is the kernel's"
         if text:
-            problems.append((text, f"Leave {folder} out of the image."))
-    return problems
+            found.wrong(text, f"Leave {folder} out of the image.")
 
 
-def check_script(content: bytes, *, is_bash: bool) -> tuple[Findings, list[str]]:
-    r"""What is wrong, and what is doubtful, about predict.sh.
+def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
+    r"""Find out what is wrong, and what is doubtful, about predict.sh.
 
     Parameters
     ----------
     content : bytes
         The script.
+    found : Findings
+        Gets it.
     is_bash : bool
         Whether the image's ``sh`` is bash.
 
     Examples
     --------
-    >>> check_script(b"python predict.py\r\n", is_bash=False)[0][0][0]
+    >>> check_script(b"python predict.py\r\n", found := Findings(), is_bash=False)
+    >>> found.problems[0][0]
     'predict.sh has Windows line ends'
     """
-    problems: Findings = []
     text = content.decode("utf-8", "replace")
     if content.startswith(b"\xef\xbb\xbf"):
-        problem = f"{SCRIPT} begins with a byte order mark"
-        problems.append((problem, "Save it as UTF-8 without one."))
+        remedy = "Save it as UTF-8 without one."
+        found.wrong(f"{SCRIPT} begins with a byte order mark", remedy)
     if b"\r\n" in content:
         remedy = f"Run dos2unix {SCRIPT}, and build the image again."
-        problems.append((f"{SCRIPT} has Windows line ends", remedy))
+        found.wrong(f"{SCRIPT} has Windows line ends", remedy)
     code = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     if not "".join(code).strip():
-        problems.append((f"{SCRIPT} is empty", "Let it run the prediction."))
+        found.wrong(f"{SCRIPT} is empty", "Let it run the prediction.")
     for line in code:
         for value in _VISIBLE.findall(line):
-            if value != "0":
-                problems.append(_visible_problem(SCRIPT, value))
-    doubts = [] if is_bash else [
-        f"{SCRIPT} is run by sh, which does not know {words}"
-        for pattern, words in _BASH_WORDS.items()
-        if any(re.search(pattern, line) for line in code)
-    ]  # fmt: skip
-    return problems, doubts
+            _check_visible(SCRIPT, value, found)
+    if not is_bash:
+        found.doubts += [
+            f"{SCRIPT} is run by sh, which does not know {words}"
+            for pattern, words in _BASH_WORDS.items()
+            if any(re.search(pattern, line) for line in code)
+        ]

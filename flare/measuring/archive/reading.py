@@ -10,8 +10,8 @@ from typing import Any
 
 from flare.measuring.archive.checks import (
     Findings,
-    configuration_problems,
-    content_problems,
+    check_configuration,
+    check_content,
     environment_overrides,
 )
 from flare.measuring.archive.image_json import (
@@ -96,39 +96,35 @@ def read_archive(
     """
     with sent_file(path, ArchiveError, f"TEAMNAME{SUFFIX}") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    problems, doubts = _name_problems(path.name), []
-    described: dict[str, Any] = {}
+    found, described = Findings(), {}
+    _check_name(path.name, found)
     is_named = is_named and not contract.is_algorithm
     mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
         image = find_image(read_contents(path), team_of(path) if is_named else "")
         described = _describe(image)
-        for found in (
-            configuration_problems(image.configuration, contract),
-            content_problems(image.layers, image.configuration, contract, mounted),
-        ):
-            problems += found[0]
-            doubts += found[1]
+        check_configuration(image.configuration, contract, found)
+        check_content(image.layers, image.configuration, contract, mounted, found)
     except BrokenError as error:
-        problems.append((str(error), ""))
+        found.wrong(str(error))
     except (TypeError, AttributeError, KeyError, ValueError):
-        problems.append(("its manifest, or its configuration, makes no sense", ""))
-    wrong: list[ArchiveError | ModelError] = [
-        ArchiveError(path.name, *problem) for problem in problems
+        found.wrong("its manifest, or its configuration, makes no sense")
+    problems: list[ArchiveError | ModelError] = [
+        ArchiveError(path.name, *problem) for problem in found.problems
     ]
     found_model = None
     if model:
         try:
             found_model = read_model(model)
         except ModelError as error:
-            wrong.append(error)
+            problems.append(error)
     return Archive(
         path=path,
         team=team_of(path),
         sha256=sha256,
         model=found_model,
-        problems=tuple(wrong),
-        doubts=tuple(doubts),
+        problems=tuple(problems),
+        doubts=tuple(found.doubts),
         **described,
     )
 
@@ -155,16 +151,15 @@ def _describe(image: Image) -> dict[str, Any]:
     }
 
 
-def _name_problems(name: str) -> Findings:
-    """What is wrong with the name of the file."""
+def _check_name(name: str, found: Findings) -> None:
+    """Find out what is wrong with the name of the file."""
     team = name.removesuffix(SUFFIX)
     if name.endswith(MODEL_SUFFIX):
-        return [("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")]
-    if not name.endswith(SUFFIX):
-        return [(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")]
-    if problem := name_problem(team):
-        return [(problem, REMEDY)]
-    if not _TEAM.fullmatch(team):
+        found.wrong("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")
+    elif not name.endswith(SUFFIX):
+        found.wrong(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")
+    elif problem := name_problem(team):
+        found.wrong(problem, REMEDY)
+    elif not _TEAM.fullmatch(team):
         remedy = "Use lower-case letters and digits, with single . _ or - between them."
-        return [("a team's name cannot be the name of an image", remedy)]
-    return []
+        found.wrong("a team's name cannot be the name of an image", remedy)

@@ -26,7 +26,6 @@ from flare.measuring.lanes.lane import (
     unlike,
 )
 from flare.measuring.lanes.process import (
-    Begun,
     Ended,
     LocalPool,
     Message,
@@ -35,7 +34,7 @@ from flare.measuring.lanes.process import (
     Said,
     TeamJob,
 )
-from flare.measuring.listener import Failures, Listener, tell_plan
+from flare.measuring.listener import Failures, Listener, cases_to_run
 from flare.measuring.options import Caches, Options
 from flare.measuring.team import Job, Setup, TeamPlan, planned_team
 from flare.results.efficiency_csv import CaseRecord
@@ -173,8 +172,6 @@ class Dispatch:
                 # Of what was measured just before a process was killed, nobody heard.
                 for case in sorted(turn.left - set(todo)):
                     self._tell(turn, done[case])
-            case Begun(case=case):
-                self.listener.on_begin(turn.plan.team, case)
             case CaseRecord():
                 self._tell(turn, message)
             case FlareError():
@@ -265,9 +262,8 @@ def measure_on_lanes(
             ),
             images_sha256=digest_of(job.cases),
             is_here=job.options.cluster is None,
-            lanes=lanes,
         )
-        return _measure(setup, pool, listener)
+        return _measure(setup, pool, lanes, listener)
 
 
 @contextmanager
@@ -316,7 +312,7 @@ def check_lanes(lanes: Sequence[Lane], options: Options) -> None:
 
 
 def _measure(
-    setup: Setup, pool: Pool, listener: Listener
+    setup: Setup, pool: Pool, lanes: Sequence[Lane], listener: Listener
 ) -> tuple[tuple[str, FlareError], ...]:
     """Plan all teams, and deal them out."""
     options, results = setup.job.options, setup.job.results
@@ -338,10 +334,10 @@ def _measure(
     plans: list[TeamPlan] = []
     for archive in setup.job.runnable:
         file = results / archive.team / MEASUREMENT_JSON
-        own = _on_lane(setup, _fitting(setup.lanes, file), options.rerun)
+        own = _on_lane(setup, _fitting(lanes, file), options.rerun)
         with failures.noted(archive.team), planned_team(own, archive) as plan:
             plans.append(plan)
-    tell_plan(setup, plans, listener)
+    cases_to_run(plans)
     with closing(pool):
         dispatch = Dispatch(
             pool=pool,

@@ -51,13 +51,6 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """A case is run next."""
-
-    case: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """A line of the log."""
 
@@ -70,7 +63,7 @@ class Ended:
     """All is done that can be done; nothing is left behind, and nothing follows."""
 
 
-Message = Planned | Begun | CaseRecord | FlareError | Said | Ended
+Message = Planned | CaseRecord | FlareError | Said | Ended
 """What a process tells; the outcome of a case is its record, of a team an error."""
 
 
@@ -112,11 +105,8 @@ def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
             names = tuple(case.name for case in plan.todo)
             tell(Planned(todo=names, done=dict(plan.done)))
             if plan.todo:
-                tell(Begun(case=names[0]))
                 with opened_team(plan) as team:
-                    for number, case in enumerate(plan.todo):
-                        if number:
-                            tell(Begun(case=case.name))
+                    for case in plan.todo:
                         tell(team.run(case))
     tell(Ended())
 

@@ -19,9 +19,18 @@ from flare.reports.cases.organs import (
     volume_table,
 )
 from flare.reports.cases.slices import plane_pictures, volume
-from flare.reports.cases.views import BANDS_MM, Image, surface_pictures
+from flare.reports.cases.views import BANDS, Image, surface_pictures
 from flare.reports.evaluation import ORGANISERS_NOTE
-from flare.reports.model import Lines, Page, Part, Section, Tile, Words
+from flare.reports.model import (
+    Cell,
+    Lines,
+    Page,
+    Part,
+    Section,
+    Tile,
+    Words,
+    name_cell,
+)
 from flare.reports.render.html import macro_html, page_html, template_text
 
 WORST_NOTE = (
@@ -99,7 +108,7 @@ def case_html(
         organ_key=organ_key(found),
     )
     surfaces = _macro(
-        "surfaces", pictures=surface_pictures(found, field, images), bands=_bands()
+        "surfaces", pictures=surface_pictures(found, field, images), bands=BANDS
     )
     sections = [
         Section(
@@ -117,8 +126,11 @@ def case_html(
         Section("slices", "All slices", "All slices", [slices_figure(found)]),
         *organs,
     ]
-    tail = [_macro("viewer", volume=volume(found, field))]
-    return _page(head, sections, "viewer.js", tail=tail)
+    packed = volume(found, field)
+    if packed is None:
+        return _page(head, sections)
+    viewer = _macro("viewer", volume=packed)
+    return _page(head, sections, "viewer.js", tail=[viewer])
 
 
 def failed_html(head: CaseHead, why: str) -> str:
@@ -129,17 +141,6 @@ def failed_html(head: CaseHead, why: str) -> str:
 def _macro(name: str, **content: Any) -> Part:
     """A part that only pages of cases have."""
     return macro_html("case.html", name, **content)
-
-
-def _bands() -> list[tuple[str, str]]:
-    """What the colours of surfaces mean."""
-    first, second = (f"{distance:g} mm" for distance in BANDS_MM)
-    return [
-        ("far0", "within the tolerance of the organ"),
-        ("far1", f"beyond it, up to {first}"),
-        ("far2", f"{first} to {second}"),
-        ("far3", f"farther than {second}, or nothing to be near to"),
-    ]
 
 
 def _page(
@@ -170,26 +171,19 @@ def _page(
 class Card:
     """What the index tells of a case."""
 
-    file: str
-    name: str
-    full: str
-    """The whole name, where it was shortened."""
-    scores: str
+    head: CaseHead
     words: str
-    thumbnail: Markup | None
+    thumbnail: Markup | None = None
 
+    @property
+    def name(self) -> Cell:
+        """The name of the case."""
+        return name_cell(self.head.case)
 
-def card(head: CaseHead, words: str, thumbnail: Markup | None = None) -> Card:
-    """What the index tells of a case."""
-    short, full = safe(head.case), printable(head.case)
-    return Card(
-        file=head.file,
-        name=short,
-        full="" if short == full else full,
-        scores=f"DSC {head.dsc:.3f}, NSD {head.nsd:.3f}",
-        words=safe(words),
-        thumbnail=thumbnail,
-    )
+    @property
+    def scores(self) -> str:
+        """The scores of the case."""
+        return f"DSC {self.head.dsc:.3f}, NSD {self.head.nsd:.3f}"
 
 
 def cases_html(challenge: str, cards: list[Card], total: int) -> str:

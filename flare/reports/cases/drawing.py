@@ -121,15 +121,13 @@ def data_uri(content: bytes, kind: str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def outline(mask: Mask, before: tuple[int, int] = (0, 0)) -> str:
+def outline(mask: Mask) -> str:
     """The path around all voxels of a mask; it can be filled by the rule evenodd.
 
     Parameters
     ----------
     mask : ndarray of bool, shape (rows, columns)
         The voxels of a slice.
-    before : tuple of int
-        How many rows and columns lie before it.
 
     Returns
     -------
@@ -157,9 +155,7 @@ def outline(mask: Mask, before: tuple[int, int] = (0, 0)) -> str:
     order = np.lexsort((rows, columns))
     across = np.empty_like(order)
     across[order] = order[np.arange(order.size) ^ 1]
-    return _path(
-        (rows + before[0]).tolist(), (columns + before[1]).tolist(), across.tolist()
-    )
+    return _path(rows.tolist(), columns.tolist(), across.tolist())
 
 
 def _turns() -> list[int]:

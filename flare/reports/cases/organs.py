@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +34,10 @@ from flare.reports.render.svg import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
-    """An organ, and the class of its colour."""
-
-    css: str
-    name: str
-
-
-def organ_key(found: CaseFinding) -> list[KeyEntry]:
-    """The colours of the organs that are there."""
+def organ_key(found: CaseFinding) -> list[tuple[str, str]]:
+    """The classes of the organs that are there, and their names."""
     return [
-        KeyEntry(css=organ_class(number), name=title(organ.name))
+        (organ_class(number), title(organ.name))
         for number, organ in enumerate(found.organs)
         if organ.surfaces
     ]
@@ -233,23 +224,15 @@ TICKS = 12
 """So many slices are numbered at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
-    """The slices of an organ that are marked, numbered from 0."""
-
-    missed: list[int]
-    added: list[int]
-
-
-def marks_of(organ: OrganFinding) -> Marks:
-    """The slices in which more than a little of an organ is wrong."""
+def marks_of(organ: OrganFinding) -> tuple[list[int], list[int]]:
+    """The slices in which more than a little of an organ is missed, and added."""
     counts = organ.counts
     largest = max(int(counts.reference.max()), int(counts.prediction.max()))
     missed, added = (
         np.flatnonzero(own - counts.shared > MARKED * largest).tolist()
         for own in (counts.reference, counts.prediction)
     )
-    return Marks(missed=missed, added=added)
+    return missed, added
 
 
 def slices_figure(found: CaseFinding) -> Chart | None:
@@ -284,7 +267,7 @@ def slices_figure(found: CaseFinding) -> Chart | None:
 
 def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
     """The two curves of an organ, and its marks."""
-    counts, marks = organ.counts, marks_of(organ)
+    counts, (missed, added) = organ.counts, marks_of(organ)
     largest = max(int(counts.reference.max()), int(counts.prediction.max()), 1)
     scale = (ROW - 14) / largest
     base = top + ROW - 11
@@ -295,10 +278,7 @@ def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
             "path", d=_steps(counts.prediction * scale, base, size), class_="curve-line"
         ),
     ]
-    for numbers, below, css in (
-        (marks.missed, 4, "mark-missed"),
-        (marks.added, 8, "mark-added"),
-    ):
+    for numbers, below, css in ((missed, 4, "mark-missed"), (added, 8, "mark-added")):
         path = "".join(
             f"M{decimal(WIDE * first / size)} {decimal(base + below)}"
             f"H{decimal(WIDE * (last + 1) / size)}"
@@ -331,10 +311,10 @@ def _ticks(size: int) -> tuple[tuple[float, str], ...]:
 
 def _summary(organs: list[OrganFinding]) -> str:
     """Where the organs are wrong, in words."""
+    marks = [(title(organ.name), *map(runs_text, marks_of(organ))) for organ in organs]
     return "; ".join(
-        f"{title(organ.name)} missed in slices {runs_text(marks_of(organ).missed)},"
-        f" added in {runs_text(marks_of(organ).added)}"
-        for organ in organs
+        f"{name} missed in slices {missed}, added in {added}"
+        for name, missed, added in marks
     )
 
 
@@ -343,13 +323,13 @@ def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
     pixel = found.spacing[1] * found.spacing[2] / 100
     rows = []
     for organ in organs:
-        counts, marks = organ.counts, marks_of(organ)
+        counts = organ.counts
         cells: list[Cell | str] = [name_cell(title(organ.name))]
         for own in (counts.reference, counts.prediction):
             there = np.flatnonzero(own).tolist()
             cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
             cells.append(f"{int(own.max()) * pixel:.1f}")
-        cells += (Cell(runs_text(n), css="wrap") for n in (marks.missed, marks.added))
+        cells += (Cell(runs_text(n), css="wrap") for n in marks_of(organ))
         rows.append(cells)
     heads = (
         *("organ", "slices in the reference", "largest area, cm2"),

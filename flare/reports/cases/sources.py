@@ -45,7 +45,7 @@ from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.match import CasePair, match_cases
 from flare.reports.cases.drawing import data_uri
 from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.planes import PLANES, FieldOfView, Plane
+from flare.reports.cases.planes import PLANES, FieldOfView
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import EvaluationFile
 
@@ -54,9 +54,6 @@ _REMEDY = "Give the label maps that the evaluation has scored."
 SLACK = 1e-9
 """Scores that differ by less are equal: another program may have written them anew."""
 
-
-PIECE_VOXELS = 2**18
-"""How many voxels are handed on at once: they stay in the CPU's cache until used."""
 
 _ANY_ORIENTATION = "ITK_NIFTI_SFORM_PERMISSIVE"
 """While this is 1, ITK reads CTs of tilted gantries, whose headers are sheared."""
@@ -257,7 +254,6 @@ QUALITY = 70
 """Of the JPEGs, of 100: outlines are in front of them."""
 
 _Pixels = npt.NDArray[np.uint8]
-_Indices = npt.NDArray[np.int64]
 
 
 def ct_backgrounds(
@@ -285,52 +281,21 @@ def ct_backgrounds(
             f"{safe(file.name)}: this CT is not on the grid of its reference",
             "Give the CTs that the references were drawn on.",
         )
-    places = [_places(found, plane, field) for plane in PLANES]
-    slices = _read(file, places)
-    return tuple(data_uri(jpeg(pixels), "jpeg") for pixels in slices)
+    import SimpleITK as sitk
+
+    image = read_ct(file.path, file.name)  # the array is valid while it lives
+    volume = found.orientation.volume(sitk.GetArrayViewFromImage(image))
+    return tuple(
+        data_uri(
+            jpeg(_grey(plane.cut(volume, found.worst[plane.across], field))), "jpeg"
+        )
+        for plane in PLANES
+    )
 
 
-def _places(found: CaseFinding, plane: Plane, field: FieldOfView) -> _Indices:
-    """Where the voxels of a slice are in the file, shape (rows, columns)."""
-    steps = [0, 0, 0]
-    ends = [0, 0, 0]
-    for way, axis in enumerate(found.orientation.axes):
-        step = int(np.prod(found.file_shape[axis + 1 :], dtype=np.int64))
-        size = found.file_shape[axis]
-        is_flipped = found.orientation.flips[way]
-        steps[way] = -step if is_flipped else step
-        ends[way] = (size - 1) * step if is_flipped else 0
+def read_ct(path: Path, name: str) -> Any:
+    """A CT as SimpleITK has it, its values scaled.
 
-    def along(way: int) -> _Indices:
-        part = field.box[way]
-        return ends[way] + np.arange(part.start, part.stop) * steps[way]
-
-    across = ends[plane.across] + found.worst[plane.across] * steps[plane.across]
-    rows = along(plane.down)[:, np.newaxis]
-    places: _Indices = across + rows + along(plane.right)
-    return places[::-1] if plane.is_upside_down else places
-
-
-def _read(file: LabelMapFile, places: list[_Indices]) -> list[_Pixels]:
-    """Some voxels of a CT, in grey."""
-    flat = [place.reshape(-1) for place in places]
-    orders = [np.argsort(place) for place in flat]
-    wanted = [place[order] for place, order in zip(flat, orders, strict=True)]
-    greys = [np.zeros(place.size, dtype=np.uint8) for place in flat]
-    for start, values in read_ct(file.path, file.name):
-        for grey, order, place in zip(greys, orders, wanted, strict=True):
-            first, last = np.searchsorted(place, (start, start + values.size))
-            own = values[place[first:last] - start]
-            grey[order[first:last]] = _grey(own)
-    return [
-        grey.reshape(place.shape) for grey, place in zip(greys, places, strict=True)
-    ]
-
-
-def read_ct(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """The values of a CT, scaled, piece by piece, in the order of the file.
-
-    With each piece comes the number of the voxels before it. None may be kept.
     SimpleITK says nothing of a file that is damaged, so each is verified first.
 
     Raises
@@ -346,12 +311,9 @@ def read_ct(path: Path, name: str) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     sitk.ProcessObject.SetGlobalWarningDisplay(False)  # type: ignore[no-untyped-call]
     try:
         with _any_orientation():
-            image = sitk.ReadImage(path)
+            return sitk.ReadImage(path)
     except RuntimeError as error:
         raise FileFormatError(name, "SimpleITK cannot read it") from error
-    values = sitk.GetArrayViewFromImage(image).reshape(-1)  # valid while `image` lives
-    for start in range(0, values.size, PIECE_VOXELS):
-        yield start, values[start : start + PIECE_VOXELS]
 
 
 @contextmanager

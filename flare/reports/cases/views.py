@@ -23,6 +23,14 @@ BANDS_MM = (5.0, 10.0)
 """What is beyond the tolerance has a colour up to the first distance, another up to the
 second, and a third beyond it."""
 
+BANDS = (
+    ("far0", "within the tolerance of the organ"),
+    ("far1", f"beyond it, up to {BANDS_MM[0]:g} mm"),
+    ("far2", f"{BANDS_MM[0]:g} mm to {BANDS_MM[1]:g} mm"),
+    ("far3", f"farther than {BANDS_MM[1]:g} mm, or nothing to be near to"),
+)
+"""The classes of these colours, and what they mean."""
+
 LEVELS = 6
 """Of light on a surface."""
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.text import printable
+from flare.common.text import printable, safe
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.reports.cases.case_page import (
     Card,
     CaseHead,
-    card,
     case_html,
     cases_html,
     failed_html,
@@ -117,14 +116,14 @@ def _page(
     case = head.case
     why = found.scores.failed.get(case)
     if why is not None:
-        return failed_html(head, why), card(head, why)
+        return failed_html(head, why), Card(head=head, words=safe(why))
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, folders, memory)
     seen = look_at(case, *maps, files.challenge, values)
     lines = remarks(seen)
-    words = lines[0] if lines else _lowest(found, case)
+    words = safe(lines[0] if lines else _lowest(found, case))
     if seen.is_blank:
-        return case_html(head, seen, []), card(head, words)
+        return case_html(head, seen, []), Card(head=head, words=words)
     surfels = all_surfels(seen)
     images = [view(surfels, plane, seen.spacing) for plane in PLANES]
     lengths = tuple(
@@ -136,7 +135,9 @@ def _page(
         grid, field = maps[0].grid, field_of_view(seen)
         ct = files.images[case]
         backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, field)
-    return case_html(head, seen, images, backgrounds), card(head, words, picture)
+    return case_html(head, seen, images, backgrounds), Card(
+        head=head, words=words, thumbnail=picture
+    )
 
 
 def _lowest(found: EvaluationFile, case: str) -> str:

@@ -545,6 +545,7 @@ REFUSED = {
     "its header is too long": [
         mha(Comment="x" * 20_000),
         b"ObjectType = Image\n" * 2000,
+        b"NRRD0004\n" + b"# a comment\n" * 2000,
     ],
     "its header has a byteskip": [nrrd(byte_skip="-1")],
     "its header has a lineskip": [nrrd(line_skip="1")],

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flare.common.errors import InputError
-from flare.measuring.archive.checks import check_script
+from flare.measuring.archive.checks import Findings, check_script
 from flare.measuring.archive.model import read_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.errors import ModelError
@@ -205,11 +205,13 @@ def test_empty_entries_of_the_library_path_are_left_out(tmp_path, value, run_wit
     ],
 )
 def test_bash_words_are_doubtful_unless_sh_is_bash(script, words):
-    problems, (doubt,) = check_script(script, is_bash=False)
+    found, of_bash = Findings(), Findings()
+    check_script(script, found, is_bash=False)
+    check_script(script, of_bash, is_bash=True)
 
-    assert problems == []
+    (doubt,) = found.doubts
     assert doubt.startswith(f"predict.sh is run by sh, which does not know {words}")
-    assert check_script(script, is_bash=True) == ([], [])
+    assert (found.problems, of_bash) == ([], Findings())
 
 
 # --- What is refused --------------------------------------------------------------
@@ -349,10 +351,11 @@ def test_images_that_cannot_be_run(tmp_path, layers, options, problem):
     ],
 )
 def test_scripts(script, problem):
-    problems, doubts = check_script(script, is_bash=False)
+    found = Findings()
+    check_script(script, found, is_bash=False)
 
-    assert doubts == []
-    assert [text.startswith(problem or "") for text, _ in problems] == (
+    assert found.doubts == []
+    assert [text.startswith(problem or "") for text, _ in found.problems] == (
         [True] if problem else []
     )
 

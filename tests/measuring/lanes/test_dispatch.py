@@ -7,7 +7,7 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.measuring.lanes.dispatch import Dispatch
-from flare.measuring.lanes.process import Begun, Ended, Planned
+from flare.measuring.lanes.process import Ended, Planned
 from flare.measuring.listener import Failures, Listener
 from tests.builders.lanes import ScriptedPool, device, lane, plan, whole
 from tests.builders.running import record
@@ -17,11 +17,7 @@ class Notes(Listener):
     """Notes what it is told."""
 
     def __init__(self):
-        self.begun, self.runs, self.failed = [], [], {}
-
-    def on_begin(self, team, case):
-        """Note a case that begins."""
-        self.begun.append((team, case))
+        self.runs, self.failed = [], {}
 
     def on_run(self, team, record, number, total):
         """Note a case that has ended."""
@@ -93,10 +89,9 @@ def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
     """Of c1 it was heard, of c2 not; c3 was killed."""
     script = {
         "a": [
-            [Planned(todo=("c1", "c2", "c3"), done={}), Begun(case="c1"),
-             record("c1", 1.0), Begun(case="c2"), None],
+            [Planned(todo=("c1", "c2", "c3"), done={}), record("c1", 1.0), None],
             [Planned(todo=("c3",), done={"c1": record("c1"), "c2": record("c2", 2.0)}),
-             Begun(case="c3"), record("c3", 3.0), Ended(), None],
+             record("c3", 3.0), Ended(), None],
         ]
     }  # fmt: skip
 
@@ -125,7 +120,7 @@ def test_the_next_team_waits_for_what_a_killed_one_has_left_on_its_lane(run):
 
 
 def test_a_team_is_given_up_after_three_processes(run):
-    killed = [Planned(todo=("c1", "c2"), done={}), Begun(case="c1"), None]
+    killed = [Planned(todo=("c1", "c2"), done={}), None]
     script = {"a": [list(killed) for _ in range(3)], "b": [whole("c1", "c2")]}
 
     _, notes = run(teams("a", "b"), script)

@@ -745,11 +745,3 @@ def test_the_token_is_sent_to_no_http_address(tmp_path):
     )
 
     assert error_of(run).startswith("http://localhost/api/v1/: the token is sent to no")
-
-
-@pytest.mark.parametrize("phase", ["validation", "../x", ""])
-def test_a_phase_is_named_by_its_key(tmp_path, phase):
-    run = run_flare("download", "--phase", phase, "--output", tmp_path)
-
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1

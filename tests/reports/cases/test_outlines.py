@@ -16,22 +16,17 @@ def mask_of(*rows):
 
 
 @pytest.mark.parametrize(
-    ("rows", "before", "path"),
+    ("rows", "path"),
     [
-        pytest.param(["..", ".."], (0, 0), "", id="nothing"),
-        pytest.param(["x"], (0, 0), "M0 0h1v1h-1z", id="a voxel"),
-        pytest.param(["x"], (3, 7), "M7 3h1v1h-1z", id="a voxel elsewhere"),
-        pytest.param([".x", "xx"], (0, 0), "M1 0h1v2h-2v-1h1z", id="a step"),
-        pytest.param(
-            ["xxx", "x.x", "xxx"], (0, 0), "M0 0h3v3h-3zM1 1h1v1h-1z", id="a hole"
-        ),
-        pytest.param(
-            ["x.", ".x"], (0, 0), "M0 0h1v1h-1zM1 1h1v1h-1z", id="two that touch"
-        ),
+        pytest.param(["..", ".."], "", id="nothing"),
+        pytest.param(["x"], "M0 0h1v1h-1z", id="a voxel"),
+        pytest.param([".x", "xx"], "M1 0h1v2h-2v-1h1z", id="a step"),
+        pytest.param(["xxx", "x.x", "xxx"], "M0 0h3v3h-3zM1 1h1v1h-1z", id="a hole"),
+        pytest.param(["x.", ".x"], "M0 0h1v1h-1zM1 1h1v1h-1z", id="two that touch"),
     ],
 )
-def test_a_path_by_hand(rows, before, path):
-    assert outline(mask_of(*rows), before) == path
+def test_a_path_by_hand(rows, path):
+    assert outline(mask_of(*rows)) == path
 
 
 def filled(path, shape):

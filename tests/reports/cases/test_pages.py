@@ -122,6 +122,16 @@ def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot_page):
     assert data["worst"] == [4, 10, 10]
 
 
+def test_a_case_that_is_too_large_for_a_browser_has_no_viewer(tmp_path, monkeypatch):
+    monkeypatch.setattr("flare.reports.cases.slices.MOST_VOXELS", 9)
+
+    html = read(slot(tmp_path).write())
+
+    assert "Where it is worst" in html
+    assert 'id="volume"' not in html
+    assert 'id="viewer"' not in html
+
+
 def test_two_reports_have_the_same_bytes(tmp_path):
     made = slot(tmp_path)
     first = {file.name: file.read_bytes() for file in made.write().iterdir()}
