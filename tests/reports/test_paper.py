@@ -8,7 +8,6 @@ import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ET
-from itertools import pairwise
 
 import pytest
 
@@ -21,15 +20,8 @@ from flare.reports.render.paper import (
     paper_figure,
 )
 from flare.reports.render.style import (
-    BOX,
-    DOT,
-    EFFECT_SHADES,
-    INK,
-    SHADES,
     WIDTHS_MM,
-    contrast,
     drawing_style,
-    luminance,
 )
 from flare.reports.scores import scores_of
 from flare.results.metrics_reading import read_evaluation
@@ -148,25 +140,6 @@ def test_settings_of_the_user_change_nothing_and_stay(tmp_path):
 
     first, second = (tmp_path / f"{n}/organs_dsc_page.svg" for n in "ab")
     assert first.read_bytes() == second.read_bytes()
-
-
-# --- Grey -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shades", [SHADES, EFFECT_SHADES], ids=["scores", "effects"])
-def test_shades_are_told_apart_in_grey(shades):
-    """Each is darker than the last; neighbours differ as what has to be seen must."""
-    grey = [luminance(shade) for shade in shades]
-
-    assert grey == sorted(grey, reverse=True)
-    for lighter, darker in pairwise(shades):
-        assert contrast(lighter, darker) >= 1.15
-
-
-def test_dots_boxes_and_lines_are_told_apart_in_grey():
-    assert contrast(DOT, "#ffffff") >= 3
-    assert contrast(INK, BOX) >= 4.5
-    assert contrast(DOT, BOX) >= 3
 
 
 # --- Names ------------------------------------------------------------------------

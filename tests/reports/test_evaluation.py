@@ -8,8 +8,6 @@ from flare.common.text import safe
 from flare.reports.report import write_report
 from flare.results.errors import MetricsFileError
 from tests.builders.pages import (
-    FEW_HOSTILE,
-    HOSTILE,
     Page,
     metrics_content,
     write_json,
@@ -150,41 +148,6 @@ def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
 
     rows = {row["case"]: row for row in page.table("DSC of each case and organ")}
     assert rows["case_003"]["liver"] == "no result"
-
-
-def written_page(folder, content, is_organiser):
-    """The page of a metrics.json with this content, and its elements.
-
-    Of each element: its tag, and the names of its attributes but the title.
-    """
-    source = write_json(folder / "metrics.json", content)
-    write_report([source], folder / "page.html", is_organiser=is_organiser)
-    page = Page((folder / "page.html").read_text(encoding="utf-8"))
-    return page, [(tag, sorted({*found} - {"title"})) for tag, found in page.elements]
-
-
-@pytest.fixture(scope="module", params=[True, False], ids=["organiser", "participant"])
-def usual(request, tmp_path_factory):
-    """Whom a page is for, and the elements of one whose names are usual."""
-    content = metrics_content(SCORES, failed={"case_002": "x"}, warnings=["x"])
-    content["evaluation"]["x"] = {"x": "x"}
-    folder = tmp_path_factory.mktemp("usual")
-    return request.param, written_page(folder, content, request.param)[1]
-
-
-@pytest.mark.parametrize("name", FEW_HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_name_is_text(tmp_path, name, usual):
-    """As a case, a reason, a warning, and a key and value of the provenance."""
-    is_organiser, elements = usual
-    content = metrics_content(SCORES, warnings=[name])
-    content["case"]["gt_fname"]["1"] = content["case"]["alg_fname"]["1"] = name
-    content["failed"] = {name: name}
-    content["evaluation"] |= {"challenge": name, name: {name: name}}
-
-    page, found = written_page(tmp_path, content, is_organiser)
-
-    assert found == elements  # no element, and no attribute, has come or gone
-    assert not any(char in page.text for char in "\0\u202e\u2028\udc80")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,19 @@ import pytest
 
 from flare.reports.measuring import SHADES
 from flare.reports.render.style import (
+    BOX,
     DARK,
+    DOT,
+    EFFECT_SHADES,
+    INK,
     LIGHT,
     SHAPE_CONTRAST,
     TEXT_CONTRAST,
     contrast,
     luminance,
+)
+from flare.reports.render.style import (
+    SHADES as PAPER_SHADES,
 )
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
@@ -60,3 +67,24 @@ def test_states_of_cases_can_be_told_apart_in_grey(palette):
 
     for one, other in combinations([palette.soft, palette.mark, *shades], 2):
         assert contrast(one, other) >= 1.15, (one, other)
+
+
+# --- Figures for papers -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shades", [PAPER_SHADES, EFFECT_SHADES], ids=["scores", "effects"]
+)
+def test_shades_are_told_apart_in_grey(shades):
+    """Each is darker than the last; neighbours differ as what has to be seen must."""
+    grey = [luminance(shade) for shade in shades]
+
+    assert grey == sorted(grey, reverse=True)
+    for lighter, darker in pairwise(shades):
+        assert contrast(lighter, darker) >= 1.15
+
+
+def test_dots_boxes_and_lines_are_told_apart_in_grey():
+    assert contrast(DOT, "#ffffff") >= 3
+    assert contrast(INK, BOX) >= 4.5
+    assert contrast(DOT, BOX) >= 3

@@ -1,13 +1,17 @@
 """The page of several evaluations: every number of every case."""
 
 import math
+import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from tests.builders.pages import Page, compare, metrics_content
+from flare.reports.comparison import evaluation_names
+from flare.reports.report import write_report
+from tests.builders.pages import Page, compare, metrics_content, numbered, write_json
 
 AUDIENCES = pytest.mark.parametrize(
     "audience", [True, False], ids=["organiser", "participant"]
@@ -242,3 +246,218 @@ def test_equal_input_gives_equal_bytes(tmp_path, audience):
     )
 
     assert first == second
+
+
+# --- Odd ones ---------------------------------------------------------------------
+
+
+@AUDIENCES
+def test_an_evaluation_equals_itself(tmp_path, audience):
+    """Both have the same name, too; nothing can be tested, and nothing is claimed."""
+    source = write_json(tmp_path / "metrics.json", metrics_content(OLD))
+
+    write_report([source, source], tmp_path / "page.html", is_organiser=audience)
+
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "Both have the same scores on every case: there is nothing to" in page.text
+    (rows,) = (
+        rows
+        for name, rows in page.tables.items()
+        if name.startswith("DSC, 2:") and "tests" in name
+    )
+    assert rows[1][-3:] == ["no test"] * 3
+
+
+@AUDIENCES
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param({"liver": [0.9]}, {"liver": [0.8]}, id="one case"),
+        pytest.param({"liver": [0.9, 1]}, {"liver": [0.8, 1]}, id="two cases"),
+        pytest.param({"lesion": [0.0] * 5}, {"lesion": [1.0] * 5}, id="all found"),
+        pytest.param(
+            {"liver": [0.5] * 100}, {"liver": [n / 100 for n in range(100)]}, id="100"
+        ),
+        pytest.param(
+            {"liver": [0.5] * 4}, {"liver": [0.5] * 4, "spleen": [1.0] * 4}, id="organs"
+        ),
+    ],
+)
+def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
+    contents = [metrics_content(old), metrics_content(new)]
+
+    page = Page(compare(tmp_path, *contents, organiser=audience))
+
+    rows = page.table("DSC, new against old: differences of each case")
+    assert len(rows) == len(next(iter(old.values())))
+
+
+@AUDIENCES
+def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
+    """Of the kidney, no case has two scores; of the liver, one has not."""
+    contents = [metrics_content(OLD), metrics_content(NEW)]
+    del contents[0]["case"]["dsc_liver"]["1"]
+    for number in "012":
+        del contents[0]["case"]["dsc_left_kidney"][number]
+    for number in "34":
+        del contents[1]["case"]["dsc_left_kidney"][number]
+
+    page = Page(compare(tmp_path, *contents, organiser=audience))
+
+    rows = {r["case"]: r for r in page.table("DSC, new against old: differences")}
+    assert rows["case_002"]["liver"] == "no result"
+    tests = {r["organ"]: r for r in page.table("DSC, new against old: means")}
+    kidney = tests["left kidney"]
+    assert kidney["change"] == kidney["mean: old"] == "no result"
+    assert kidney["p"] == "no test"
+    assert [tests["liver"][head] for head in ("better", "equal", "worse")] == [
+        *("2", "1", "1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (("a/metrics.json", "b/metrics.json"), ("a", "b")),
+        (("r/a.json", "r/b.json"), ("a", "b")),
+        (("r/a.json", "r/b.json", "s/a.json"), ("r/a.json", "r/b.json", "s/a.json")),
+        (("a/m.json", "a/m.json"), ("1: a/m.json", "2: a/m.json")),
+        (("two\nlines/m.json", "b/m.json"), ("two\\nlines", "b")),
+    ],
+)
+def test_evaluations_have_short_names_of_their_own(sources, names):
+    assert evaluation_names([Path(source) for source in sources]) == names
+
+
+def test_long_names_that_would_be_shortened_alike_are_numbered():
+    """80 characters of each are shown."""
+    sources = [Path("x" * 60 + middle + "x" * 60) / "m.json" for middle in "ab"]
+
+    found = evaluation_names(sources)
+
+    assert len({*found}) == 2
+    assert [name[:3] for name in found] == ["1: ", "2: "]
+
+
+# --- Participants -----------------------------------------------------------------
+
+
+def own_page(folder, *contents):
+    """The participant's page of evaluations with these contents, as HTML."""
+    return compare(folder, *contents, organiser=False)
+
+
+def content_of(evaluation, references):
+    """A metrics.json; other references change only digits that are rounded."""
+    shared, own = random.Random(evaluation), random.Random(references + evaluation)
+    rounded = {
+        organ: [shared.randrange(1, 1000) for _ in range(12)]
+        for organ in ("liver", "pancreas")
+    }
+    content = metrics_content(
+        {organ: [value / 1000 for value in values] for organ, values in rounded.items()}
+    )
+    exact = {
+        f"dsc_{organ}": [(value + own.uniform(-0.49, 0.49)) / 1000 for value in values]
+        for organ, values in rounded.items()
+    }
+    for metric, values in exact.items():
+        content["case"][metric] = numbered(values)
+        content["aggregates"][f"{metric}_mean"] = sum(values) / len(values)
+    content["evaluation"] |= {"references_sha256": references, "commit": references}
+    content["warnings"] = [f"{references} voxels are missing"]
+    content["low_scores"] = [{"reason": references, "cases": ["case_001"]}]
+    return content
+
+
+def test_references_with_equal_rounded_scores_give_equal_pages(tmp_path):
+    """Though means, digests, reasons and warnings differ."""
+    every = [
+        [content_of(evaluation, references) for evaluation in "abc"]
+        for references in ("one", "two")
+    ]
+    assert every[0][0]["aggregates"] != every[1][0]["aggregates"]
+
+    for count in (2, 3):
+        first, second = (
+            own_page(tmp_path / f"{n}-{count}", *contents[:count])
+            for n, contents in enumerate(every)
+        )
+        assert first == second
+
+
+def test_no_score_and_no_difference_is_there_in_full_precision(tmp_path):
+    contents = [content_of("a", "one"), content_of("b", "one")]
+
+    html = own_page(tmp_path, *contents)
+
+    values = {
+        metric: [[*content["case"][metric].values()] for content in contents]
+        for metric in ("dsc_liver", "dsc_pancreas")
+    }
+    for old, new in values.values():
+        for a, b in zip(old, new, strict=True):
+            for value in (a, b, b - a, a - b):
+                assert repr(value) not in html
+                assert f"{value:.4f}" not in html
+    for content in contents:
+        for metric in values:
+            assert repr(content["aggregates"][f"{metric}_mean"]) not in html
+    assert "data-v" not in html
+
+
+def test_differences_are_those_of_rounded_scores(tmp_path):
+    """From 0.5004 to 0.5006 is a thousandth; from 0.5006 to 0.5014 is nothing."""
+    old = metrics_content({"liver": [0.5004, 0.5006]})
+    new = metrics_content({"liver": [0.5006, 0.5014]})
+
+    page = Page(own_page(tmp_path, old, new))
+
+    rows = page.table("DSC, new against old: differences of each case")
+    assert {row["case"]: row["liver"] for row in rows} == {
+        "case_001": "+0.001",
+        "case_002": "0.000",
+    }
+    (row,) = page.table("DSC, new against old: means")
+    assert [row[head] for head in ("better", "equal", "worse")] == ["1", "1", "0"]
+
+
+def test_neither_median_nor_ends_nor_digests_are_told(tmp_path):
+    html = own_page(tmp_path, content_of("a", "one"), content_of("b", "two"))
+
+    page = Page(html)
+    main = html.partition("<main")[2]
+    assert not re.search(r"\b(median|largest gain|SD|quartile|sha256)\b", main)
+    assert 'class="box"' not in html
+    assert "voxels" not in html
+    assert "were not made alike: other reference labels. What" in page.text
+    assert [*page.table("DSC, new against old: how the")[0]] == [
+        *("organ", "better", "equal", "worse", "mean"),
+    ]
+
+
+def test_cases_are_called_by_the_participants_own_files(tmp_path):
+    contents = [metrics_content({"liver": [0.9, 0.0, 0.5]}) for _ in range(2)]
+    for number, content in enumerate(contents):
+        secrets = {"0": "secret_1", "1": "secret_2", "2": f"secret_{3 + number}"}
+        content["case"]["gt_fname"] = secrets
+        content["case"]["alg_fname"] = {"0": "mine.nii.gz", "1": "", "2": f"z{number}"}
+    contents[1]["failed"] = {"secret_2": "no file"}
+
+    html = own_page(tmp_path, *contents)
+
+    assert "secret" not in html
+    page = Page(html)
+    rows = page.table("DSC, new against old: differences of each case")
+    assert [row["case"] for row in rows] == ["mine", "case 2, without a file"]
+    assert [row["case"] for row in page.table("Cases that are left out")] == [
+        "z0",
+        "z1",
+    ]
+    assert page.table("Cases of which") == [
+        {
+            "case": "case 2, without a file",
+            "old": "scored",
+            "new": "not scored: no file",
+        }
+    ]

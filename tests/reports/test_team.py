@@ -1,6 +1,5 @@
 """The page of one measured team: what was measured, and what it may know of that."""
 
-import csv
 import re
 
 import pytest
@@ -11,7 +10,7 @@ from flare.reports.team import Run
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.traces_csv import read_curve, thinned
 from tests.builders.measured import write_measured
-from tests.builders.pages import HOSTILE, Page
+from tests.builders.pages import Page
 
 CASES = ("case_1", "case_2", "case_3", "case_4")
 SCORES = {"liver": [0.9123456, 0.0, 0.8765432, 0.5], "spleen": [0.7, 0.0, 0.6, 0.4]}
@@ -227,30 +226,3 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, error, p
 def test_what_a_team_may_know_of_a_run_is_in_whole_numbers(value):
     with pytest.raises(ValueError, match="no whole number"):
         Run(case="a", status="ok", hundredths=value, gpu_mb=1, host_mb=1, message="")
-
-
-@BOTH
-def test_hostile_names_and_messages_are_text(tmp_path, is_organiser):
-    """As written by hand: csv may hold whatever a container was called."""
-    tags = []
-    for name, texts in (("a", [*HOSTILE]), ("b", ["harmless"])):
-        team = tmp_path / name
-        team.mkdir()
-        with (team / "efficiency.csv").open(
-            "w", newline="", encoding="utf-8", errors="replace"
-        ) as file:
-            rows = csv.writer(file)
-            rows.writerow(["case", "status", "message"])
-            rows.writerows(
-                [f"{n} {text}", text, text]
-                for n, text in enumerate(texts)
-                if "\0" not in text
-            )
-        page = Page(html_of(team, is_organiser=is_organiser))
-        tags.append({tag for tag, _ in page.elements})
-        assert not any(
-            key.startswith("on") or key == "style"
-            for _, attributes in page.elements
-            for key in attributes
-        )
-    assert tags[0] == tags[1]

@@ -1,0 +1,172 @@
+"""Renderers: a table says the same in each output, and no text is more than text."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flare.reports.model import (
+    Blobs,
+    Cell,
+    Chart,
+    Dots,
+    Fields,
+    Heading,
+    Legend,
+    Lines,
+    Page,
+    Pair,
+    Says,
+    Section,
+    Steps,
+    Tile,
+    Words,
+    name_cell,
+    number_cell,
+    table,
+)
+from flare.reports.render.html import page_html
+from flare.reports.render.text import latex, markdown, terminal
+from tests.builders.hostile_pages import KINDS
+from tests.builders.pages import HOSTILE
+from tests.builders.pages import Page as Read
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+
+TAGS = """
+html head meta title style body a header p h1 dl div dt dd nav ul li main section h2 h3
+table caption thead tr th tbody td figure figcaption span svg line text path circle
+details summary script footer noscript
+"""
+"""What a page is made of; the pages of cases have more."""
+
+OF_CASES = "fieldset legend label input canvas output ol image img pattern rect g defs"
+
+
+def full_page(text):
+    """A page of everything that pages are made of, with a text wherever one can be."""
+    rows = [[name_cell(text, href=text), Cell(text, exact="0.5"), number_cell(None)]]
+    own = table(text, (text, "b", "c"), rows, words=(text,))
+    marks = [
+        Dots([0.5], (0.1, 0.2, 0.3)),
+        Fields(["s0", "", "absent"]),
+        Steps([(0, 0.5), (1, 0.2)]),
+        Blobs([(0.5, 0.5, text)], (0.1, 0.9)),
+        Says(text),
+    ]
+    chart = Chart(
+        title=text,
+        note=text,
+        summary=text,
+        labels=(text,) * len(marks),
+        rows=marks,
+        axis=[(0.5, text)],
+        zero=0.5,
+        key=(("s0", text),),
+        table=own,
+        tips=([text], [[0.5], [None]], 3),
+        drawing="",
+    )
+    drawn = Chart(title=text, labels=(), drawing=text)
+    parts = [own, chart, Pair([drawn]), Words(text, "note", text, text), Lines([text])]
+    parts += [Heading(text), Legend([("s1", text)])]
+    return Page(
+        title=text,
+        kicker=text,
+        audience_note=text,
+        sections=[Section("id", text, text, parts), Section("no", text, text, [None])],
+        tiles=[Tile(name=text, value=text, exact="0.5", note=text, is_alarm=True)],
+        lead=[Words(text, "banner")],
+        notes=[Words(text)],
+        tail=[Words(text)],
+        refresh_s=10,
+    )
+
+
+def outline(page):
+    """The elements of a page, and the names of their attributes but titles."""
+    return [(tag, sorted({*own} - {"title"})) for tag, own in page.elements]
+
+
+@given(TEXTS)
+def test_no_text_becomes_an_element_or_an_attribute(text):
+    read, usual = Read(page_html(full_page(text))), Read(page_html(full_page("x")))
+
+    assert outline(read) == outline(usual)
+    assert read.text.count(text) >= 20 or not text.isprintable()
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_hostile_text_becomes_an_element_or_an_attribute(text):
+    page = page_html(full_page(text)).encode("utf-8", "replace").decode()
+
+    assert outline(Read(page)) == outline(Read(page_html(full_page("x"))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_of_hostile_results_hold_nothing_that_acts(pages, kind):
+    """Names that cannot be seen are escaped, and nothing else has come in."""
+    html = (pages / f"{kind}.html").read_text(encoding="utf-8")
+
+    page = Read(html)
+
+    known = f"{TAGS} {OF_CASES if kind.startswith('case') else ''}".split()
+    assert {tag for tag, _ in page.elements} <= {*known}
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name == "style"]
+    links = [own["href"] for tag, own in page.elements if tag == "a"]
+    sources = [own["src"] for _, own in page.elements if "src" in own]
+    assert not [link for link in links if link.lower().startswith("javascript")]
+    assert not [link for link in sources if not link.startswith("data:image/png")]
+    assert not any(char in page.text for char in "\0\u202e\u2028\udc80")
+
+
+def test_a_section_without_parts_is_not_there():
+    page = Read(page_html(full_page("x")))
+
+    assert ("section", {"id": "id"}) in page.elements
+    assert ("section", {"id": "no"}) not in page.elements
+    assert ("a", {"href": "#no"}) not in page.elements
+
+
+CELLS = st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=4)
+
+
+@given(CELLS, st.booleans())
+def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
+    """What stands apart is behind a line in LaTeX and on the terminal."""
+    quiet = (len(rows) - 1,) if is_last_apart else ()
+    own = table("caption", ("first", "second"), rows, words=("first",), quiet=quiet)
+    shown = rows[:-1] if is_last_apart else rows
+
+    page = Page(title="", kicker="", audience_note="", sections=[
+        Section("a", "", "", [own])])  # fmt: skip
+    (found,) = Read(page_html(page)).tables.values()
+    assert [list(map(str, row)) for row in found] == [["first", "second"], *rows]
+    heads, line, *lines = markdown(own)
+    assert (heads, line) == ("| first | second |", "|---|---|")
+    assert [re.sub(r"\\(.)", r"\1", text) for text in lines] == [
+        re.sub(r"\\(.)", r"\1", f"| {a} | {b} |") for a, b in shown
+    ]
+    tex = latex(own, "label")
+    assert r"\begin{tabular}{lr}" in tex
+    assert tex.count(r" \\") >= len(rows) + 1
+    assert tex.count(r"\midrule") == 1 + is_last_apart
+    told = terminal(own)
+    assert len(told) == 1 + len(rows) + is_last_apart
+    for text, (first, second) in zip(told[1:], shown, strict=False):
+        assert first in text
+        assert second in text
+
+
+def test_texts_are_escaped_for_latex_and_markdown():
+    own = table("50 %", ("a_b",), [["<b>&$x^2~|\\"]])
+
+    assert r"\caption{50 \%}" in latex(own, "x")
+    assert (
+        r"\textless{}b\textgreater{}\&\$x\textasciicircum{}2\textasciitilde{}"
+        r"\textbar{}\textbackslash{}" in latex(own, "x")
+    )
+    assert markdown(own)[2] == r"| \<b\>&\$x^2\~\|\\ |"
