@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from flare.challenge.formats import NpzRules, SpacingOrder
@@ -33,18 +34,28 @@ Rules = Mapping[str, Rule]
 """Values by key; those of an organ have keys such as "tolerance_mm of liver"."""
 
 
-READ = (
+SPELT_OUT = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
     *("unknown_labels", "grid", "npz", "metrics"),
 )
-"""Fields of a challenge that scoring reads."""
-
+"""Fields of a challenge that scoring reads, and that `scoring_rules` has by keys of
+their own."""
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
     *("efficiency_gate_dsc", "board", "reported", "not_known"),
 )
-"""Fields of a challenge that change no score."""
+"""Fields of a challenge that change no score; any other one does."""
+
+
+def further_rules(challenge: Challenge) -> dict[str, Rule]:
+    """Rules of scoring that are neither spelt out here nor left at their defaults."""
+    return {
+        rule.name: getattr(challenge, rule.name)
+        for rule in fields(challenge)
+        if rule.name not in (*SPELT_OUT, *NOT_READ)
+        and getattr(challenge, rule.name) != rule.default
+    }
 
 
 def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
@@ -78,6 +89,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
         "z_range.organs": ", ".join(sorted(zs.organs)),
         "z_range.top_slice": zs.top_slice.value if zs.organs else "",
     }
+    rules |= further_rules(challenge)
     if challenge.metrics != SCORES:
         rules["metrics"] = ", ".join(challenge.metrics)
     if challenge.npz.prediction:
@@ -158,7 +170,13 @@ def recorded_challenge(
     try:
         names = str(rules["z_range.organs"])
         top_slice = rules["z_range.top_slice"] or TopSlice.KEPT
+        further = [
+            row.name
+            for row in fields(Challenge)
+            if row.name in rules and row.name not in (*SPELT_OUT, *NOT_READ)
+        ]
         return Challenge(
+            **{name: rules[name] for name in further},
             key=key,
             name=key,
             checksum="",
