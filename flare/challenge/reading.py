@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import OrganiserError
+from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
 
 
-class ChallengeError(OrganiserError):
+class ChallengeError(AboutFile, OrganiserError):
     """A challenge file breaks its rules.
 
     For organisers: the file, the key, the value and what is allowed are in the message.
@@ -25,11 +25,6 @@ class ChallengeError(OrganiserError):
 
     code = "G01"
     remedy = "The documentation's page Challenge files explains every key."
-
-    def __init__(self, file: str, problem: str) -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
 
 
 EDITIONS = Path(__file__).parent / "editions"

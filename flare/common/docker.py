@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.docker_words import create_words, is_of_content
-from flare.common.engine import ANSWER_S, Container, Ended, Engine
+from flare.common.engine import ANSWER_S, Container, Ended, Engine, EngineRecord
 from flare.common.errors import EngineError
 from flare.common.machine import end_with_parent
 from flare.common.text import safe, why
@@ -150,7 +150,7 @@ class Docker(Engine):
 
     # --- Itself -------------------------------------------------------------------
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> EngineRecord:
         """Versions and settings of the engine, for the record."""
         info = self._info()
         if not info.get("ServerVersion"):

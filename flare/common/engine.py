@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from flare.common.errors import EngineError
 from flare.common.options import option, seconds
+from flare.common.schema import Text
 
 ENGINES = {"docker": "flare.common.docker:Docker"}
 """Where the engines are; a module is loaded when its engine is used."""
@@ -161,6 +162,37 @@ class Ended:
     """Why the engine could not run it; empty if it could."""
 
 
+class EngineRecord(TypedDict):
+    """Versions and settings of the engine; empty where it does not tell."""
+
+    version: Text
+    """Version of the engine."""
+    containerd: str
+    """Version of containerd."""
+    runc: str
+    """Version of runc."""
+    nvidia_toolkit: str
+    """Version of the NVIDIA container toolkit."""
+    runtimes: list[str]
+    """Runtimes that it knows."""
+    default_runtime: str
+    """The runtime that it uses unless told otherwise."""
+    security: list[str]
+    """Its security options."""
+    limits: list[str]
+    """What it cannot limit: `memory`, `swap` or `processes`."""
+    storage: str
+    """Its storage driver."""
+    cgroups: str
+    """Version of control groups."""
+    kernel: str
+    """Version of the kernel."""
+    system: str
+    """Its operating system."""
+    folder: str
+    """Where it keeps its files."""
+
+
 class Engine(Protocol):
     """What runs containers.
 
@@ -170,7 +202,7 @@ class Engine(Protocol):
 
     # --- Itself -------------------------------------------------------------------
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> EngineRecord:
         """Versions and settings, for the record; an error if no engine answers.
 
         ``version`` is its own; ``limits`` names what it cannot limit, ``security`` what

@@ -40,15 +40,8 @@ class FlareError(Exception):
         return f"{self.finding}. {self.remedy} [{self.code}]"
 
 
-# --- The participant --------------------------------------------------------------
-
-
-class SubmissionError(FlareError):
-    """The submission cannot be scored; its author can repair it."""
-
-
-class FileError(SubmissionError):
-    """Something is wrong with one file; a remedy of its own replaces the usual one."""
+class AboutFile:
+    """What errors of one file are made of; a remedy replaces the usual one."""
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -56,6 +49,17 @@ class FileError(SubmissionError):
         self.finding = f"{safe(file)}: {problem}"
         if remedy:
             self.remedy = remedy
+
+
+# --- The participant --------------------------------------------------------------
+
+
+class SubmissionError(FlareError):
+    """The submission cannot be scored; its author can repair it."""
+
+
+class FileError(AboutFile, SubmissionError):
+    """Something is wrong with one file of a submission."""
 
 
 # --- The organisers ---------------------------------------------------------------

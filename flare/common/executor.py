@@ -47,7 +47,7 @@ class Pool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Item, Result]):
-    """What came of a piece of work: a result, or an error."""
+    """The outcome of a piece of work: a result, or an error."""
 
     item: Item
     result: Result | None = None
@@ -159,7 +159,7 @@ def _fill(
 def _done(
     item: Item, future: Future[Result], killed: tuple[type[Exception], ...]
 ) -> Done[Item, Result]:
-    """What came of a future that is done."""
+    """The outcome of a future that is done."""
     error = future.exception()
     if error is None:
         return Done(item=item, result=future.result())

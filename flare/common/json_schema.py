@@ -203,7 +203,8 @@ def _texts(kind: type) -> dict[str, str]:
     texts: dict[str, str] = {}
     for base in tree.bases:
         found = vars(sys.modules[kind.__module__]).get(getattr(base, "id", ""))
-        texts |= _texts(found) if is_typeddict(found) else {}
+        if is_typeddict(found) or dataclasses.is_dataclass(found):
+            texts |= _texts(found)
     for field, below in zip(tree.body, tree.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)

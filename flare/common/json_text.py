@@ -1,11 +1,14 @@
-"""Writes JSON for people, with line breaks, as fast as without."""
+"""Writes JSON for people, and reads what of it can be read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+from flare.common.files import read_regular
 
 _INDENT = "  "
 
@@ -68,3 +71,29 @@ def _parts(value: Any, line: str) -> Iterator[str]:
 def _encoder(line: str) -> json.JSONEncoder:
     """Encodes what holds no other object, each member after this line break."""
     return json.JSONEncoder(allow_nan=False, separators=(f",{line}", ": "))
+
+
+def json_at(file: Path, *keys: str | int) -> Any:
+    """What a JSON file has at some keys; None, whatever is wrong with the file."""
+    try:
+        return at(json.loads(read_regular(file)), *keys)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def at(content: Any, *keys: str | int) -> Any:
+    """What JSON that any program may have written has at some keys; None for nothing.
+
+    Examples
+    --------
+    >>> at({"sessions": [{"gpu": "A100"}]}, "sessions", -1, "gpu")
+    'A100'
+    >>> print(at(["gpu"], "sessions"), at({"sessions": []}, "sessions", 0))
+    None None
+    """
+    for key in keys:
+        try:
+            content = content[key]
+        except (KeyError, TypeError, IndexError):
+            return None
+    return content

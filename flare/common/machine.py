@@ -10,7 +10,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+from flare.common.schema import Count, Positive, Text
 
 try:
     import resource
@@ -89,7 +91,24 @@ def _numbers(file: Path) -> list[int]:
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
 
 
-def describe_host() -> dict[str, Any]:
+class Host(TypedDict):
+    """The computer."""
+
+    system: Text
+    """Operating system and its release."""
+    processor: str
+    """Name of the processor."""
+    cpus: Positive | None
+    """Processors of the computer; null if that is not known."""
+    cpus_available: Positive
+    """Processors that the program may use."""
+    memory_mb: Count
+    """Memory that was available, in MB (2^20 bytes)."""
+    python: Text
+    """Version of Python."""
+
+
+def describe_host() -> Host:
     """The computer that a measurement is made on, for when that is questioned."""
     return {
         "system": f"{platform.system()} {platform.release()}",

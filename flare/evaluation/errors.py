@@ -6,7 +6,13 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from flare.common.errors import FileError, HostError, OrganiserError, SubmissionError
+from flare.common.errors import (
+    AboutFile,
+    FileError,
+    HostError,
+    OrganiserError,
+    SubmissionError,
+)
 from flare.common.text import listing, safe
 
 
@@ -397,7 +403,7 @@ class DemonstrationSetError(OrganiserError):
     remedy = "This is not the submission's fault; please tell the organisers."
 
 
-class PhaseSettingsError(OrganiserError):
+class PhaseSettingsError(AboutFile, OrganiserError):
     """The settings of a phase on a platform, or a file of them, cannot be used.
 
     For organisers: the file, the field, the value and what is allowed are in the
@@ -408,11 +414,6 @@ class PhaseSettingsError(OrganiserError):
 
     code = "G04"
     remedy = "The documentation's page Phase settings explains every field."
-
-    def __init__(self, file: str, problem: str) -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
 
 
 class UploadError(HostError):

@@ -177,7 +177,7 @@ def score_cases(
         Only look for problems of the predictions: for a submission that is refused
         anyway, so that its author learns of everything at once.
     on_case : callable, optional
-        Told of every case when it was taken.
+        Called after each case, in their order.
 
     Yields
     ------
@@ -226,14 +226,14 @@ def results_of(
     absent: Collection[str] = (),
     checksum: Callable[[Path], str] | None = None,
 ) -> Results:
-    """Make the results of a submission from what came of its cases.
+    """Make the results of a submission from the outcomes of its cases.
 
     Parameters
     ----------
     plan : Plan
         What was to be scored.
     attempts : iterable of Attempt
-        What came of each of its pairs, in their order.
+        The outcome of each of its pairs, in their order.
     absent : collection of str
         Cases that are known to have no prediction: no warning tells of them.
     checksum : callable, optional

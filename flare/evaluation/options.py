@@ -16,7 +16,7 @@ class Options:
     Raises
     ------
     ValueError
-        If a value is none of those that are allowed.
+        If a value is not one of those that are allowed.
     """
 
     on_bad_case: Literal["refuse", "worst"] = option(

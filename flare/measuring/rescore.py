@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
@@ -22,7 +23,7 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_
 from flare.results.errors import RankingError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, write_metrics
-from flare.results.metrics_reading import MEANS, read_means, read_options
+from flare.results.metrics_reading import read_means, read_options
 from flare.results.scores import Results, statistics
 from flare.results.team_folder import PREDICTIONS, is_measured
 
@@ -103,7 +104,7 @@ def rescore(
             arguments = (folder, ground_truth, challenge, workers)
             found = _rescore_team(folder, before, partial(score, *arguments))
         elif is_evaluated:
-            none = (None,) * len(MEANS)
+            none = (None,) * len(SCORES)
             found = Rescored(team=folder.name, before=before, after=none, is_left=True)
         else:
             continue  # no team's
@@ -128,7 +129,7 @@ def _rescore_team(
     return Rescored(
         team=folder.name,
         before=before,
-        after=_means(scored[0]) if scored else (None,) * len(MEANS),
+        after=_means(scored[0]) if scored else (None,) * len(SCORES),
         zeros=unsaid_zeros(scored[0]) if scored else (),
         error=failures.found.get(folder.name),
     )
@@ -166,7 +167,7 @@ def _options(file: Path) -> dict[str, Any]:
 
 def _means(results: Results) -> tuple[float | None, ...]:
     """The mean DSC and NSD of a team."""
-    return tuple(statistics(results.metrics[name])["mean"] for name in MEANS)
+    return tuple(statistics(results.metrics[name])["mean"] for name in SCORES)
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flare.common.errors import HostError, OrganiserError
+from flare.common.errors import AboutFile, HostError, OrganiserError
 from flare.common.text import safe
 
 
-class MetricsFileError(OrganiserError):
+class MetricsFileError(AboutFile, OrganiserError):
     """A metrics.json cannot be read, or not be compared with another one.
 
     A file that was given to `leaderboard` or `report` is not what an evaluation wrote.
@@ -20,15 +20,8 @@ class MetricsFileError(OrganiserError):
     code = "G05"
     remedy = "Give the metrics.json that an evaluation has written."
 
-    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
-        if remedy:
-            self.remedy = remedy
 
-
-class RankingError(OrganiserError):
+class RankingError(AboutFile, OrganiserError):
     """Results of teams contradict themselves, or cannot be ranked as asked.
 
     For organisers: the results that were given to `rank` contradict themselves, or
@@ -40,15 +33,8 @@ class RankingError(OrganiserError):
     code = "G06"
     remedy = "The documentation's page The final ranking says what results look like."
 
-    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
-        if remedy:
-            self.remedy = remedy
 
-
-class GroupsFileError(OrganiserError):
+class GroupsFileError(AboutFile, OrganiserError):
     """A table of groups of cases cannot be read.
 
     For organisers: the file that was given with `--groups` is not a CSV file in UTF-8
@@ -59,11 +45,6 @@ class GroupsFileError(OrganiserError):
 
     code = "G07"
     remedy = "The documentation's page Reports to look at says what it holds."
-
-    def __init__(self, file: str, problem: str) -> None:
-        self.file = file
-        self.problem = problem
-        self.finding = f"{safe(file)}: {problem}"
 
 
 class MeasurementError(HostError):

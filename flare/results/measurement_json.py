@@ -10,8 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from flare.common.engine import EngineRecord
 from flare.common.files import read_regular, write_whole
 from flare.common.installation import __version__, source_commit
+from flare.common.json_text import at, json_at
+from flare.common.machine import Host
 from flare.common.schema import (
     OMIT,
     Amount,
@@ -156,7 +159,7 @@ class Session(TypedDict):
     one."""
     image: Text
     """ID of the image that was run."""
-    engine: Engine
+    engine: EngineRecord
     weaknesses: list[str]
     """Known weaknesses of the engine, and walls that it lacks."""
     engine_cost_s: EngineCost
@@ -176,37 +179,6 @@ class Session(TypedDict):
     """Whether teams took turns, case by case."""
     doubts: list[str]
     """What is doubtful about the team's archive."""
-
-
-class Engine(TypedDict):
-    """Versions and settings of the engine; empty where it does not tell."""
-
-    version: Text
-    """Version of the engine."""
-    containerd: str
-    """Version of containerd."""
-    runc: str
-    """Version of runc."""
-    nvidia_toolkit: str
-    """Version of the NVIDIA container toolkit."""
-    runtimes: list[str]
-    """Runtimes that it knows."""
-    default_runtime: str
-    """The runtime that it uses unless told otherwise."""
-    security: list[str]
-    """Its security options."""
-    limits: list[str]
-    """What it cannot limit: `memory`, `swap` or `processes`."""
-    storage: str
-    """Its storage driver."""
-    cgroups: str
-    """Version of control groups."""
-    kernel: str
-    """Version of the kernel."""
-    system: str
-    """Its operating system."""
-    folder: str
-    """Where it keeps its files."""
 
 
 class EngineCost(TypedDict):
@@ -233,23 +205,6 @@ class Unlike(TypedDict):
     """What was given with `--unlike-host`."""
     found: Annotated[list[str], Is(minItems=1)]
     """What is unlike, each in words of a sentence."""
-
-
-class Host(TypedDict):
-    """The computer."""
-
-    system: Text
-    """Operating system and its release."""
-    processor: str
-    """Name of the processor."""
-    cpus: Positive | None
-    """Processors of the computer; null if that is not known."""
-    cpus_available: Positive
-    """Processors that the program may use."""
-    memory_mb: Count
-    """Memory that was available, in MB (2^20 bytes)."""
-    python: Text
-    """Version of Python."""
 
 
 class Gpu(TypedDict):
@@ -399,57 +354,47 @@ class Measurement:
 
 def read_settings(file: Path) -> dict[str, Any] | None:
     """The settings by which a team was measured; None if that is not known."""
-    try:
-        return dict(json.loads(read_regular(file))["settings"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+    found = json_at(file, "settings")
+    return found if isinstance(found, dict) else None
 
 
 def read_measurement(file: Path) -> Measurement:
     """Read how a team was measured; empty if another program wrote the file."""
-    settings: dict[str, str] = {}
-    made_with: dict[str, str] = {}
+    content = json_at(file)
+    told, sessions = at(content, "settings"), at(content, "sessions")
+    if not isinstance(told, dict) or not isinstance(sessions, list):
+        told, sessions = {}, []
+    last = at(sessions, -1)
+    times = [at(last, "engine_cost_s", name) for name in ("largest", "smallest")]
     noise_s = None
-    sessions: list[Any] = []
-    with suppress(
-        *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
-        RecursionError,
-    ):
-        content = json.loads(read_regular(file))
-        for name in COMPARED:
-            if name in content["settings"]:
-                settings[name] = str(content["settings"][name])
-        sessions = [s for s in content["sessions"] if isinstance(s, dict)]
-        session = content["sessions"][-1]
-        made_with |= _made_with(session)
-        cost = session["engine_cost_s"]
-        noise_s = float(cost["largest"]) - float(cost["smallest"])
+    with suppress(TypeError, ValueError):
+        largest, smallest = map(float, times)
+        noise_s = largest - smallest
     return Measurement(
-        settings=settings,
-        made_with=made_with,
+        settings={name: str(told[name]) for name in COMPARED if name in told},
+        made_with=_made_with(last),
         noise_s=noise_s,
         unlike=tuple(text for session in sessions for text in _unlike(session)),
     )
 
 
-def _unlike(session: Mapping[str, Any]) -> Iterator[str]:
+def _unlike(session: Any) -> Iterator[str]:
     """In what a computer was unlike, or changed, as it was accepted."""
-    unlike = session.get("unlike")
-    if isinstance(unlike, dict) and isinstance(unlike.get("found"), list):
-        for text in unlike["found"]:
-            yield f"{text} (accepted: {unlike.get('reason')})"
+    found = at(session, "unlike", "found")
+    for text in found if isinstance(found, list) else ():
+        yield f"{text} (accepted: {at(session, 'unlike', 'reason')})"
 
 
-def _made_with(session: Mapping[str, Any]) -> dict[str, str]:
+def _made_with(session: Any) -> dict[str, str]:
     """What a session was made with, as a paper would name it."""
-    gpu, engine = session.get("gpu"), session.get("engine")
     found = {}
-    if "gpu" in session:
+    if isinstance(session, dict) and "gpu" in session:
+        gpu = session["gpu"]
         found["device"] = "no GPU"
         if isinstance(gpu, dict):
             found["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
-    if isinstance(engine, dict) and engine.get("version"):
-        found["engine"] = str(engine["version"])
+    if version := at(session, "engine", "version"):
+        found["engine"] = str(version)
     return found
 
 

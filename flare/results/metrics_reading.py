@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import metric_of
+from flare.challenge.metrics import SCORES, metric_of
 from flare.common.files import csv_text, read_regular, write_whole
+from flare.common.json_text import json_at
 from flare.common.text import listing, safe, why
 from flare.results.csv_rows import COLUMNS, check_value
 from flare.results.errors import MetricsFileError, RankingError
@@ -27,10 +28,6 @@ NO_EVALUATION = "it is no metrics.json that an evaluation has written"
 
 
 _BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-
-
-MEANS = ("dsc", "nsd")
-"""The metrics whose means tell a submission's scores in short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,19 +159,16 @@ def _score(value: object, metric: str, file: Path, case: str) -> float | None:
 
 def read_means(file: Path) -> tuple[float | None, ...]:
     """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
+    found = [json_at(file, "aggregates", f"{name}_mean") for name in SCORES]
     try:
-        found = json.loads(read_regular(file))["aggregates"]
-        return tuple(float(found[f"{name}_mean"]) for name in MEANS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return (None,) * len(MEANS)
+        return tuple(map(float, found))
+    except (TypeError, ValueError):
+        return (None,) * len(SCORES)
 
 
 def read_options(file: Path) -> Any:
     """What a metrics.json says of the options of its evaluation; None if nothing."""
-    try:
-        return json.loads(read_regular(file))["evaluation"]["options"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+    return json_at(file, "evaluation", "options")
 
 
 def read_object(file: Path) -> dict[str, Any]:

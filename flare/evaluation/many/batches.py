@@ -31,9 +31,7 @@ BATCH_CASES = 64
 
 IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored is what
-the digest is of. Nothing is kept of larger ones: a compressed label map is no such."""
-
-_BLOCK = 2**20
+the digest is of. Nothing is kept of larger ones, which no compressed label map is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,19 +140,14 @@ def digest_of(pair: CasePair) -> str:
     InputError
         If it cannot be read any more.
     """
+    prediction = Digested(pair.prediction.path, IN_MEMORY_BYTES)
     try:
-        with open_regular(pair.prediction.path, is_real=True) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > IN_MEMORY_BYTES:
-                return ""
-            digest = hashlib.sha256()
-            for start in range(0, size, _BLOCK):  # no more, however it grows meanwhile
-                digest.update(file.read(min(_BLOCK, size - start)))
-            return digest.hexdigest()
+        prediction.open().close()
     except OSError as error:
         raise InputError(
             f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
         ) from error
+    return prediction.sha256
 
 
 def reference_digest(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Keeps what came of each case in RESULTS/scores.sqlite, so that it is scored once."""
+"""Keeps the outcomes of cases in RESULTS/scores.sqlite: each is scored once."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ class KeptScores(AbstractContextManager["KeptScores"]):
                 raise
 
     def find(self, pair: CasePair, key: str) -> Attempt | None:
-        """What came of a case; None if that is not known."""
+        """The outcome of a case; None if it is not known."""
         with self._explained():
             query = "SELECT content FROM scores WHERE key = ?"
             row = self._database.execute(query, (key,)).fetchone()
             return _attempt(pair, json.loads(row[0])) if row else None
 
     def keep(self, outcomes: Iterable[tuple[str, Attempt]]) -> None:
-        """Keep what came of cases, by their keys."""
+        """Keep the outcomes of cases, by their keys."""
         with self._explained(), self._database:
             rows = [(key, _content(attempt)) for key, attempt in outcomes]
             self._database.executemany(

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import bulkhead
@@ -50,7 +51,6 @@ from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
 from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.metrics_reading import MEANS
 from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
 from flare.results.team_folder import is_measured
@@ -79,7 +79,7 @@ def evaluate_many(
 
     Each team's metrics.json has the bytes that `evaluate` and `write_metrics` give. A
     case is scored once for each content of its two files, the rules and the version of
-    this program: what came of it is kept in ``scores.sqlite``. A run that was ended
+    this program: its outcome is kept in ``scores.sqlite``. A run that was stopped
     goes on where it was.
 
     Parameters
@@ -105,7 +105,7 @@ def evaluate_many(
     Returns
     -------
     ScoredTeams
-        What became of the teams.
+        The outcome of each team.
 
     Raises
     ------
@@ -207,7 +207,7 @@ class _Run:
         submissions: Sequence[Submission],
         opened_pool: Callable[[], AbstractContextManager[Pool]],
     ) -> tuple[ScoredTeam, ...]:
-        """Score all submissions; what became of them, by the names of the teams."""
+        """Score all submissions; their outcomes, by the names of the teams."""
         remove_tree(self.output / UNPACKED)  # of a run that was ended
         batches = self._batches(submissions)
         try:
@@ -312,7 +312,7 @@ class _Run:
         return key_of(pair, team.rules, reference, prediction)
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Keep what came of a batch, and give it to all who wait for it."""
+        """Keep the outcomes of a batch, and give them to all teams that wait."""
         team = self._open[done.item.team]
         found = {attempt.pair.case: attempt for attempt in done.result or ()}
         whole = {case: found[case] for case in found if not found[case].fault}
@@ -354,7 +354,7 @@ class _Run:
         attempt: Attempt | None,
         error: FlareError | None,
     ) -> None:
-        """Take what came of a case; the last one finishes its team."""
+        """Take the outcome of a case; the last one finishes its team."""
         if attempt:
             team.known[pair.case] = replace(attempt, pair=pair)
         team.error = team.error or error
@@ -383,7 +383,7 @@ class _Run:
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
         self._refused.replace(name, ())
-        dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in MEANS)
+        dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in SCORES)
         return ScoredTeam(
             team=name,
             cases=len(results.cases),
@@ -427,7 +427,7 @@ class _Run:
         )
 
     def _tell(self, found: ScoredTeam) -> None:
-        """Tell what became of a team."""
+        """Tell the outcome of a team."""
         self._done.append(found)
         if self.on_team:
             self.on_team(found)

@@ -152,7 +152,7 @@ class OpenTeam:
     keys: dict[str, str] = field(default_factory=dict)
     """Under which outcomes are kept, by case."""
     known: dict[str, Attempt] = field(default_factory=dict)
-    """What came of its cases so far."""
+    """The outcomes of its cases so far."""
     left: int = 0
     """So many of its cases are still to come back."""
     scored: int = 0
@@ -202,7 +202,7 @@ def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredTeam:
-    """What became of a team."""
+    """The outcome of a team."""
 
     team: str
     cases: int = 0
@@ -221,7 +221,7 @@ class ScoredTeam:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredTeams:
-    """What became of all teams, in the order of their names."""
+    """The outcomes of all teams, in the order of their names."""
 
     output: Path
     teams: tuple[ScoredTeam, ...]

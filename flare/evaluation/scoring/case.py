@@ -286,7 +286,7 @@ def count_free_cases(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What came of one case."""
+    """The outcome of one case."""
 
     pair: CasePair
     score: CaseScore | None

@@ -101,7 +101,7 @@ def find_label_maps(
     Raises
     ------
     FolderError
-        If there is no end of files or folders.
+        If it holds too many files, or folders too deep.
     InputError
         If the folder, or one in it, cannot be read.
     """
@@ -141,7 +141,7 @@ def find_references(
         If there are none, a case has two, one has a format that is not accepted, or the
         demonstration set lies beside others.
     InputError
-        If the folder is not there: whoever named it has to name another one.
+        If the folder does not exist.
     """
     if not folder.is_dir():
         problem = "there is no such folder"
@@ -182,7 +182,7 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
     Raises
     ------
     FolderError
-        If there is no end of them.
+        If there are too many, or they are too deep.
     InputError
         If a folder cannot be read.
     """

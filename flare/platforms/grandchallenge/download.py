@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
 from flare.common.errors import FlareError
-from flare.common.files import read_regular, remove_tree, unwritable, write_whole
+from flare.common.files import remove_tree, unwritable, write_whole
+from flare.common.json_text import json_at
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
@@ -259,10 +260,8 @@ def _owners(output: Path) -> dict[str, str]:
 
 def _record(folder: Path) -> dict[str, Any]:
     """What an earlier download says of a team's folder; nothing if there was none."""
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads(read_regular(folder / RECORD))
-        return found if isinstance(found, dict) else {}
-    return {}
+    found = json_at(folder / RECORD)
+    return found if isinstance(found, dict) else {}
 
 
 # --- The API ----------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -57,23 +57,47 @@ class Step(Enum):
 ORDER = list(Step)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What is known of a submission."""
-
-    submission: Submission
-    step: Step
-    times: dict[str, str] = field(default_factory=dict)
+class Times(TypedDict):
     """When each step was done."""
-    status: str = ""
-    """Of the answer, in the platform's words."""
+
+    claiming: DateTime
+    """When it was about to be claimed."""
+    claimed: NotRequired[DateTime]
+    """When it was claimed."""
+    downloaded: NotRequired[DateTime]
+    """When its archive was there."""
+    checked: NotRequired[DateTime]
+    """When its archive was checked."""
+    measured: NotRequired[DateTime]
+    """When its last case was run."""
+    scored: NotRequired[DateTime]
+    """When its answer was written."""
+    returning: NotRequired[DateTime]
+    """When its answer was about to be sent."""
+    returned: NotRequired[DateTime]
+    """When its answer had arrived."""
+    lost: NotRequired[DateTime]
+    """When it was given up, as it is not ours any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(Submission):
+    """A submission."""
+
+    step: Step
+    """The last step that was done."""
+    times: Annotated[dict[str, str], Is(like=Times, additionalProperties=False)] = (
+        field(default_factory=dict)
+    )
+    """When each step was done."""
+    status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])] = ""
+    """Of its answer; empty before there is one."""
     message: str = ""
-    """For whoever has handed it in, or why it is lost."""
+    """Why it has failed, for whoever has handed it in, or why it is lost; empty
+    otherwise."""
     fault: str = ""
     """What is told if the fault that has postponed it stays until its hours are over;
     empty if none has."""
-    is_old: bool = False
-    """Whether it is from an earlier start of the service; not written."""
 
     def has(self, step: Step) -> bool:
         """Whether a step is done."""
@@ -87,6 +111,23 @@ class Entry:
     def ends_at(self, hours: float) -> datetime:
         """When its answer has to be on its way, if it has so many hours."""
         return self.claimed + timedelta(hours=hours * (1 - SPARE_SHARE))
+
+
+_ClosedEntry = Annotated[
+    Entry, Is(optional=("user", "fault"), additionalProperties=False)
+]
+
+
+class JournalFile(TypedDict):
+    """How far each submission of `flare serve` is, in RESULTS/.serve; written whole at
+    each step.
+    """  # noqa: D205  a sentence of the public schema
+
+    source: Text
+    """Where submissions come from: a phase of the platform, or a folder. Another one is
+    refused."""
+    submissions: list[_ClosedEntry]
+    """All that were ever claimed, the oldest first."""
 
 
 class Journal:
@@ -117,7 +158,7 @@ class Journal:
                 f"it is of {known}, and now submissions come from {source}",
                 "Give each source an --output of its own.",
             )
-        self._entries = {entry.submission.key: entry for entry in entries}
+        self._entries = {entry.key: entry for entry in entries}
 
     def __iter__(self) -> Iterator[Entry]:
         """All entries, the oldest first."""
@@ -133,7 +174,7 @@ class Journal:
 
     def latest(self, entry: Entry) -> Entry:
         """An entry as it was kept last."""
-        return self._entries[entry.submission.key]
+        return self._entries[entry.key]
 
     def note(self, entry: Entry, **changes: Any) -> None:
         """Write down what has changed of a submission whose step is the same.
@@ -144,18 +185,20 @@ class Journal:
             If that cannot be.
         """
         kept = replace(self.latest(entry), **changes)
-        self._write({**self._entries, kept.submission.key: kept})
+        self._write({**self._entries, kept.key: kept})
 
     def owner(self, submission: Submission) -> str:
         """Another user who has the folder of a submission; empty if nobody has."""
-        users = {
-            e.submission.user for e in self if e.submission.team == submission.team
-        }
+        users = {e.user for e in self if e.team == submission.team}
         return next(iter(users - {submission.user, ""}), "")
 
     def begin(self, submission: Submission, now: datetime) -> Entry:
         """Note that a submission is about to be claimed."""
-        return self.keep(Entry(submission=submission, step=Step.CLAIMING), now)
+        return self.keep(Entry(**_own(submission), step=Step.CLAIMING), now)
+
+    def claim(self, entry: Entry, submission: Submission, now: datetime) -> Entry:
+        """Note that a submission is ours, as its source describes it now."""
+        return self.keep(entry, now, Step.CLAIMED, **_own(submission))
 
     def keep(
         self, entry: Entry, now: datetime, step: Step | None = None, **changes: Any
@@ -170,21 +213,21 @@ class Journal:
         step = step or entry.step
         times = {**entry.times, step.value: now.astimezone(UTC).isoformat()}
         kept = replace(entry, step=step, times=times, **changes)
-        self._write({**self._entries, kept.submission.key: kept})
+        self._write({**self._entries, kept.key: kept})
         return kept
 
     def forget(self, entry: Entry) -> None:
         """Know nothing of a submission: it was not claimed."""
-        key = entry.submission.key
+        key = entry.key
         self._write({k: e for k, e in self._entries.items() if k != key})
 
     def _write(self, entries: dict[str, Entry]) -> None:
         """Write all entries down, and know them then."""
         content: JournalFile = {
             "source": self._source,
-            "submissions": list(map(_json, entries.values())),
+            "submissions": list(entries.values()),
         }
-        text = f"{json.dumps(content, indent=2)}\n"
+        text = f"{json.dumps(dump(content), indent=2)}\n"
         write_whole(self._file, text, is_lasting=True)
         self._entries = entries
 
@@ -219,75 +262,12 @@ class Journal:
 
     def _answer_file(self, entry: Entry) -> Path:
         """Of a submission, whose key the source has made safe."""
-        return self._answers / f"{entry.submission.key}.json"
+        return self._answers / f"{entry.key}.json"
 
 
-# --- The keys of its files --------------------------------------------------------
-
-
-class JournalFile(TypedDict):
-    """How far each submission of `flare serve` is, in RESULTS/.serve; written whole at
-    each step.
-    """  # noqa: D205  a sentence of the public schema
-
-    source: Text
-    """Where submissions come from: a phase of the platform, or a folder. Another one is
-    refused."""
-    submissions: list[_ClosedEntry]
-    """All that were ever claimed, the oldest first."""
-
-
-class EntryContent(TypedDict):
-    """A submission."""
-
-    key: Text
-    """Tells it from all others of its source."""
-    team: Text
-    """Name of its folder in RESULTS."""
-    user: NotRequired[str]
-    """Whose folder that is, as the source calls them; empty if that is not known."""
-    title: str
-    """What people call it."""
-    place: Annotated[dict[str, str], Is(each=("", "An address, or a key."))]
-    """What its source needs to get it again after a restart; no secrets."""
-    step: Annotated[str, Is(enum=[step.value for step in Step])]
-    """The last step that was done."""
-    times: Annotated[dict[str, str], Is(like=Times, additionalProperties=False)]
-    """When each step was done."""
-    status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])]
-    """Of its answer; empty before there is one."""
-    message: str
-    """Why it has failed, for whoever has handed it in, or why it is lost; empty
-    otherwise."""
-    fault: NotRequired[str]
-    """What is told if the fault that has postponed it stays until its hours are over;
-    empty if none has."""
-
-
-class Times(TypedDict):
-    """When each step was done."""
-
-    claiming: DateTime
-    """When it was about to be claimed."""
-    claimed: NotRequired[DateTime]
-    """When it was claimed."""
-    downloaded: NotRequired[DateTime]
-    """When its archive was there."""
-    checked: NotRequired[DateTime]
-    """When its archive was checked."""
-    measured: NotRequired[DateTime]
-    """When its last case was run."""
-    scored: NotRequired[DateTime]
-    """When its answer was written."""
-    returning: NotRequired[DateTime]
-    """When its answer was about to be sent."""
-    returned: NotRequired[DateTime]
-    """When its answer had arrived."""
-    lost: NotRequired[DateTime]
-    """When it was given up, as it is not ours any more."""
-
-
-_ClosedEntry = Annotated[EntryContent, Is(additionalProperties=False)]
+def _own(submission: Submission) -> dict[str, Any]:
+    """What its source knows of a submission."""
+    return {row.name: getattr(submission, row.name) for row in fields(Submission)}
 
 
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
@@ -310,27 +290,10 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
         ) from error
 
 
-def _json(entry: Entry) -> EntryContent:
-    """An entry as it is written, one with its submission."""
-    return {
-        "key": entry.submission.key,
-        "team": entry.submission.team,
-        "user": entry.submission.user,
-        "title": entry.submission.title,
-        "place": entry.submission.place,
-        "step": entry.step.value,
-        "times": entry.times,
-        "status": entry.status,
-        "message": entry.message,
-        "fault": entry.fault,
-    }
-
-
 def _entry(content: dict[str, Any]) -> Entry:
     """An entry as it was written; 0.2.0 had the user, if any, in the title alone."""
-    rest = {"user": content["title"].rpartition(" (")[0], **content}
-    own = {name: rest.pop(name) for name in ("key", "team", "user", "title", "place")}
-    return Entry(submission=Submission(**own), step=Step(rest.pop("step")), **rest)
+    user = content["title"].rpartition(" (")[0]
+    return Entry(**{"user": user, **content, "step": Step(content["step"])})
 
 
 # --- How far all are ---
@@ -355,8 +318,8 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
     """A submission, in a row."""
     end = entry.ends_at(hours)
     return (
-        safe(entry.submission.title),
-        safe(entry.submission.team),
+        safe(entry.title),
+        safe(entry.team),
         entry.step.value,
         entry.times[entry.step.value][:16].replace("T", " "),
         "" if entry.step.is_end else f"{end:%Y-%m-%d %H:%M}",
@@ -373,9 +336,9 @@ def waiting_text(source: Source, folder: Path) -> str:
         If the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
-    known = {entry.submission.key: entry for entry in entries}
+    known = {entry.key: entry for entry in entries}
     lines = [
-        f"{safe(entry.submission.title)}: would go on behind {entry.step.value!r}"
+        f"{safe(entry.title)}: would go on behind {entry.step.value!r}"
         for entry in entries
         if not entry.step.is_end
     ]
@@ -384,7 +347,7 @@ def waiting_text(source: Source, folder: Path) -> str:
         for submission in source.claimable()
         if submission.key not in known
     ]
-    said = source.resume([entry.submission for entry in entries])
+    said = source.resume(entries)
     lines += [said] if said else []
     counted = sum(entry.step is Step.RETURNED for entry in entries)
     lines.append(f"Everything is ready; {counted} submissions are answered already")

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ class Service:
         self._paused: dict[str, _Backoff] = {}
         self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
         self._told_of: set[str] = set()
-        said = source.resume([entry.submission for entry in self.journal])
+        said = source.resume([*self.journal])
         if said:
             _log.info("%s", said)
 
@@ -157,19 +157,20 @@ class Service:
         OrganiserError
             If they are at fault.
         """
-        entry = self._next()
-        if not entry:
+        found = self._next()
+        if not found:
             return False
+        entry, is_again = found
         tell = partial(self._postpone, entry, told="")
-        with bulkhead(self._folder.parent, entry.submission.team, tell):
-            self._try(entry)
+        with bulkhead(self._folder.parent, entry.team, tell):
+            self._try(entry, is_again=is_again)
         return True
 
-    def _try(self, entry: Entry) -> None:
+    def _try(self, entry: Entry, *, is_again: bool) -> None:
         """Serve a submission as far as it goes."""
-        title = safe(entry.submission.title)
+        title = safe(entry.title)
         try:
-            self._serve(entry)
+            self._serve(entry, is_again=is_again)
         except NotOursError as error:
             _log.warning("%s: it is not ours any more: %s", title, error)
             self._done(self.journal.latest(entry), Step.LOST, message=str(error))
@@ -191,7 +192,7 @@ class Service:
             _log.info("%s: interrupted, as the hours of another one are over", title)
         if self._is_open(entry):
             return
-        self._paused.pop(entry.submission.key, None)
+        self._paused.pop(entry.key, None)
         remove_tree(self._downloads(entry))
 
     def _postpone(self, entry: Entry, error: FlareError, *, told: str) -> None:
@@ -199,14 +200,14 @@ class Service:
         if isinstance(error, OrganiserError):
             raise error
         now = self._now()
-        paused = self._paused.setdefault(entry.submission.key, _Backoff())
+        paused = self._paused.setdefault(entry.key, _Backoff())
         if not (paused.errors or told) and isinstance(error, HostError):
             # The first one may be of that submission alone; two in a row hardly are.
             self._in_a_row.failed(now)
         until = now + paused.failed(now, error)
         end = entry.ends_at(self._hours)
         paused.until = min(until, end) if end > now else until
-        title = safe(entry.submission.title)
+        title = safe(entry.title)
         _log.warning(
             "%s: postponed by %s: %s", title, _minutes(paused.until - now), error
         )
@@ -221,24 +222,24 @@ class Service:
             f"it could not be evaluated within {self._hours:g} hours, by a fault of the"
             " computer that evaluates, and none of its own"
         )
-        title = entry.submission.title
+        title = entry.title
         return str(MeasurementError(title, problem, "Ask the organisers."))
 
-    def _next(self) -> Entry | None:
-        """What is to be gone on with, or else to be claimed."""
+    def _next(self) -> tuple[Entry, bool] | None:
+        """What is to be gone on with, or else to be claimed; whether it was begun."""
         now = self._now()
         ready = [e for e in self.journal.open_entries() if self._ready_at(e) <= now]
         # What was postponed before the service was started goes behind the others.
         first = [e for e in ready if self._is_due(e)]
         if not first and self._may_claim(now) and (new := self._begun(now)):
-            return new
+            return new, False
         if not ready:
             return None
         over = [e for e in ready if self._is_over(e)]
         entry = min(over or first or ready, key=self._ready_at)
-        title, step = safe(entry.submission.title), entry.step.value
+        title, step = safe(entry.title), entry.step.value
         _log.info("%s: it was %s; going on", title, step)
-        return replace(entry, is_old=True)
+        return entry, True
 
     def _may_claim(self, now: datetime) -> bool:
         """Whether no pause keeps the service from claiming what waits."""
@@ -264,12 +265,12 @@ class Service:
 
     def _ready_at(self, entry: Entry) -> datetime:
         """When a submission is to be tried."""
-        paused = self._paused.get(entry.submission.key)
+        paused = self._paused.get(entry.key)
         return paused.until if paused else _EVER
 
     def _is_due(self, entry: Entry) -> bool:
         """Whether a submission goes before those that can be claimed."""
-        is_paused = entry.submission.key in self._paused
+        is_paused = entry.key in self._paused
         has_to = self._is_over(entry) or entry.has(Step.SCORED)
         return not entry.fault or is_paused or has_to
 
@@ -280,31 +281,33 @@ class Service:
 
     def _is_open(self, entry: Entry) -> bool:
         """Whether something is left to do of a submission."""
-        key = entry.submission.key
+        key = entry.key
         return key in self.journal and not self.journal.latest(entry).step.is_end
 
-    def _serve(self, entry: Entry) -> None:
+    def _serve(self, entry: Entry, *, is_again: bool) -> None:
         """Take a submission to its answer."""
         if not entry.has(Step.CLAIMED):
-            entry = self._claimed(entry)
+            entry = self._claimed(entry, is_again=is_again)
         if not entry.has(Step.SCORED):
             entry = self._answered(entry)
         answer = self.journal.read_answer(entry)
-        is_again = entry.has(Step.RETURNING)
-        if not is_again:
+        is_sent = entry.has(Step.RETURNING)
+        if not is_sent:
             entry = self._done(entry, Step.RETURNING)
-        self._source.answer(entry.submission, answer, is_again=is_again)
+        self._source.answer(entry, answer, is_again=is_sent)
         self._done(entry, Step.RETURNED)
         if not entry.fault:  # so this computer works
             self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
 
-    def _claimed(self, entry: Entry) -> Entry:
+    def _claimed(self, entry: Entry, *, is_again: bool) -> Entry:
         """Claim a submission; its hours begin before that, so that they end in time."""
         before = self._now()
-        claim = self._source.claim(entry.submission, is_again=entry.is_old)
-        if entry.is_old and claim.is_new:  # nobody has heard of the claim before
+        claim = self._source.claim(entry, is_again=is_again)
+        if is_again and claim.is_new:  # nobody has heard of the claim before
             entry = self.journal.keep(entry, before)
-        return self._done(entry, Step.CLAIMED, submission=claim.submission)
+        entry = self.journal.claim(entry, claim.submission, self._now())
+        self._tell(entry)
+        return entry
 
     def _answered(self, entry: Entry) -> Entry:
         """Find out what came of a submission, and write it down."""
@@ -338,7 +341,7 @@ class Service:
         """What is told when the hours are over."""
         if entry.fault:
             return Answer(message=entry.fault)
-        done = self._work.done(entry.submission.team)
+        done = self._work.done(entry.team)
         return Answer(message=str(OverdueError(self._hours, done, self._work.cases)))
 
     def _end_of_others(self, entry: Entry) -> datetime:
@@ -347,7 +350,7 @@ class Service:
         ends = [
             other.ends_at(self._hours)
             for other in self.journal.open_entries()
-            if other.submission.key != entry.submission.key
+            if other.key != entry.key
             and other.has(Step.CLAIMED)
             and not other.has(Step.SCORED)
         ]
@@ -355,8 +358,7 @@ class Service:
 
     def _measured(self, entry: Entry, end: datetime) -> dict[str, Any]:
         """The metrics of a submission, from whichever step it has come to."""
-        submission = entry.submission
-        file = self._source.download(submission, self._downloads(entry))
+        file = self._source.download(entry, self._downloads(entry))
         if not entry.has(Step.DOWNLOADED):
             entry = self._done(entry, Step.DOWNLOADED)
         if not entry.has(Step.CHECKED):
@@ -365,7 +367,7 @@ class Service:
         if not entry.has(Step.MEASURED):
             self._work.measure(file, end)
             self._done(entry, Step.MEASURED)
-        return self._work.score(submission.team)
+        return self._work.score(entry.team)
 
     def _done(self, entry: Entry, step: Step, **changes: Any) -> Entry:
         """Write down a step, and tell of it."""
@@ -377,11 +379,11 @@ class Service:
         """Tell of the step that a submission has come to."""
         if self._on_moment:
             why = entry.message if entry.step is Step.SCORED else ""
-            self._on_moment(entry.step.value, entry.submission, why)
+            self._on_moment(entry.step.value, entry, why)
 
     def _downloads(self, entry: Entry) -> Path:
         """Where its archive is kept."""
-        return self._folder / DOWNLOADS / entry.submission.key
+        return self._folder / DOWNLOADS / entry.key
 
 
 @dataclass(slots=True)

@@ -9,22 +9,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 from flare.common.errors import HostError, SubmissionError
-from flare.common.schema import Is
+from flare.common.schema import Is, Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """What somebody has handed in, to be measured."""
 
-    key: str
+    key: Text
     """Tells it from all others of its source."""
-    team: str
-    """Names its folder in RESULTS."""
+    team: Text
+    """Name of its folder in RESULTS."""
     user: str = ""
     """Whose folder that is, as the source calls them; empty if that is not known."""
     title: str
     """What people call it."""
-    place: dict[str, str] = field(default_factory=dict)
+    place: Annotated[dict[str, str], Is(each=("", "An address, or a key."))] = field(
+        default_factory=dict
+    )
     """What its source needs to get it again after a restart; no secrets."""
 
 

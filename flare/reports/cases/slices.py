@@ -22,6 +22,15 @@ from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Pixels, Plane
 from flare.reports.render.svg import element
 
+MOST_ORGANS = 15
+"""The numbers of so many fit into half a byte, beside the background."""
+
+MOST_VOXELS = 2**26
+"""What a browser gets to unpack; four CTs of usual size."""
+
+LEVEL = 6
+"""Of compression: the last one takes three times as long for a tenth less."""
+
 
 def plane_pictures(
     found: CaseFinding, field: FieldOfView, backgrounds: tuple[str, ...] = ()
@@ -110,16 +119,6 @@ def _summary(found: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
             name = organ.name.replace("_", " ")
             words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
     return "; ".join(words) or "no voxel is wrong"
-
-
-MOST_ORGANS = 15
-"""The numbers of so many fit into half a byte, beside the background."""
-
-MOST_VOXELS = 2**26
-"""What a browser gets to unpack; four CTs of usual size."""
-
-LEVEL = 6
-"""Of compression: the last one takes three times as long for a tenth less."""
 
 
 def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:

@@ -50,10 +50,7 @@ def test_metrics_json_has_both_numbers_beside_the_five_of_each_metric(folders, o
     assert problems(content, "metrics") == []
     aggregates = content["aggregates"]
     assert list(aggregates)[-2:] == ["lesion_free_cases", "lesion_free_left_empty"]
-    assert (aggregates["lesion_free_cases"], aggregates["lesion_free_left_empty"]) == (
-        2,
-        1,
-    )
+    assert list(aggregates.values())[-2:] == [2, 1]
     assert len(aggregates) == 4 * 5 + 2
 
 

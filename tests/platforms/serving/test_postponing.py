@@ -78,7 +78,7 @@ def served(service):
     """Let it work for as long as there is something to do at once."""
     while service.serve_one():
         pass
-    return {e.submission.key: e for e in service.journal}
+    return {e.key: e for e in service.journal}
 
 
 def tries(work, team):
@@ -467,7 +467,7 @@ def test_a_journal_of_0_2_0_is_read(make, tmp_path):
 
     (entry,) = Journal(folder, "a fake")
 
-    assert (entry.submission.user, entry.fault) == ("Jane.Doe", "")
+    assert (entry.user, entry.fault) == ("Jane.Doe", "")
 
 
 def test_the_journal_is_closed_to_others(make, tmp_path):

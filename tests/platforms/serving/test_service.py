@@ -52,7 +52,7 @@ def serve(tmp_path):
         )
         while service.serve_one():
             pass
-        return moments, {e.submission.key: e for e in service.journal}
+        return moments, {e.key: e for e in service.journal}
 
     return run
 
