@@ -20,7 +20,7 @@ import sys
 import pytest
 
 import flare
-from flare.challenge.digest import SPELT_OUT, scoring_rules
+from flare.challenge.digest import READ, scoring_rules
 from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
 from flare.challenge.rules import RULES_NOTE
 from flare.common.text import safe
@@ -155,7 +155,7 @@ def test_every_rule_of_scoring_has_a_source(name):
 
     keys = {key for entry in challenge.reported for key in entry.keys}
     organ_keys = {"organs.label", "organs.name", "organs.tolerance_mm"}
-    for field in set(SPELT_OUT) - {"npz", "organs", "metrics"}:
+    for field in set(READ) - {"npz", "organs", "metrics"}:
         assert field in keys
     assert "organs" in keys or organ_keys <= keys
     assert challenge.not_known
