@@ -26,7 +26,7 @@ from flare.measuring.container import Conditions, ContainerRun
 from flare.measuring.host import find_weaknesses
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case
-from flare.measuring.lanes.lane import Lane
+from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_label_maps, keep_runs, record_of
 from flare.measuring.trial import run_case, run_empty

@@ -28,6 +28,14 @@ OPTIONS = {
 """Options of an evaluation, and their flags."""
 
 
+ALIKE = (
+    "Compare evaluations by the same rules: score the predictions anew with flare"
+    " evaluate."
+)
+
+SAME_CASES = "Compare evaluations of the same cases."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
     """A team whose label maps were scored."""
@@ -267,15 +275,6 @@ def _check_rules(
         f" challenge file was another one ({safe(own[:12])}): score them anew before"
         " you publish",
     )
-
-
-ALIKE = (
-    "Compare evaluations by the same rules: score the predictions anew with flare"
-    " evaluate."
-)
-
-
-SAME_CASES = "Compare evaluations of the same cases."
 
 
 class Unlike(Enum):

@@ -37,6 +37,9 @@ from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names
 
+IN_MEMORY = Path("the DataFrame")
+"""Stands in messages for the file that a table in memory does not have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
@@ -172,10 +175,6 @@ def make_index(
     # As objects: names of files may hold bytes that are no text.
     levels = [pd.Index(level, dtype=object) for level in (teams, cases, metrics)]
     return pd.MultiIndex.from_product(levels, names=KEYS)
-
-
-IN_MEMORY = Path("the DataFrame")
-"""Stands in messages for the file that a table in memory does not have."""
 
 
 def read_results(

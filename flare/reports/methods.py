@@ -17,8 +17,8 @@ from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.significance import ALPHA
 from flare.ranking.rules import RankingRules
-from flare.reports.intervals import METHOD
 from flare.reports.ranking.words import interim_text, left_out_text
+from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
 

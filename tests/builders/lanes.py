@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.common.engine import Limits
-from flare.measuring.lanes.lane import Lane, Place
+from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended, Planned
 from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 
 import pytest
@@ -102,23 +101,6 @@ def test_nothing_is_left_behind(results):
     }
 
 
-def test_messages_say_what_happened(results):
-    messages = {team: rows_of(results / team)["validation_001"] for team in SCRIPTS}
-
-    assert re.fullmatch(
-        r"the container ended with exit code 3 after \d\.\d s; see"
-        r" logs/validation_001\.log",
-        messages["crash"]["message"],
-    )
-    assert (results / "crash" / "logs" / "validation_001.log").read_text() == (
-        "no model\n"
-    )
-    assert messages["silent"]["message"].startswith("it has written nothing to")
-    assert "[F03]" in messages["misnamed"]["message"]
-    assert "[F06]" in messages["link"]["message"]
-    assert "was ended after 3." in messages["hang"]["message"]
-
-
 def test_a_time_is_that_of_the_container(results):
     """Two seconds of sleep, and what the engine costs, which is written down."""
     row = rows_of(results / "slow")["validation_001"]
@@ -134,17 +116,6 @@ def test_a_time_is_that_of_the_container(results):
     assert whole - within < 10 * cost["largest"]
     assert cost["runs"] == 3
     assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"]
-
-
-def test_the_record_has_what_matters(results):
-    record = json.loads((results / "good" / "measurement.json").read_text())
-
-    assert record["settings"]["timeout_s"] == 6
-    (session,) = record["sessions"]
-    assert session["engine"]["version"]
-    assert session["host"]["cpus"] == os.cpu_count()
-    assert session["gpu"] is None
-    assert "--network none" in session["command"]
 
 
 def test_traces_are_kept(results):

@@ -97,26 +97,6 @@ def test_without_its_model_the_image_fails(bench):
 
 
 @pytest.mark.slow
-def test_an_algorithm_is_measured_with_its_model(bench):
-    script = (
-        "test -s /opt/ml/model/plans.json || exit 7\n"
-        "mkdir -p /output/images/organs\n"
-        "cp /input/images/ct/*.nii.gz /output/images/organs/output.nii.gz"
-    )
-    archive = bench.algorithm("a", script)
-    model = write_model(bench.folder, name="model.tar.gz")
-    asked = (
-        *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
-        *("--output-path", "images/organs", "--model", model),
-    )
-
-    assert measure(bench, *asked) == 0
-
-    assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
-    assert archive.exists()
-
-
-@pytest.mark.slow
 def test_a_team_is_not_measured_half_with_another_model(bench, capfd):
     """Neither with one, nor without; a reason puts all that was measured aside."""
     bench.archive("a", NEEDS_MODEL)

@@ -24,7 +24,7 @@ from flare.evaluation.many.cluster import (
     connected,
     scheduler_lost,
 )
-from flare.measuring.lanes.lane import Lane, Place, Wanted, divide, look_at_place
+from flare.measuring.lane import Lane, Place, Wanted, divide, look_at_place
 from flare.measuring.lanes.process import LaneProcess, Message, Pool, TeamJob
 
 _log = logging.getLogger(__name__)

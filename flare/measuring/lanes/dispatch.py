@@ -17,7 +17,7 @@ from flare.measuring.container import Conditions
 from flare.measuring.errors import DeviceError
 from flare.measuring.host import find_weaknesses
 from flare.measuring.inputs import digest_of
-from flare.measuring.lanes.lane import (
+from flare.measuring.lane import (
     Lane,
     Wanted,
     check_alike,

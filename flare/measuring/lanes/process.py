@@ -26,7 +26,7 @@ from flare.common.errors import FlareError
 from flare.common.files import closed_to_others
 from flare.common.machine import end_with
 from flare.measuring.archive.reading import Archive
-from flare.measuring.lanes.lane import Lane
+from flare.measuring.lane import Lane
 from flare.measuring.listener import Failures
 from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.team import Setup, opened_team, planned_team

@@ -33,6 +33,12 @@ MARGIN_MM = 12.0
 """Of what surrounds the organs, so much is seen."""
 
 
+Box = tuple[slice, slice, slice]
+
+SLACK = 1e-9
+"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
+
+
 @dataclass(frozen=True, slots=True)
 class SliceCounts:
     """How many voxels of an organ each slice has, from the feet to the head."""
@@ -105,12 +111,6 @@ class CaseFinding:
     def voxel_ml(self) -> float:
         """Volume of a voxel."""
         return float(np.prod(self.spacing)) / 1000
-
-
-Box = tuple[slice, slice, slice]
-
-SLACK = 1e-9
-"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
 
 
 def look_at(

@@ -33,6 +33,21 @@ from flare.reports.render.svg import (
     stretched,
 )
 
+FEW = 3
+"""So many pieces of an organ are told one by one."""
+
+ROUNDED = 0.006
+"""A challenge or a board that has two decimals changes a score by less."""
+
+MARKED = 0.02
+"""Where more than this share of an organ's largest area is wrong, a slice is marked."""
+
+ROW = 44
+"""Height of the row of an organ, in pixels; also in the style sheet."""
+
+TICKS = 12
+"""So many slices are numbered at most."""
+
 
 def organ_key(found: CaseFinding) -> list[tuple[str, str]]:
     """The classes of the organs that are there, and their names."""
@@ -102,13 +117,6 @@ def volume_table(found: CaseFinding) -> Table:
     )
     caption = f"Voxels, each of {found.voxel_ml * 1000:.3g} mm3, and volumes"
     return table(caption, heads, rows, words=("organ",))
-
-
-FEW = 3
-"""So many pieces of an organ are told one by one."""
-
-ROUNDED = 0.006
-"""A challenge or a board that has two decimals changes a score by less."""
 
 
 def title(organ: str) -> str:
@@ -212,16 +220,6 @@ def runs_text(numbers: Sequence[int]) -> str:
         for first, last in runs(numbers)
     ]
     return ", ".join(texts) or "none"
-
-
-MARKED = 0.02
-"""Where more than this share of an organ's largest area is wrong, a slice is marked."""
-
-ROW = 44
-"""Height of the row of an organ, in pixels; also in the style sheet."""
-
-TICKS = 12
-"""So many slices are numbered at most."""
 
 
 def marks_of(organ: OrganFinding) -> tuple[list[int], list[int]]:

@@ -59,6 +59,15 @@ _ANY_ORIENTATION = "ITK_NIFTI_SFORM_PERMISSIVE"
 """While this is 1, ITK reads CTs of tilted gantries, whose headers are sheared."""
 
 
+WINDOW_HU = (-160.0, 240.0)
+"""Black and white: the window of soft tissue."""
+
+QUALITY = 70
+"""Of the JPEGs, of 100: outlines are in front of them."""
+
+_Pixels = npt.NDArray[np.uint8]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
     """Where the files of the cases are."""
@@ -73,6 +82,7 @@ class CaseFiles:
     """The files of all cases, as far as they were scored."""
 
     metrics: Path
+    folders: Folders
     challenge: Challenge
     pairs: Mapping[str, CasePair]
     """By case; one that failed is not there."""
@@ -97,16 +107,15 @@ def find_case_files(
     """
     challenge, decimals = _rules(metrics, found)
     _check_scores(metrics, found, challenge, cases)
-    if not folders.ground_truth.is_dir():
-        raise InputError(
-            f"{safe(folders.ground_truth)}: there is no such folder",
-            "Give the folder of the reference labels.",
-        )
-    if not folders.predictions.is_dir():
-        raise InputError(
-            f"{safe(folders.predictions)}: there is no such folder",
-            "Give the folder of the predictions.",
-        )
+    for folder, what in (
+        (folders.ground_truth, "reference labels"),
+        (folders.predictions, "predictions"),
+    ):
+        if not folder.is_dir():
+            raise InputError(
+                f"{safe(folder)}: there is no such folder",
+                f"Give the folder of the {what}.",
+            )
     references = find_references(folders.ground_truth, challenge.npz.references)
     _check_references(metrics, found, references, folders.ground_truth)
     submitted = find_submission(folders.predictions, references, challenge)
@@ -125,6 +134,7 @@ def find_case_files(
             )
     return CaseFiles(
         metrics=metrics,
+        folders=folders,
         challenge=challenge,
         pairs={case: pairs[case] for case in scored},
         images=_images(folders.images, scored) if folders.images else {},
@@ -141,18 +151,18 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
         for _, metric in found.scores.values
         if metric.startswith(prefix)
     )
-    if not isinstance(evaluation.rules, Mapping):
-        raise MetricsFileError(
-            str(metrics), "it does not tell the rules that its scores were made by"
-        )
     options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
+    decimals = options.get("decimals")
     try:
+        if not isinstance(evaluation.rules, Mapping):
+            raise TypeError("no rules")
         key = str(evaluation.challenge)
-        challenge = recorded_challenge(key, evaluation.rules, tuple(organs))
-        decimals = options.get("decimals")
-        return with_options(
-            challenge, options.get("grid"), options.get("unknown_labels")
-        ), (None if decimals is None else int(decimals))
+        challenge = with_options(
+            recorded_challenge(key, evaluation.rules, tuple(organs)),
+            options.get("grid"),
+            options.get("unknown_labels"),
+        )
+        return challenge, None if decimals is None else int(decimals)
     except (ValueError, TypeError) as error:
         raise MetricsFileError(
             str(metrics), "it does not tell the rules that its scores were made by"
@@ -213,7 +223,6 @@ def read_case(
     files: CaseFiles,
     case: str,
     scores: Mapping[str, float],
-    folders: Folders,
     memory: ReusedMemory,
 ) -> tuple[LabelMap, LabelMap]:
     """Read the label maps of a case, and see that they score what metrics.json says.
@@ -242,18 +251,9 @@ def read_case(
                     f"its {kind} of {organ.organ} is {own:.6g}, but"
                     f" {safe(files.metrics.name)} says {told:.6g}"
                 )
-                file = folders.predictions / pair.prediction.name
+                file = files.folders.predictions / pair.prediction.name
                 raise MetricsFileError(str(file), problem, _REMEDY)
     return reference, prediction
-
-
-WINDOW_HU = (-160.0, 240.0)
-"""Black and white: the window of soft tissue."""
-
-QUALITY = 70
-"""Of the JPEGs, of 100: outlines are in front of them."""
-
-_Pixels = npt.NDArray[np.uint8]
 
 
 def ct_backgrounds(

@@ -22,6 +22,20 @@ Weights = npt.NDArray[np.float64]
 """Of slices, shape (slices,)."""
 
 
+FAR_MM = 10.0
+"""A piece that is nearer belongs to what surrounds the organ."""
+
+_TOUCHING = np.ones((3, 3, 3), dtype=np.bool_)
+"""Voxels that have a face, an edge or a corner in common are of one piece."""
+
+FARTHEST_MM = 10.0
+"""A distance counts up to here."""
+
+MOST_VOXELS = 20_000
+"""Of the wrong voxels of an organ, so many are weighed, evenly taken; more would change
+no choice of a slice, and take long where everything is wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganSurfaces:
     """The two surfaces of one organ, as its NSD compares them."""
@@ -80,13 +94,6 @@ class Nearest:
             return np.full(len(points), np.inf)
         found, _ = self._tree.query(points * self._spacing, distance_upper_bound=limit)
         return np.asarray(found, dtype=np.float64)
-
-
-FAR_MM = 10.0
-"""A piece that is nearer belongs to what surrounds the organ."""
-
-_TOUCHING = np.ones((3, 3, 3), dtype=np.bool_)
-"""Voxels that have a face, an edge or a corner in common are of one piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +158,6 @@ def _piece_at(
         z, y, x = (corners + shift).T
         np.maximum(found, padded[z, y, x], out=found)
     return found
-
-
-FARTHEST_MM = 10.0
-"""A distance counts up to here."""
-
-MOST_VOXELS = 20_000
-"""Of the wrong voxels of an organ, so many are weighed, evenly taken; more would change
-no choice of a slice, and take long where everything is wrong."""
 
 
 def add_weights(

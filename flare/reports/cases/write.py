@@ -18,6 +18,7 @@ from flare.reports.cases.case_page import (
 )
 from flare.reports.cases.findings import field_of_view, look_at
 from flare.reports.cases.organs import remarks
+from flare.reports.cases.pictures import all_surfels, thumbnail, view
 from flare.reports.cases.planes import FRONT, PLANES
 from flare.reports.cases.sources import (
     CaseFiles,
@@ -26,7 +27,6 @@ from flare.reports.cases.sources import (
     find_case_files,
     read_case,
 )
-from flare.reports.cases.views import all_surfels, thumbnail, view
 from flare.reports.scores import scores_of
 from flare.results.metrics_reading import EvaluationFile
 
@@ -35,6 +35,18 @@ WORST = 20
 
 OnDrawn = Callable[[int, int, str], None]
 """Called after each page with its number, from 1, the number of pages, and the case."""
+
+
+FOLDER = "cases"
+"""Below the folder of a report."""
+
+LONGEST = 80
+"""Characters of a file name, without its extension."""
+
+_TAKEN = {"index", "con", "prn", "aux", "nul"}
+
+_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
+"""The page of all cases, and names that Windows keeps to itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +85,7 @@ def case_pages(
     memory = ReusedMemory()
     cards = []
     for number, head in enumerate(_places(found, links)):
-        html, own = _page(head, found, files, pages.folders, memory)
+        html, own = _page(head, found, files, memory)
         yield f"{FOLDER}/{head.file}", html
         cards.append(own)
         if pages.on_drawn:
@@ -109,7 +121,6 @@ def _page(
     head: CaseHead,
     found: EvaluationFile,
     files: CaseFiles,
-    folders: Folders,
     memory: ReusedMemory,
 ) -> tuple[str, Card]:
     """The page of a case, and its card in the index."""
@@ -118,7 +129,7 @@ def _page(
     if why is not None:
         return failed_html(head, why), Card(head=head, words=safe(why))
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
-    maps = read_case(files, case, values, folders, memory)
+    maps = read_case(files, case, values, memory)
     seen = look_at(case, *maps, files.challenge, values)
     lines = remarks(seen)
     words = safe(lines[0] if lines else _lowest(found, case))
@@ -144,17 +155,6 @@ def _lowest(found: EvaluationFile, case: str) -> str:
     """What the numbers tell of a case."""
     scores = scores_of(found)
     return scores.lowest_organ(scores.cases.index(case))
-
-
-FOLDER = "cases"
-"""Below the folder of a report."""
-
-LONGEST = 80
-"""Characters of a file name, without its extension."""
-
-_TAKEN = {"index", "con", "prn", "aux", "nul"}
-_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
-"""The page of all cases, and names that Windows keeps to itself."""
 
 
 def page_files(cases: Sequence[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from flare.evaluation.labelmaps.reading import PIECE_BYTES, read_grid, read_labe
 from tests.builders import (
     AFFINE,
     ORGANS,
+    ROOT,
     SPACING,
     metaimage_bytes,
     nifti_bytes,
@@ -195,6 +196,12 @@ def test_a_format_has_suffixes_of_its_own():
         assert not any(other.endswith(suffix) for other in every[place + 1 :])
     assert case_name(Path("C.npz")) is None
     assert case_name(Path("C.npz"), may_be_npz=True) == "C"
+
+
+def test_participants_are_told_of_every_format():
+    text = (ROOT / "docs" / "participants" / "submission.md").read_text()
+
+    assert [suffix for suffix in SUFFIXES if f"`{suffix}`" not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -215,11 +215,16 @@ def test_voxel_sizes_are_told_along_the_axes_of_the_file():
     assert wrong.text.endswith("is 3 x 0.7 x 0.8 mm, expected 5 x 0.7 x 0.8 mm")
 
 
-@pytest.mark.parametrize(("tolerance", "is_right"), [(0.51, True), (0.49, False)])
+@pytest.mark.parametrize(
+    ("tolerance", "is_right"), [(0.51, True), (0.5, True), (0.49, False)]
+)
 def test_the_tolerance_decides(tolerance, is_right):
-    wrong = compare_positions(changed(0, 3, 90.5), grid(), tolerance)
+    affine = np.eye(4)
+    affine[2, 3] = 0.5
 
-    assert (wrong is None) == is_right
+    assert (compare_positions(grid(affine), grid(np.eye(4)), tolerance) is None) == (
+        is_right
+    )
 
 
 @pytest.mark.parametrize("is_found", [True, False])

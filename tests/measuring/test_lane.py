@@ -4,7 +4,7 @@ import pytest
 
 from flare.common.engine import Limits
 from flare.common.errors import InputError
-from flare.measuring.lanes.lane import Wanted, _cores, check_alike, divide
+from flare.measuring.lane import Wanted, _cores, check_alike, divide
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 
