@@ -11,27 +11,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flare.challenge.formats import NpzRules, SpacingOrder
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import (
-    AbsentOrgans,
     Challenge,
-    GridComparison,
-    GridRules,
-    Organ,
-    TopSlice,
-    UnknownLabelRules,
-    UnknownLabels,
-    ZRange,
 )
+from flare.common.schema import build, dump
 from flare.common.text import listing, safe
 
 Rule = str | int | float | bool | None
 
-
 Rules = Mapping[str, Rule]
 """Values by key; those of an organ have keys such as "tolerance_mm of liver"."""
-
 
 READ = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
@@ -39,6 +29,8 @@ READ = (
 )
 """Fields of a challenge that scoring reads."""
 
+OF_ORGANS = ("label", "tolerance_mm", "in_mean")
+"""What of these it reads of an organ."""
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
@@ -60,32 +52,21 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     """
     rules: dict[str, Rule] = {}
     for organ in challenge.organs:
-        rules[f"label of {organ.name}"] = organ.label
-        rules[f"tolerance_mm of {organ.name}"] = organ.tolerance_mm
-        rules[f"in_mean of {organ.name}"] = organ.in_mean
-    absent, grid = challenge.absent_organs, challenge.grid
-    unknown, zs = challenge.unknown_labels, challenge.z_range
-    rules |= {
-        "absent_organs.in_both": absent.in_both,
-        "absent_organs.in_prediction": absent.in_prediction,
-        "absent_organs.in_reference": absent.in_reference,
-        "decimals": challenge.decimals,
-        "grid.compare": grid.compare.value,
-        "grid.tolerance_mm": grid.tolerance_mm,
-        "smallest_dsc_for_nsd": challenge.smallest_dsc_for_nsd,
-        "unknown_labels.prediction": unknown.prediction.value,
-        "unknown_labels.reference": unknown.reference.value,
-        "z_range.organs": ", ".join(sorted(zs.organs)),
-        "z_range.top_slice": zs.top_slice.value if zs.organs else "",
-    }
+        for key in OF_ORGANS:
+            rules[f"{key} of {organ.name}"] = getattr(organ, key)
+    for field in set(READ) - {"organs", "metrics"}:
+        value = dump(getattr(challenge, field))
+        if isinstance(value, dict):
+            rules |= {f"{field}.{key}": own for key, own in value.items()}
+        else:
+            rules[field] = value
+    zs = challenge.z_range
+    rules["z_range.organs"] = ", ".join(sorted(zs.organs))
+    rules["z_range.top_slice"] = zs.top_slice.value if zs.organs else ""
     if challenge.metrics != SCORES:
         rules["metrics"] = ", ".join(challenge.metrics)
-    if challenge.npz.prediction:
-        rules |= {
-            "npz.prediction": challenge.npz.prediction,
-            "npz.reference": challenge.npz.reference,
-            "npz.spacing": challenge.npz.spacing.value,
-        }
+    if not challenge.npz.prediction:
+        rules = {key: own for key, own in rules.items() if not key.startswith("npz.")}
     return dict(sorted(rules.items()))
 
 
@@ -155,48 +136,32 @@ def recorded_challenge(
     ValueError
         If a rule is missing, or has a value that no rule can have.
     """
+    plain: dict[str, Any] = {}
+    tables: dict[str, Any] = {"z_range": {}}
+    for name, rule in rules.items():
+        field, _, inner = name.partition(".")
+        if field in READ and inner:
+            tables.setdefault(field, {})[inner] = rule
+        elif field in READ:
+            plain[field] = _parts(rule) if field == "metrics" else rule
+    tables["z_range"]["organs"] = _parts(tables["z_range"].get("organs"))
+    if not tables["z_range"].get("top_slice"):
+        tables["z_range"].pop("top_slice", None)
+    own = [
+        {"name": name, **{each: rules.get(f"{each} of {name}") for each in OF_ORGANS}}
+        for name in organs
+    ]
+    values = {**plain, **tables, "name": key, "organs": own}
     try:
-        names = str(rules["z_range.organs"])
-        top_slice = rules["z_range.top_slice"] or TopSlice.KEPT
-        return Challenge(
-            key=key,
-            name=key,
-            checksum="",
-            organs=tuple(
-                Organ(
-                    label=rules[f"label of {name}"],
-                    name=name,
-                    tolerance_mm=rules[f"tolerance_mm of {name}"],
-                    in_mean=rules[f"in_mean of {name}"],
-                )
-                for name in organs
-            ),
-            metrics=tuple(rules.get("metrics", ", ".join(SCORES)).split(", ")),
-            absent_organs=AbsentOrgans(
-                in_both=rules["absent_organs.in_both"],
-                in_prediction=rules["absent_organs.in_prediction"],
-                in_reference=rules["absent_organs.in_reference"],
-            ),
-            smallest_dsc_for_nsd=rules["smallest_dsc_for_nsd"],
-            decimals=rules["decimals"],
-            z_range=ZRange(
-                organs=tuple(names.split(", ")) if names else (),
-                top_slice=TopSlice(top_slice),
-            ),
-            unknown_labels=UnknownLabelRules(
-                reference=UnknownLabels(rules["unknown_labels.reference"]),
-                prediction=UnknownLabels(rules["unknown_labels.prediction"]),
-            ),
-            grid=GridRules(
-                compare=GridComparison(rules["grid.compare"]),
-                tolerance_mm=rules["grid.tolerance_mm"],
-            ),
-            npz=NpzRules(
-                prediction=rules.get("npz.prediction", ""),
-                reference=rules.get("npz.reference", ""),
-                spacing=SpacingOrder(rules.get("npz.spacing", "xyz")),
-            ),
-        )
-    except (KeyError, TypeError) as error:
-        text = f"a rule is missing or has an impossible value: {error}"
-        raise ValueError(text) from error
+        challenge = build(Challenge, values, key=key, checksum="")
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
+    missing = scoring_rules(challenge).keys() - rules.keys()
+    if missing:
+        raise ValueError(f"{listing(sorted(missing))} is missing")
+    return challenge
+
+
+def _parts(rule: Rule) -> list[str]:
+    """What a rule lists."""
+    return [part for part in str(rule or "").split(", ") if part]

@@ -135,12 +135,6 @@ def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:
     return ""
 
 
-KEYS = ("team", "case", "metric")
-"""What identifies a result, from the outermost to the innermost level of the table."""
-
-COLUMNS = (*KEYS, "value")
-"""Of a table of results in long form, which has a row for each."""
-
 LARGEST = 1e15
 """A larger number is a mistake: nothing that is ranked comes near it."""
 
@@ -159,6 +153,11 @@ class ValueRow(TypedDict):
     value: Annotated[float, Is(minimum=0, maximum=10**15)] | None
     """The value, in the metric's unit; empty if it is missing."""
 
+
+COLUMNS = tuple(ValueRow.__annotations__)
+
+KEYS = COLUMNS[:-1]
+"""What identifies a result, from the outermost to the innermost level of a table."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 

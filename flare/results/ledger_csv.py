@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from typing import Annotated
 from flare.common.files import read_regular, write_whole
 from flare.common.schema import Is, Sha256, Text
 from flare.common.text import cell_text, safe
-from flare.results.csv_rows import Sha256OrEmpty, rows_text
+from flare.results.csv_rows import Sha256OrEmpty, cell_types, rows_text
 from flare.results.errors import MeasurementError
 
 LEDGER_CSV = "ledger.csv"
@@ -46,7 +47,7 @@ class Entry:
         )
 
 
-COLUMNS = tuple(field.name for field in fields(Entry))
+COLUMNS = tuple(cell_types(Entry))
 
 OLD_COLUMNS = tuple(name for name in COLUMNS if name != "model_sha256")
 """Of ledgers that earlier versions have written."""
@@ -82,22 +83,23 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
     MeasurementError
         If that was another archive, and there is no reason.
     """
-    own = [known for known in read_ledger(file) if known.team == entry.team]
-    if not own:
-        return None
-    if not own[-1].is_of(entry) and not entry.reason:
+    return _earlier(file, read_ledger(file), entry)
+
+
+def _earlier(file: Path, entries: Sequence[Entry], entry: Entry) -> Entry | None:
+    """The same, of entries that were read."""
+    own = [known for known in entries if known.team == entry.team]
+    if own and not own[-1].is_of(entry) and not entry.reason:
         what, was, now = "archive", own[-1].archive_sha256, entry.archive_sha256
         if was == now:
             what, was, now = "model", own[-1].model_sha256, entry.model_sha256
-        problem = (
+        raise MeasurementError(
+            str(file),
             f"team {safe(entry.team)} has sent another {what} on {own[-1].date}"
-            f" (SHA-256 {was[:12] or 'none'}, now {now[:12] or 'none'})"
+            f" (SHA-256 {was[:12] or 'none'}, now {now[:12] or 'none'})",
+            "A team sends one; if it may replace it, say why: --new-archive REASON.",
         )
-        remedy = (
-            "A team sends one; if it may replace it, say why: --new-archive REASON."
-        )
-        raise MeasurementError(str(file), problem, remedy)
-    return own[-1]
+    return own[-1] if own else None
 
 
 def register(file: Path, entry: Entry) -> Entry:
@@ -115,9 +117,9 @@ def register(file: Path, entry: Entry) -> Entry:
     OutputError
         If the ledger cannot be written.
     """
-    earlier = find_earlier(file, entry)
+    entries = read_ledger(file)
+    earlier = _earlier(file, entries, entry)
     if earlier and earlier.is_of(entry):
         return earlier
-    entries = read_ledger(file)
     write_whole(file, rows_text(Entry, (*entries, entry)))
     return entry

@@ -36,92 +36,60 @@ def rank(results, tmp_path, status=0):
     return run.stdout, found, (tmp_path / "out" / "methods.txt").read_text()
 
 
-def test_a_refused_team_is_told_of_everywhere(results, tmp_path):
-    (results / "refused.csv").write_text(
-        "team,archive,archive_sha256,problem\n"
-        "badlayout,badlayout.tar.gz,1,it is no image. [F15]\n"
-        "b,b.tar.gz,2,it has no /bin/bash. [F15]\n"
+def write_sent(results, *, refused="", ledger=""):
+    """Write refused.csv and ledger.csv with these rows."""
+    head = "team,archive,archive_sha256,problem\n"
+    (results / "refused.csv").write_text(head + refused)
+    (results / "ledger.csv").write_text(LEDGER + ledger)
+
+
+def test_what_was_sent_is_told_of_everywhere(results, tmp_path):
+    write_sent(
+        results,
+        refused="bad,bad.tar.gz,1,it is no image. [F15]\n"
+        "worse,,,too late\nb,b.tar.gz,2,it has no /bin/bash. [F15]\n",
+        ledger="a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n",
     )
 
     text, found, methods = rank(results, tmp_path)
 
-    assert (
-        "  badlayout: badlayout.tar.gz was refused, and the team is not ranked: it is"
-        " no image. [F15]\n"
-    ) in text
-    assert "  b: b.tar.gz was refused, and the team is ranked by what else it" in text
-    assert [f["team"] for f in found["roll_call"]["refused"]] == ["b", "badlayout"]
-    assert (
-        "1 team was not ranked, because what it sent could not be scored: badlayout."
-        in methods
-    )
+    roll, flags = found["roll_call"], "\n".join(found["flags"])
+    assert [(f["team"], f["is_ranked"]) for f in roll["refused"]] == [
+        *(("b", True), ("bad", False), ("worse", False)),
+    ]
+    assert roll["replaced"] == [
+        {"team": "a", "date": "2026-02-02", "reason": "a wrong path"}
+    ]
+    for words in ("bad: bad.tar.gz was refused", "a: archive replaced on 2026-02-02"):
+        assert words in text
+        assert words in flags
+    assert "2 teams were not ranked" in methods
+    assert ": bad, worse." in methods
+    assert "1 team replaced an archive" in methods
     assert found["interim"] is None
 
 
-def test_the_paragraph_counts_the_teams_that_were_refused(results, tmp_path):
-    (results / "refused.csv").write_text(
-        "team,archive,archive_sha256,problem\nd,,,too late\nc,,,it is no image\n"
-    )
-
-    _, _, methods = rank(results, tmp_path)
-
-    assert (
-        "2 teams were not ranked, because what they sent could not be scored: c, d."
-        in (methods)
-    )
-
-
-def test_a_team_whose_image_the_engine_could_not_load_is_not_waited_for(
-    results, tmp_path
-):
-    """Its archive is in the ledger, and its folder is there, but empty."""
-    (results / "ledger.csv").write_text(
-        f"{LEDGER}x,5,,2026-01-01,\na,1,,2026-01-01,\nlate,7,,2026-01-01,\n"
-    )
-    (results / "refused.csv").write_text(
-        "team,archive,archive_sha256,problem\n"
-        "x,x.tar.gz,5,the engine cannot load it. [F15]\n"
-        "late,late.tar.gz,6,it is no image. [F15]\n"
-    )
+@pytest.mark.parametrize(
+    ("refused", "ledger", "waiting"),
+    [
+        # Its archive was accepted, and the engine could not load it.
+        ("x,x.tar.gz,5,the engine cannot load it. [F15]\n", "x,5,,2026-01-01,\n", []),
+        # The last archive that it has sent is another one.
+        ("x,x.tar.gz,6,it is no image. [F15]\n", "x,7,,2026-01-01,\n", ["x"]),
+        # The same bytes, refused for the name that they were sent under.
+        ("Copy,Copy.tar.gz,5,a team's name. [F15]\n", "x,5,,2026-01-01,\n", ["x"]),
+    ],
+    ids=["not loaded", "another archive", "a refused copy"],
+)
+def test_who_is_waited_for(results, refused, ledger, waiting):
     (results / "x").mkdir()
+    write_sent(results, refused=refused, ledger=ledger)
 
-    text, found, _ = rank(results, tmp_path)
+    roll = read_results(results, ranked("dsc")).roll
 
-    assert "  x: x.tar.gz was refused, and the team is not ranked: the engine" in text
-    roll = found["roll_call"]
-    assert [f["team"] for f in roll["refused"]] == ["late", "x"]
-    # The last archive that it has sent is another one, which can still be measured.
-    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
-    assert roll["ignored"] == []
-
-
-def test_a_refused_copy_takes_nobody_from_those_who_are_waited_for(results, tmp_path):
-    """The same bytes, refused for the name that they were sent under."""
-    (results / "ledger.csv").write_text(f"{LEDGER}late,5,,2026-01-01,\n")
-    (results / "refused.csv").write_text(
-        "team,archive,archive_sha256,problem\n"
-        "Copy,Copy.tar.gz,5,a team's name cannot be the name of an image. [F15]\n"
-    )
-
-    _, found, _ = rank(results, tmp_path)
-
-    roll = found["roll_call"]
-    assert [f["team"] for f in roll["not_scored_yet"]] == ["late"]
-    assert [f["team"] for f in roll["refused"]] == ["Copy"]
-
-
-def test_a_replaced_archive_is_told_of_with_its_reason(results, tmp_path):
-    (results / "ledger.csv").write_text(
-        f"{LEDGER}a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n"
-    )
-
-    text, found, methods = rank(results, tmp_path)
-
-    assert "  a: archive replaced on 2026-02-02: a wrong path\n" in text
-    assert found["roll_call"]["replaced"] == [
-        {"team": "a", "date": "2026-02-02", "reason": "a wrong path"}
-    ]
-    assert "1 team replaced an archive, with the organisers' consent: a." in methods
+    assert [found.team for found in roll.waiting] == waiting
+    assert len(roll.excluded) == 1
+    assert roll.strays == ()
 
 
 def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
@@ -151,24 +119,37 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
     ]
 
 
-def test_a_team_that_could_be_scored_has_to_be(results, tmp_path):
+def refusal(results):
+    with pytest.raises(RankingError) as caught:
+        read_results(results, ranked("dsc"))
+    return caught.value
+
+
+def test_a_team_that_could_be_scored_has_to_be(results):
     write_team(results / "c", SCORES, RUNS)
     (results / "c" / "metrics.json").unlink()
 
-    assert rank(results, tmp_path, status=1).endswith(
-        "/c/metrics.json: it is not there, though the team was measured to the end."
-        f" Score it: flare rescore {results} --ground-truth LABELS. [G06]\n"
-    )
+    error = refusal(results)
+
+    assert error.file == str(results / "c" / "metrics.json")
+    assert f"flare rescore {results} --ground-truth LABELS" in error.remedy
 
 
-def test_no_team_is_scored_yet(results, tmp_path):
+def test_no_team_is_scored_yet(results):
     for team in "ab":
         (results / team / "metrics.json").unlink()
 
-    line = rank(results, tmp_path, status=1)
+    error = refusal(results)
 
-    assert "no team has a metrics.json: a (3 cases measured), b (3 cases" in line
-    assert "Go on with flare measure --ground-truth LABELS, or score what" in line
+    assert error.problem.endswith("a (3 cases measured), b (3 cases measured)")
+    assert "flare measure --ground-truth LABELS" in error.remedy
+
+
+def test_the_folder_of_one_team(results):
+    error = refusal(results / "a")
+
+    assert error.file == str(results / "a")
+    assert "Give the folder above it, results," in error.remedy
 
 
 def test_a_ranked_team_that_is_not_measured_to_the_end(results, tmp_path):
@@ -181,19 +162,12 @@ def test_a_ranked_team_that_is_not_measured_to_the_end(results, tmp_path):
     assert found["roll_call"]["not_measured_to_the_end"] == ["b"]
 
 
-def test_the_folder_of_one_team(results, tmp_path):
-    assert rank(results / "a", tmp_path, status=1).endswith(
-        "/a: it is the folder of one team. Give the folder above it, results, which has"
-        " one for each team. [G06]\n"
-    )
-
-
 def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
     (results / "old plots").mkdir()
 
     text, found, _ = rank(results, tmp_path)
 
-    assert "  Ignored, as there are no results in them: old plots\n" in text
+    assert ": old plots\n" in text
     assert found["roll_call"]["ignored"] == ["old plots"]
 
 
@@ -304,33 +278,24 @@ def test_values_can_be_ranked_again(results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "problem", "remedy"),
     [
         (
             "team;case;metric;value\na;1;dsc;1\n",
-            "it has no column team, case, metric, value; its columns are:"
-            " team;case;metric;value. Its cells are separated by semicolons: save it"
-            " with commas, team,case,metric,value. [G06]",
+            "team, case, metric, value",
+            "semicolons",
         ),
-        (
-            "team\tcase\tmetric\tvalue\n",
-            "team\\tcase\\tmetric\\tvalue. Its cells are separated by tabs: save it",
-        ),
-        (
-            "team,case,dsc,nsd\na,1,1,1\n",
-            "it has no column metric, value; its columns are: team, case, dsc, nsd. If"
-            " it has a column for each metric: write a row for each,"
-            " team,case,metric,value. [G06]",
-        ),
-        ("", "it has no column team, case, metric, value; it is empty."),
+        ("team\tcase\tmetric\tvalue\n", "team, case, metric, value", "tabs"),
+        ("team,case,dsc,nsd\na,1,1,1\n", "metric, value", "write a row for each"),
+        ("", "team, case, metric, value; it is empty", ""),
     ],
     ids=["semicolons", "tabs", "wide", "empty"],
 )
-def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem):
+def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem, remedy):
     file = tmp_path / "x.csv"
     file.write_text(text)
 
-    with pytest.raises(RankingError) as caught:
-        read_results(file, ranked("dsc"))
+    error = refusal(file)
 
-    assert problem in str(caught.value)
+    assert error.problem.startswith(f"it has no column {problem}")
+    assert remedy in error.remedy
