@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flare.challenge.digest import scoring_rules
+from flare.challenge.digest import further_rules, scoring_rules
 from flare.challenge.metrics import Better, is_score
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.installation import __version__
@@ -184,6 +184,8 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
     rules = scoring_rules(challenge)
     rules["z_range.organs"] = ", ".join(challenge.z_range.organs)
     sentences += _rule_sentences({key: rules[key] for key in order} | rules)
+    further = further_rules(challenge).items()
+    sentences += [f"{key.replace('_', ' ').capitalize()}: {v}." for key, v in further]
     sentences += _option_sentences(origin.options)
     if origin.references_sha256:
         digest = printable(origin.references_sha256)

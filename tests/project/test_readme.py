@@ -4,12 +4,14 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import flare
 from flare.ranking.simulation import write_simulation
+from flare.results.efficiency_csv import CaseRecord
 from tests.builders import ROOT, run_flare, run_program, write_cases
 from tests.builders.guides import blocks, is_shown, program, run_block
 from tests.builders.results import FLARE21
@@ -135,6 +137,14 @@ def test_files_that_developers_are_sent_to_are_there(page):
     assert missing <= files | {"predict.sh"}  # which teams write
 
 
+def test_every_column_of_a_measurement_is_explained_to_organisers():
+    page = (ROOT / "docs/organisers/measuring.md").read_text(encoding="utf-8")
+    cells = " ".join(re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE))
+
+    told = set(re.findall(r"`(\w+)`", cells))
+    assert {row.name for row in fields(CaseRecord)} <= told
+
+
 INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}
 """Variables that nobody sets by hand, or that the first page has."""
 
@@ -187,6 +197,7 @@ def test_what_is_shown_is_compared_with_what_was_printed(shown, printed, expecte
     assert bool(is_shown(shown, printed)) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.tools("systemd-analyze")  # apt-get install systemd
 def test_systemd_takes_the_unit_of_the_guide(tmp_path):
     guide = (ROOT / "docs/organisers/external-evaluation.md").read_text("utf-8")
