@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from flare.challenge.metrics import SCORES
@@ -27,7 +28,7 @@ READ = (
     *("organs", "absent_organs", "smallest_dsc_for_nsd", "decimals", "z_range"),
     *("unknown_labels", "grid", "npz", "metrics"),
 )
-"""Fields of a challenge that scoring reads."""
+"""Fields of a challenge that scoring reads, whatever their values."""
 
 OF_ORGANS = ("label", "tolerance_mm", "in_mean")
 """What of these it reads of an organ."""
@@ -36,7 +37,17 @@ NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
     *("efficiency_gate_dsc", "board", "reported", "not_known"),
 )
-"""Fields of a challenge that change no score."""
+"""Fields of a challenge that change no score; any further one does where it is set."""
+
+
+def further_rules(challenge: Challenge) -> dict[str, Rule]:
+    """Rules of scoring beside `READ` that are not left at their defaults."""
+    return {
+        rule.name: dump(getattr(challenge, rule.name))
+        for rule in fields(challenge)
+        if rule.name not in (*READ, *NOT_READ)
+        and getattr(challenge, rule.name) != rule.default
+    }
 
 
 def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
@@ -60,6 +71,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
             rules |= {f"{field}.{key}": own for key, own in value.items()}
         else:
             rules[field] = value
+    rules |= further_rules(challenge)
     zs = challenge.z_range
     rules["z_range.organs"] = ", ".join(sorted(zs.organs))
     rules["z_range.top_slice"] = zs.top_slice.value if zs.organs else ""
@@ -142,7 +154,7 @@ def recorded_challenge(
         field, _, inner = name.partition(".")
         if field in READ and inner:
             tables.setdefault(field, {})[inner] = rule
-        elif field in READ:
+        elif field in READ or name in _further():
             plain[field] = _parts(rule) if field == "metrics" else rule
     tables["z_range"]["organs"] = _parts(tables["z_range"].get("organs"))
     if not tables["z_range"].get("top_slice"):
@@ -160,6 +172,11 @@ def recorded_challenge(
     if missing:
         raise ValueError(f"{listing(sorted(missing))} is missing")
     return challenge
+
+
+def _further() -> set[str]:
+    """Fields of a challenge that `further_rules` may have."""
+    return {rule.name for rule in fields(Challenge)} - {*READ, *NOT_READ}
 
 
 def _parts(rule: Rule) -> list[str]:

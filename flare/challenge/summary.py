@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flare.challenge.digest import further_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 
 _UNKNOWN_TEXT = {
@@ -52,6 +53,10 @@ def challenge_summary(challenge: Challenge) -> str:
         names = ", ".join(counted)
         lines.append(f"It is told how many cases without {names} are left empty.")
     lines += _npz_lines(challenge)
+    further = further_rules(challenge).items()
+    lines += [
+        f"{key.replace('_', ' ').capitalize()}: {value}." for key, value in further
+    ]
     if challenge.ranking:
         rules = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
         lines.append(f"Ranked by {', '.join(rules)}.")

@@ -19,10 +19,10 @@ from flare.challenge.metrics import Better, Metric
 from flare.common.text import printable, safe
 from flare.ranking.provenance import Unlike, check_comparable
 from flare.ranking.robustness.significance import ALPHA, holm, two_sided
-from flare.reports.intervals import difference_interval
 from flare.reports.scores import (
     CaseScores,
     OwnScores,
+    difference_interval,
     own_name,
     own_scores,
     scores_of,

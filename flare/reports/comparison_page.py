@@ -33,7 +33,6 @@ from flare.reports.comparison_tables import (
     tests_table,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
-from flare.reports.intervals import DIFFERENCES_METHOD
 from flare.reports.model import (
     NO_RESULT,
     Heading,
@@ -46,6 +45,7 @@ from flare.reports.model import (
     Tile,
     Words,
 )
+from flare.reports.scores import DIFFERENCES_METHOD
 
 CERTAINTY = (
     "The test asks whether most cases change in one way, the interval how far the mean"

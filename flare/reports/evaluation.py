@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from flare.challenge.metrics import Metric
 from flare.common.text import count, listing, printable, safe
 from flare.reports.charts import spread_chart
-from flare.reports.intervals import FEWEST_CASES, METHOD
 from flare.reports.model import (
     NO_RESULT,
     SCORE_KEY,
@@ -29,6 +28,8 @@ from flare.reports.model import (
     text_cell,
 )
 from flare.reports.scores import (
+    FEWEST_CASES,
+    METHOD,
     CaseScores,
     OwnScores,
     group_mean,

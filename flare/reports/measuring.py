@@ -16,14 +16,12 @@ from time import time
 from typing import Any
 
 from flare.common.text import count, listing, printable, safe
-from flare.reports.charts import spread_chart
 from flare.reports.model import (
     ABSENT,
     Cell,
     Chart,
     Fields,
     Page,
-    Part,
     Section,
     Table,
     Tile,
@@ -222,8 +220,6 @@ def measuring_page(run: Progress) -> Page:
     alarms = list(dict.fromkeys(_alarms(run)))
     look = [_alarms_table(alarms) if alarms else Words(_NO_ALARM)]
     shown = bool(run.teams and run.cases)
-    times = [_times(run)] if any(team.times for team in run.teams) else []
-    teams: list[Part] = [_teams_table(run), *times] if shown else []
     return Page(
         title=f"Measuring {count(len(run.teams), 'team')}"
         f" on {count(len(run.cases), 'case')}",
@@ -235,7 +231,7 @@ def measuring_page(run: Progress) -> Page:
         sections=[
             Section("look", "To be looked at", "To be looked at", look),
             Section("cases", "Cases", "Cases", [_grid(run)] if shown else []),
-            Section("teams", "Teams", "Teams", teams),
+            Section("teams", "Teams", "Teams", [_teams_table(run)] if shown else []),
         ],
         refresh_s=REFRESH_S if run.is_running else 0,
     )
@@ -362,34 +358,27 @@ def _grid(run: Progress) -> Chart:
 
 
 def _teams_table(run: Progress) -> Table:
-    """A row for each team: how far it is, and the outcome of its cases."""
-    found = {r.status for team in run.teams for r in team.records.values()}
-    seen = [status for status in RunStatus if status in found]
+    """A row for each team: how far it is, and how long its cases took."""
     rows = []
     for team in run.teams:
-        records, times = list(team.records.values()), team.times
-        counts = [sum(r.status is status for r in records) for status in seen]
-        counts.append(sum(bool(r.doubts) for r in records))
+        times = team.times
         summed = (median(times), max(times), sum(times)) if times else (None,) * 3
+        doubtful = sum(bool(record.doubts) for record in team.records.values())
         rows.append(
             (
                 name_cell(team.team),
                 Cell(_doing(run, team), css="left"),
                 Cell(f"{team.done} of {len(run.cases)}", exact=str(team.done)),
-                *(str(number or "") for number in counts),
+                doubtful or "",
                 *(number_cell(value, decimals=1) for value in summed),
             )
         )
-    heads = (
-        *("team", "state", "done"),
-        *(status.value for status in seen),
-        *("doubtful", "median", "longest", "all together"),
+    return table(
+        "Cases that are done, and running times of those that are ok, in seconds",
+        ("team", "state", "done", "doubtful", "median", "longest", "all together"),
+        rows,
+        words=("team", "state"),
     )
-    caption = (
-        "Cases that are done, by status, and running times of those that are ok, in"
-        " seconds"
-    )
-    return table(caption, heads, rows, words=("team", "state"))
 
 
 def _doing(run: Progress, team: TeamProgress) -> str:
@@ -399,18 +388,3 @@ def _doing(run: Progress, team: TeamProgress) -> str:
     if team.done == len(run.cases):
         return "scored" if team.is_scored else "done"
     return "not begun" if not team.records else "not done"
-
-
-def _times(run: Progress) -> Chart:
-    """A dot for each running time."""
-    rows = [team.times for team in run.teams]
-    number = sum(map(len, rows))
-    return spread_chart(
-        "runtime_s",
-        [safe(team.team) for team in run.teams],
-        rows,
-        has_boxes=True,
-        title="Running times so far, in seconds",
-        summary=f"{count(number, 'case')} of {count(len(rows), 'team')}; the table of"
-        " the teams has medians and maxima",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flare.challenge.digest import scoring_rules
+from flare.challenge.digest import further_rules, scoring_rules
 from flare.challenge.metrics import Better, is_score
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.installation import __version__
@@ -17,8 +17,8 @@ from flare.ranking.rank import Analysis
 from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
 from flare.ranking.robustness.significance import ALPHA
 from flare.ranking.rules import RankingRules
-from flare.reports.intervals import METHOD
 from flare.reports.ranking.words import interim_text, left_out_text
+from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
 
@@ -184,6 +184,8 @@ def _scoring_sentences(analysis: Analysis) -> list[str]:
     rules = scoring_rules(challenge)
     rules["z_range.organs"] = ", ".join(challenge.z_range.organs)
     sentences += _rule_sentences({key: rules[key] for key in order} | rules)
+    further = further_rules(challenge).items()
+    sentences += [f"{key.replace('_', ' ').capitalize()}: {v}." for key, v in further]
     sentences += _option_sentences(origin.options)
     if origin.references_sha256:
         digest = printable(origin.references_sha256)

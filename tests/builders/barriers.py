@@ -104,3 +104,28 @@ def _bring_tools(page):
     if not page.evaluate("'findBarriers' in window"):
         page.evaluate(AXE_SCRIPT)
         page.evaluate(_TOOLS)
+
+
+# --- Contrast ---------------------------------------------------------------------
+
+TEXT_CONTRAST = 4.5
+"""Least contrast of a text with what is behind it (WCAG 2.2, 1.4.3)."""
+
+SHAPE_CONTRAST = 3.0
+"""Least contrast of a dot or line that has to be seen (WCAG 2.2, 1.4.11)."""
+
+
+def luminance(colour):
+    """Relative luminance of a colour such as ``#0b5c9e``, from 0 to 1 (WCAG 2.2)."""
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first, second):
+    """Contrast of two colours, from 1 to 21 (WCAG 2.2)."""
+    dark, light = sorted(map(luminance, (first, second)))
+    return (light + 0.05) / (dark + 0.05)

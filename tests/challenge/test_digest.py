@@ -6,8 +6,6 @@ import pytest
 
 import flare
 from flare.challenge.digest import (
-    NOT_READ,
-    READ,
     measuring_rules,
     recorded_challenge,
     rule_differences,
@@ -16,6 +14,7 @@ from flare.challenge.digest import (
 )
 from flare.challenge.reading import challenge_names
 from flare.challenge.rules import Challenge
+from flare.challenge.summary import challenge_summary
 
 TEXT = """
 name = "Thorax"
@@ -47,12 +46,23 @@ def read(tmp_path):
     return start
 
 
-def test_every_field_of_a_challenge_is_read_or_is_not():
-    """Whoever adds one has to decide."""
-    fields = {field.name for field in dataclasses.fields(Challenge)}
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Further(Challenge):
+    """With a rule that a later version may have."""
 
-    assert fields == {*READ, *NOT_READ}
-    assert len(fields) == len(READ) + len(NOT_READ)
+    least_voxels: float = 0.0
+
+
+def test_a_further_rule_is_one_of_scoring_wherever_it_is_not_the_default():
+    """It stands in the digest, in what validate prints, and in the Methods."""
+    rules = flare.read_challenge("flare21")
+    values = {row.name: getattr(rules, row.name) for row in dataclasses.fields(rules)}
+    further = _Further(**values, least_voxels=1.5)
+
+    assert scoring_rules(_Further(**values)) == scoring_rules(rules)
+    assert scoring_rules(further) == {**scoring_rules(rules), "least_voxels": 1.5}
+    assert "Least voxels: 1.5." in challenge_summary(further).splitlines()
+    assert "Least voxels" not in challenge_summary(rules)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,27 @@
 """A source of submissions that notes what it is asked, with work done at once."""
 
+from datetime import UTC, datetime, timedelta
+
 from flare.platforms.serving.source import Claim, NotOursError, Submission
+
+BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Passing:
+    """Time that passes when somebody waits."""
+
+    def __init__(self):
+        self.at, self.pauses = BEGIN, []
+
+    def __call__(self):
+        """What it is now."""
+        return self.at
+
+    def sleep(self, seconds):
+        """Wait; a test that waits for days has gone wrong."""
+        self.pauses.append(seconds)
+        self.at += timedelta(seconds=seconds)
+        assert self.at < BEGIN + timedelta(days=3)
 
 
 class KilledError(BaseException):

@@ -187,6 +187,7 @@ def test_what_is_shown_is_compared_with_what_was_printed(shown, printed, expecte
     assert bool(is_shown(shown, printed)) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.tools("systemd-analyze")  # apt-get install systemd
 def test_systemd_takes_the_unit_of_the_guide(tmp_path):
     guide = (ROOT / "docs/organisers/external-evaluation.md").read_text("utf-8")

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from flare.reports.figures import write_evaluation_figures
-from flare.reports.intervals import mean_interval
 from flare.reports.methods import evaluation_methods
+from flare.reports.scores import mean_interval
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json

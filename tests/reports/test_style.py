@@ -5,23 +5,21 @@ from itertools import combinations, pairwise
 import pytest
 
 from flare.reports.measuring import SHADES
-from flare.reports.render.style import (
-    BOX,
-    DARK,
-    DOT,
-    EFFECT_SHADES,
-    INK,
-    LIGHT,
+from flare.reports.render.style import BOX, DARK, DOT, EFFECT_SHADES, INK, LIGHT
+from tests.builders.barriers import (
     SHAPE_CONTRAST,
     TEXT_CONTRAST,
     contrast,
     luminance,
 )
-from flare.reports.render.style import (
-    SHADES as PAPER_SHADES,
-)
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+
+
+def numbered(palette, letter):
+    """The shades, or the gains, of a palette, with their numbers."""
+    names = (name for name in palette if name[0] == letter and name[1:].isdigit())
+    return [(palette[name], name[1:]) for name in names]
 
 
 def test_contrast_is_that_of_the_standard():
@@ -31,31 +29,33 @@ def test_contrast_is_that_of_the_standard():
 
 @PALETTES
 def test_texts_can_be_read(palette):
-    for text in (palette.ink, palette.quiet, palette.mark, palette.alarm):
-        for behind in (palette.paper, palette.panel):
+    for text in (palette["ink"], palette["quiet"], palette["mark"], palette["alarm"]):
+        for behind in (palette["paper"], palette["panel"]):
             assert contrast(text, behind) >= TEXT_CONTRAST
-    for text, behind in zip(palette.on_shades, palette.shades, strict=True):
-        assert contrast(text, behind) >= TEXT_CONTRAST
-    for text, behind in zip(palette.on_gains, palette.gains, strict=True):
-        assert contrast(text, behind) >= TEXT_CONTRAST
+    for text, behind in (("t", "s"), ("u", "g")):
+        for colour, number in numbered(palette, behind):
+            assert contrast(palette[f"{text}{number}"], colour) >= TEXT_CONTRAST
 
 
 @PALETTES
 def test_dots_and_lines_can_be_seen(palette):
-    assert contrast(palette.mark, palette.paper) >= SHAPE_CONTRAST
-    assert contrast(palette.ink, palette.soft) >= SHAPE_CONTRAST
-    assert contrast(palette.quiet, palette.paper) >= SHAPE_CONTRAST
+    assert contrast(palette["mark"], palette["paper"]) >= SHAPE_CONTRAST
+    assert contrast(palette["ink"], palette["soft"]) >= SHAPE_CONTRAST
+    assert contrast(palette["quiet"], palette["paper"]) >= SHAPE_CONTRAST
 
 
 @PALETTES
 def test_shades_can_be_told_apart_in_grey(palette):
     """Each is farther from the paper than the one before, by a step that is seen."""
-    for shades in (palette.shades, (palette.paper, *palette.gains)):
+    scores = [colour for colour, _ in numbered(palette, "s")]
+    gains = [colour for colour, _ in numbered(palette, "g")]
+    for shades in (scores, [palette["paper"], *gains]):
         for nearer, farther in pairwise(shades):
             step = contrast(nearer, farther)
             assert step >= 1.15, (nearer, farther)
             distances = [
-                abs(luminance(c) - luminance(palette.paper)) for c in (nearer, farther)
+                abs(luminance(c) - luminance(palette["paper"]))
+                for c in (nearer, farther)
             ]
             assert distances[0] < distances[1]
 
@@ -63,9 +63,9 @@ def test_shades_can_be_told_apart_in_grey(palette):
 @PALETTES
 def test_states_of_cases_can_be_told_apart_in_grey(palette):
     """On the page of a measurement: done, running, and four that are looked at."""
-    shades = [palette.variables[css] for css in SHADES.values()]
+    shades = [palette[css] for css in SHADES.values()]
 
-    for one, other in combinations([palette.soft, palette.mark, *shades], 2):
+    for one, other in combinations([palette["soft"], palette["mark"], *shades], 2):
         assert contrast(one, other) >= 1.15, (one, other)
 
 
@@ -73,7 +73,9 @@ def test_states_of_cases_can_be_told_apart_in_grey(palette):
 
 
 @pytest.mark.parametrize(
-    "shades", [PAPER_SHADES, EFFECT_SHADES], ids=["scores", "effects"]
+    "shades",
+    [[colour for colour, _ in numbered(LIGHT, "s")], EFFECT_SHADES],
+    ids=["scores", "effects"],
 )
 def test_shades_are_told_apart_in_grey(shades):
     """Each is darker than the last; neighbours differ as what has to be seen must."""

@@ -18,22 +18,24 @@ import numpy.typing as npt
 from nibabel.spatialimages import SpatialImage
 
 from flare.common.streams import PlainStream
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
     LPS,
     ONE_VOLUME,
     Header,
-    NamelessDamageError,
-    NamelessFormatError,
     check_sizes,
     check_type,
-    make_grid,
     make_placed_grid,
     named,
 )
-from flare.evaluation.labelmaps.nifti import nifti_spacing
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
 from flare.evaluation.metrics.arrays import Labels
+
+_Floats = npt.NDArray[np.float64]
+
+_Place = tuple[_Floats, _Floats, _Floats, _Floats]
+"""Axes, spacing, origin and space, as `make_placed_grid` takes them."""
 
 
 def is_image(value: object) -> bool:
@@ -49,8 +51,10 @@ def read_image_grid(image: Any, name: str) -> Grid:
     FileFormatError
         If it is of a kind that no label map has.
     """
+    place_of = _simpleitk_place if _is_simpleitk(image) else _nibabel_place
+    sizes, place = place_of(image, name)
     with named(name):
-        return _simpleitk_grid(image) if _is_simpleitk(image) else _nibabel_grid(image)
+        return make_placed_grid(check_sizes(sizes), *place)
 
 
 def read_image_labels(
@@ -80,10 +84,9 @@ def read_image_labels(
         If a voxel is not a whole number.
     """
     grid = read_image_grid(image, name)
+    values_of = _simpleitk_values if _is_simpleitk(image) else _nibabel_values
+    values, slope, intercept = values_of(image, name)
     with named(name):
-        values, slope, intercept = (
-            _simpleitk_values(image) if _is_simpleitk(image) else _nibabel_values(image)
-        )
         check_type(values.dtype)
         header = Header(grid=grid, dtype=values.dtype, slope=slope, intercept=intercept)
         stream = PlainStream(io.BytesIO(values.tobytes()))
@@ -93,19 +96,18 @@ def read_image_labels(
 # --- nibabel, whose arrays are (x, y, z) ------------------------------------------
 
 
-def _nibabel_grid(image: Any) -> Grid:
-    """Where the voxels of an image of nibabel are."""
-    shape = check_sizes(image.shape)
+def _nibabel_place(image: Any, _: str) -> tuple[Sequence[int], _Place]:
+    """Numbers of voxels along x, y, z, and where they are."""
     header = image.header
-    if isinstance(header, nib.Nifti1Header):
-        spacing = nifti_spacing(header)
-    else:
-        spacing = np.array([*header.get_zooms(), 1, 1][:3], dtype=np.float64)
+    spacing = np.array(header.get_zooms(), dtype=np.float64)
+    if isinstance(header, nib.Nifti1Header):  # as `nifti` takes it
+        spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     affine = header.get_best_affine() if image.affine is None else image.affine
-    return make_grid(shape, spacing, np.array(affine[:3], dtype=np.float64))
+    steps = np.array(affine[:3], dtype=np.float64)
+    return image.shape, (steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
 
 
-def _nibabel_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
+def _nibabel_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
     """Its values, of shape (Z, Y, X), with what turns them into labels."""
     data = image.dataobj
     if not isinstance(data, nib.arrayproxy.ArrayProxy):
@@ -113,7 +115,8 @@ def _nibabel_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
     try:
         values = data.get_unscaled()  # nibabel reads voxels when they are needed
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise NamelessDamageError("its voxels cannot be read from its file") from error
+        problem = "its voxels cannot be read from its file"
+        raise DamagedFileError(name, problem) from error
     return np.asarray(values).T, float(data.slope), float(data.inter)
 
 
@@ -126,23 +129,23 @@ def _is_simpleitk(value: object) -> bool:
     return package is not None and isinstance(value, package.Image)
 
 
-def _simpleitk_grid(image: Any) -> Grid:
-    """Where the voxels of an image of SimpleITK are."""
+def _simpleitk_place(image: Any, name: str) -> tuple[Sequence[int], _Place]:
+    """Numbers of voxels along x, y, z, and where they are."""
     if image.GetNumberOfComponentsPerPixel() != 1:
-        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
-    shape = check_sizes(image.GetSize())
+        raise FileFormatError(name, "its voxels have several channels", ONE_VOLUME)
     spacing = np.array(image.GetSpacing())
     turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
     # Each column of the direction is where an axis of the voxels points.
     axes = turn.T * spacing[:, np.newaxis]
-    return make_placed_grid(shape, axes, spacing, np.array(image.GetOrigin()), LPS)
+    return image.GetSize(), (axes, spacing, np.array(image.GetOrigin()), LPS)
 
 
-def _simpleitk_values(image: Any) -> tuple[npt.NDArray[Any], float, float]:
+def _simpleitk_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
     """Its values, of shape (Z, Y, X), which are the labels themselves."""
     kind = image.GetPixelIDTypeAsString()
     if kind.startswith("label"):  # SimpleITK would end the whole program
-        raise NamelessFormatError(
+        raise FileFormatError(
+            name,
             f"its voxels are of type {kind}, expected numbers",
             "Use SimpleITK.LabelMapToLabel first.",
         )

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from flare.common.streams import GZIP_MAGIC, PlainStream, SizedGzipStream, Stream
 from flare.evaluation.labelmaps.grid import Grid
@@ -159,20 +158,15 @@ def any_header(content: bytes) -> Header:
         affine = header.get_best_affine()[:3].astype(np.float64)
     except (HeaderDataError, ValueError) as error:
         raise NamelessFormatError("its header has an impossible orientation") from error
+    # As the official scripts take it: pixdim alone, and nibabel makes it positive.
+    spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     return Header(
-        grid=make_grid(shape, nifti_spacing(header), affine),
+        grid=make_grid(shape, spacing, affine),
         dtype=_dtype(header),
         slope=float(slope),
         intercept=float(intercept),
         voxel_offset=_voxel_offset(header, size),
     )
-
-
-def nifti_spacing(header: Any) -> npt.NDArray[np.float64]:
-    """Voxel size in mm along x, y, z, of shape (3,), from a header of nibabel."""
-    # As the official scripts take it: pixdim alone, and nibabel makes it positive.
-    spacing: npt.NDArray[np.float64] = np.abs(header["pixdim"][1:4].astype(np.float64))
-    return spacing
 
 
 def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:

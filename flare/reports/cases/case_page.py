@@ -18,8 +18,13 @@ from flare.reports.cases.organs import (
     slices_figure,
     volume_table,
 )
-from flare.reports.cases.slices import plane_pictures, volume
-from flare.reports.cases.views import BANDS, Image, surface_pictures
+from flare.reports.cases.pictures import (
+    BANDS,
+    Image,
+    plane_pictures,
+    surface_pictures,
+    volume,
+)
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
     Cell,

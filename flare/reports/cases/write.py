@@ -18,6 +18,7 @@ from flare.reports.cases.case_page import (
 )
 from flare.reports.cases.findings import field_of_view, look_at
 from flare.reports.cases.organs import remarks
+from flare.reports.cases.pictures import all_surfels, thumbnail, view
 from flare.reports.cases.planes import FRONT, PLANES
 from flare.reports.cases.sources import (
     CaseFiles,
@@ -26,7 +27,6 @@ from flare.reports.cases.sources import (
     find_case_files,
     read_case,
 )
-from flare.reports.cases.views import all_surfels, thumbnail, view
 from flare.reports.scores import scores_of
 from flare.results.metrics_reading import EvaluationFile
 

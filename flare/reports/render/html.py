@@ -134,20 +134,20 @@ def template_text(name: str) -> str:
 
 def _style() -> str:
     """The style sheet, with the colours of both palettes."""
-    from flare.reports.render.style import DARK, LIGHT
+    from flare.reports.render.style import DARK, GAINS, LIGHT, SHADES
 
     light, dark = (
-        ";".join(f"--{name}:{value}" for name, value in palette.variables.items())
+        ";".join(f"--{name}:{value}" for name, value in palette.items())
         for palette in (LIGHT, DARK)
     )
     shades = "".join(
         f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
         f"svg .s{n}{{fill:var(--s{n})}}"
-        for n in range(len(LIGHT.shades))
+        for n in range(SHADES)
     )
     shades += "".join(
         f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
-        for n in range(1, len(LIGHT.gains) + 1)
+        for n in range(1, GAINS + 1)
     )
     return (
         f":root{{color-scheme:light dark;{light}}}\n"

@@ -23,7 +23,7 @@ from flare.reports.render.style import (
     EFFECT_SHADES,
     INK,
     LEAST_TEXT_PT,
-    ON_SHADES,
+    LIGHT,
     ROW_MM,
     RULE,
     SHADES,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 _COLOURS = {
-    **{f"s{n}": colour for n, colour in enumerate(SHADES)},
+    **{f"s{n}": LIGHT[f"s{n}"] for n in range(SHADES)},
     **{f"e{n}": colour for n, colour in enumerate(EFFECT_SHADES)},
     ABSENT: INK,
 }
@@ -247,7 +247,7 @@ def _write_numbers(axes: Axes, rows: Sequence[Fields], size: float) -> None:
     for row, own in enumerate(rows):
         for number, (css, text) in enumerate(zip(own.classes, own.texts, strict=True)):
             if text:
-                colour = ON_SHADES[int(css[1:])]
+                colour = LIGHT[f"t{css[1:]}"]
                 x = (number + 0.5) / len(own.classes)
                 axes.text(x, row, text, color=colour, **style)
 

@@ -4,125 +4,44 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-TEXT_CONTRAST = 4.5
-"""Least contrast of a text with what is behind it (WCAG 2.2, 1.4.3)."""
+SHADES = 7
+"""Of scores from good to bad: each is farther from the paper than the last, in grey."""
 
-SHAPE_CONTRAST = 3.0
-"""Least contrast of a dot or line that has to be seen (WCAG 2.2, 1.4.11)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Palette:
-    """The colours of a page, in light or in dark."""
-
-    paper: str
-    panel: str
-    """Behind what stands out."""
-    ink: str
-    quiet: str
-    """Of notes and labels."""
-    rule: str
-    """Of lines that part, and of which nothing has to be read."""
-    mark: str
-    """Of dots, links, and what is pointed at."""
-    alarm: str
-    """Of what has failed."""
-    soft: str
-    """Of intervals and boxes behind the dots."""
-    shades: tuple[str, ...]
-    """From good to bad; in grey, too, each is farther from the paper than the last."""
-    on_shades: tuple[str, ...]
-    """The text on each shade."""
-    gains: tuple[str, ...]
-    """From a small to a large gain, where losses have shades."""
-    on_gains: tuple[str, ...]
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The colours by the names that they have in the style sheet."""
-        names = ("paper", "panel", "ink", "quiet", "rule", "mark", "alarm", "soft")
-        found = {name: getattr(self, name) for name in names}
-        for number, (shade, text) in enumerate(
-            zip(self.shades, self.on_shades, strict=True)
-        ):
-            found[f"s{number}"] = shade
-            found[f"t{number}"] = text
-        for number, (gain, text) in enumerate(
-            zip(self.gains, self.on_gains, strict=True), start=1
-        ):
-            found[f"g{number}"] = gain
-            found[f"u{number}"] = text
-        return found
+GAINS = 3
+"""From a small gain to a large one, where losses have shades."""
 
 
-LIGHT = Palette(
-    paper="#ffffff",
-    panel="#f4f6f8",
-    ink="#1a1f24",
-    quiet="#525c66",
-    rule="#d5dbe1",
-    mark="#0b5c9e",
-    alarm="#a3211b",
-    soft="#c3d5e6",
-    shades=(
-        *("#f7fafc", "#fce3bd", "#fbca8e", "#f7a75f", "#e67a3a"),
-        *("#b8431b", "#701d0a"),
-    ),
-    on_shades=(*("#1a1f24",) * 5, "#ffffff", "#ffffff"),
-    gains=("#d3e5f6", "#7fb3e3", "#1d5c9c"),
-    on_gains=("#1a1f24", "#1a1f24", "#ffffff"),
-)
+def _palette(colours: str, shades: str, gains: str) -> dict[str, str]:
+    """Colours by the names that they have in the style sheet.
 
-DARK = Palette(
-    paper="#14181c",
-    panel="#1d232a",
-    ink="#e6eaee",
-    quiet="#a3aeb9",
-    rule="#39424c",
-    mark="#6cb4f0",
-    alarm="#ff9d8f",
-    soft="#2f4d68",
-    shades=(
-        *("#1b2127", "#432a18", "#69371a", "#964a1d", "#d27332"),
-        *("#f4ab6e", "#ffe3c2"),
-    ),
-    on_shades=(*("#f2f5f7",) * 4, *("#14181c",) * 3),
-    gains=("#1b3a57", "#2d6296", "#9ccdf8"),
-    on_gains=("#f2f5f7", "#f2f5f7", "#14181c"),
-)
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of a colour such as ``#0b5c9e``, from 0 to 1 (WCAG 2.2).
-
-    Examples
-    --------
-    >>> luminance("#000000"), round(luminance("#ffffff"), 6)
-    (0.0, 1.0)
+    `s1` is a shade, and `t1` the text on it; `g1` a gain, and `u1` the text on it.
     """
-    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in parts
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    names = ["paper", "panel", "ink", "quiet", "rule", "mark", "alarm", "soft"]
+    names += (f"{c}{n}" for n in range(SHADES) for c in "st")
+    names += (f"{c}{n}" for n in range(1, GAINS + 1) for c in "gu")
+    found = f"{colours} {shades} {gains}".split()
+    return dict(zip(names, found, strict=True))
 
 
-def contrast(first: str, second: str) -> float:
-    """Contrast of two colours, from 1 to 21 (WCAG 2.2).
+LIGHT = _palette(
+    "#ffffff #f4f6f8 #1a1f24 #525c66 #d5dbe1 #0b5c9e #a3211b #c3d5e6",
+    "#f7fafc #1a1f24 #fce3bd #1a1f24 #fbca8e #1a1f24 #f7a75f #1a1f24"
+    " #e67a3a #1a1f24 #b8431b #ffffff #701d0a #ffffff",
+    "#d3e5f6 #1a1f24 #7fb3e3 #1a1f24 #1d5c9c #ffffff",
+)
+"""Paper, and the panel behind what stands out; ink, that of notes and labels, and of
+lines that part; marks and links, what has failed, and intervals behind dots."""
 
-    Examples
-    --------
-    >>> round(contrast("#ffffff", "#000000"), 6)
-    21.0
-    """
-    dark, light = sorted(map(luminance, (first, second)))
-    return (light + 0.05) / (dark + 0.05)
+DARK = _palette(
+    "#14181c #1d232a #e6eaee #a3aeb9 #39424c #6cb4f0 #ff9d8f #2f4d68",
+    "#1b2127 #f2f5f7 #432a18 #f2f5f7 #69371a #f2f5f7 #964a1d #f2f5f7"
+    " #d27332 #14181c #f4ab6e #14181c #ffe3c2 #14181c",
+    "#1b3a57 #f2f5f7 #2d6296 #f2f5f7 #9ccdf8 #14181c",
+)
 
 
 # --- Figures for papers -----------------------------------------------------------
@@ -140,15 +59,12 @@ TEXT_PT = 7.0
 LEAST_TEXT_PT = 4.5
 """Names beside rows that are very low."""
 
-INK = LIGHT.ink
+INK = LIGHT["ink"]
 DOT = "#4d6f8f"
 BOX = "#dde5ec"
 """Behind dots, in grey too lighter than these."""
 RULE = "#d0d5da"
 """Of lines that help to read an axis."""
-SHADES = LIGHT.shades
-"""From good to bad, each darker than the last."""
-ON_SHADES = LIGHT.on_shades
 EFFECT_SHADES = ("#b7cde2", "#7fa6ca", "#3f74a8", "#0b3c6b")
 """From a small effect to a large one, each darker than the last."""
 

@@ -405,25 +405,6 @@ def lack_a_case(folder):
     (folder / "demo_002.nii.gz").unlink()
 
 
-def have_a_case_twice(folder):
-    (folder / "old").mkdir()
-    shutil.copy(folder / "demo_002.nii.gz", folder / "old")
-
-
-def misname_a_case(folder):
-    (folder / "demo_002.nii.gz").rename(folder / "Demo-2.nii.gz")
-
-
-def truncate_a_file(folder):
-    file = folder / "demo_002.nii.gz"
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def crop_a_file(folder):
-    image = sitk.ReadImage(folder / "demo_002.nii.gz")
-    sitk.WriteImage(image[:, :, 1:], folder / "demo_002.nii.gz")
-
-
 def use_another_label(folder):
     image = sitk.ReadImage(folder / "demo_002.nii.gz")
     labels = sitk.GetArrayFromImage(image)
@@ -434,22 +415,11 @@ def use_another_label(folder):
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(
-    "breakage",
-    [
-        lack_a_case,
-        have_a_case_twice,
-        misname_a_case,
-        truncate_a_file,
-        crop_a_file,
-        use_another_label,
-    ],
-    ids=lambda breakage: breakage.__name__,
-)
+@pytest.mark.parametrize("breakage", [lack_a_case, use_another_label])
 def test_a_broken_submission_shows_what_the_participant_would_read(
     image, tmp_path, breakage
 ):
-    """The very line that the program writes."""
+    """The very line that the program writes, of names and of voxels."""
     shutil.copytree(PREDICTIONS, tmp_path / "predictions")
     breakage(tmp_path / "predictions")
     expected = run_evaluate(tmp_path / "predictions", None, tmp_path / "out")

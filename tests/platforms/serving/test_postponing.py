@@ -2,7 +2,7 @@
 
 import os
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,26 +20,7 @@ from flare.platforms.serving.source import (
 )
 from flare.platforms.serving.work import OverdueSignal
 from flare.results.errors import RankingError
-from tests.fakes.submissions import FakeSource, FakeWork
-
-BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Passing:
-    """Time that passes when somebody waits."""
-
-    def __init__(self):
-        self.at, self.pauses = BEGIN, []
-
-    def __call__(self):
-        """What it is now."""
-        return self.at
-
-    def sleep(self, seconds):
-        """Wait; a test that waits for days has gone wrong."""
-        self.pauses.append(seconds)
-        self.at += timedelta(seconds=seconds)
-        assert self.at < BEGIN + timedelta(days=3)
+from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
 
 class TeamWork(FakeWork):

@@ -1,6 +1,6 @@
 """The queue: every step in the journal, nothing lost, nothing done twice."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -10,24 +10,18 @@ from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import NotNowError, NotOursError
 from flare.platforms.serving.work import OverdueSignal
-from tests.fakes.submissions import FakeSource, FakeWork, KilledError
+from tests.fakes.submissions import (
+    BEGIN,
+    FakeSource,
+    FakeWork,
+    KilledError,
+    Passing,
+)
 
 STEPS = [
     *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
     *("returning", "returned"),
 ]
-BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Clock:
-    """Date and time that a test sets."""
-
-    def __init__(self):
-        self.at = BEGIN
-
-    def __call__(self):
-        """What it is now."""
-        return self.at
 
 
 @pytest.fixture
@@ -46,7 +40,7 @@ def serve(tmp_path):
             source,
             work or FakeWork(),
             tmp_path / "serve",
-            now=now or Clock(),
+            now=now or Passing(),
             on_moment=moment,
             **options,
         )
@@ -207,7 +201,7 @@ def test_a_submission_whose_time_is_over_fails_in_words(serve):
 
 
 def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
-    clock, source, work = Clock(), FakeSource("a"), FakeWork()
+    clock, source, work = Passing(), FakeSource("a"), FakeWork()
     with pytest.raises(KilledError):
         serve(source, work, kill_at="checked", now=clock)
     clock.at += timedelta(hours=23, minutes=31)
@@ -221,7 +215,7 @@ def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
 @pytest.mark.parametrize("is_heard", [False, True])
 def test_the_hours_begin_with_the_claim_that_was_heard(serve, is_heard):
     """A service was killed as it claimed, and comes back a day later."""
-    clock, source = Clock(), FakeSource("a")
+    clock, source = Passing(), FakeSource("a")
     with pytest.raises(KilledError):
         serve(source, kill_at="claiming", now=clock)
     clock.at += timedelta(hours=25)
@@ -234,7 +228,7 @@ def test_the_hours_begin_with_the_claim_that_was_heard(serve, is_heard):
 
 def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
     """It may still be accepted; if not, the platform says so."""
-    clock, source = Clock(), FakeSource("a")
+    clock, source = Passing(), FakeSource("a")
     with pytest.raises(KilledError):
         serve(source, kill_at="scored", now=clock)
     clock.at += timedelta(hours=23, minutes=50)
@@ -248,7 +242,7 @@ def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
 
 
 def test_a_journal_says_when_each_step_was_done(serve, tmp_path):
-    clock = Clock()
+    clock = Passing()
     serve(FakeSource("a"), now=clock)
 
     (entry,) = Journal(tmp_path / "serve", "a fake")

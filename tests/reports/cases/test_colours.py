@@ -19,10 +19,8 @@ from flare.reports.render.html import template_text
 from flare.reports.render.style import (
     DARK,
     LIGHT,
-    SHAPE_CONTRAST,
-    TEXT_CONTRAST,
-    contrast,
 )
+from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast
 
 PALETTES = pytest.mark.parametrize(
     ("name", "palette"), [("light", LIGHT), ("dark", DARK)], ids=["light", "dark"]
@@ -42,7 +40,7 @@ def test_letters_on_film_can_be_read():
 @PALETTES
 def test_marks_on_paper_can_be_seen(name, palette):
     for colour in ON_PAPER[name].values():
-        assert contrast(colour, palette.paper) >= SHAPE_CONTRAST
+        assert contrast(colour, palette["paper"]) >= SHAPE_CONTRAST
 
 
 def test_surfaces_can_be_told_apart_in_grey():

@@ -11,8 +11,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from flare.reports.cases.pictures import LEVELS, Seen, view
 from flare.reports.cases.planes import PLANES
-from flare.reports.cases.views import LEVELS, Seen, view
 from tests.builders import AFFINE, ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -123,7 +123,7 @@ def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot_page):
 
 
 def test_a_case_that_is_too_large_for_a_browser_has_no_viewer(tmp_path, monkeypatch):
-    monkeypatch.setattr("flare.reports.cases.slices.MOST_VOXELS", 9)
+    monkeypatch.setattr("flare.reports.cases.pictures.MOST_VOXELS", 9)
 
     html = read(slot(tmp_path).write())
 
