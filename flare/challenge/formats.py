@@ -7,6 +7,7 @@ what they hold.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -70,15 +71,16 @@ CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
 
 
-def suffix_of(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> str:
-    """The suffix of a label map's name, in lower case; empty if it is another name.
+def suffix_of(name: str, suffixes: Iterable[str] = SUFFIXES) -> str:
+    """The longest suffix of a name, in lower case; empty if it has none of these.
 
     Examples
     --------
     >>> suffix_of("LIVER.NII.GZ"), suffix_of("liver.png")
     ('.nii.gz', '')
     """
-    return next((each for each in suffixes if name.lower().endswith(each)), "")
+    found = (each for each in suffixes if name.lower().endswith(each))
+    return max(found, key=len, default="")
 
 
 def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:

@@ -16,7 +16,6 @@ from flare.cli.console import fits
 from flare.cli.options import takes, version_option
 from flare.cli.progress import Progress
 from flare.common.installation import (
-    BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
     __version__,
     importing,
@@ -77,12 +76,13 @@ def command(asked: Asked) -> None:
         from flare.common.errors import SubmissionError
         from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
+        from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(asked.output)
-    ground_truth = asked.ground_truth or _usual_references()
+    ground_truth = asked.ground_truth or usual_references()
     _log.info(
         "flare %s, challenge %s, reference labels in %s",
         *(__version__, asked.challenge, ground_truth),
@@ -127,14 +127,6 @@ def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
         progress(number, total, f"{case} {outcome} {attempt.seconds:.2f} s")
 
     return tell
-
-
-def _usual_references() -> Path:
-    """Those that the platform has unpacked, if there are any, else the bundled ones."""
-    from flare.evaluation.submission.find import has_label_maps
-
-    is_given = has_label_maps(PLATFORM_GROUND_TRUTH)
-    return PLATFORM_GROUND_TRUTH if is_given else BUNDLED_GROUND_TRUTH
 
 
 def _tell_teams(folder: Path, error: Exception) -> None:

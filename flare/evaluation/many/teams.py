@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare.challenge.formats import SUFFIXES
+from flare.challenge.formats import suffix_of
 from flare.common.bulkhead import FAULTS
 from flare.common.errors import FlareError, InputError
 from flare.common.files import is_file, is_folder, remove_tree
@@ -73,27 +73,23 @@ def find_submissions(
         raise InputError(
             f"{safe(folder)}: it cannot be read as a folder ({why(error)})", _REMEDY
         ) from error
-    maps = [
-        entry
-        for entry in entries
-        if entry.name.lower().endswith(SUFFIXES) and not is_folder(entry)
-    ]
+    maps = [e.name for e in entries if suffix_of(e.name) and not is_folder(e)]
     if maps:
-        names = listing(entry.name for entry in maps)
+        names = listing(maps)
         raise InputError(
             f"{safe(folder)}: label maps lie in it ({names}), not teams", _REMEDY
         )
     found: dict[str, list[Path]] = {}
     others: dict[str, list[Path]] = {}
     for entry in entries:
-        ends = [end for end in ARCHIVE_SUFFIXES if entry.name.lower().endswith(end)]
-        leads_nowhere = entry.is_symlink() and not (is_file(entry) or ends)
+        suffix = suffix_of(entry.name, ARCHIVE_SUFFIXES)
+        leads_nowhere = entry.is_symlink() and not (is_file(entry) or suffix)
         if is_folder(entry) or leads_nowhere:
             found.setdefault(entry.name, []).append(entry)
-        elif _ZIP in ends:
+        elif suffix == _ZIP:
             found.setdefault(entry.stem, []).append(entry)
-        elif ends:
-            others.setdefault(entry.name[: -max(map(len, ends))], []).append(entry)
+        elif suffix:
+            others.setdefault(entry.name[: -len(suffix)], []).append(entry)
     # Of a team that has nothing else: otherwise it was unpacked beside its folder.
     found = others | found
     if not found:

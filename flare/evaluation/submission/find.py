@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from flare.challenge.formats import FORMATS, NpzLayout, case_name
+from flare.challenge.formats import FORMATS, NpzLayout, case_name, suffix_of
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
 from flare.common.installation import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
@@ -121,13 +121,14 @@ def find_label_maps(
     )
 
 
-def has_label_maps(folder: Path) -> bool:
-    """Whether there is any label map in a folder, which need not exist."""
+def usual_references() -> Path:
+    """Those that the platform has unpacked, if there are any, else the bundled ones."""
+    folder = PLATFORM_GROUND_TRUTH
     try:
         found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
     except FolderError:
-        return True  # and they are the organisers': reading them will say it
-    return bool(found)
+        return folder  # they are the organisers': reading them will say it
+    return folder if found else BUNDLED_GROUND_TRUTH
 
 
 def find_references(
@@ -227,10 +228,9 @@ def _label_map_file(
     case = case_name(path, may_be_npz=npz is not None)
     if case is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
-        ends = [suffix for suffix in known if path.name.lower().endswith(suffix)]
-        if not ends:
+        suffix = suffix_of(path.name, known)
+        if not suffix:
             return None
-        suffix = max(ends, key=len)
         case = path.name[: -len(suffix)]
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.formats import CHANNEL, SUFFIXES
+from flare.challenge.formats import CHANNEL, SUFFIXES, suffix_of
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
@@ -170,6 +170,8 @@ ELSEWHERE = "the path of its output leads elsewhere"
 
 BATCH_MODE = "use_batch_mode is not supported"
 
+_KNOWN = (*SUFFIXES, *OTHER_SUFFIXES)
+
 
 def find_job_outputs(
     folder: Path, references: Sequence[LabelMapFile], challenge: Challenge
@@ -288,17 +290,11 @@ def _case(image_name: str, cases: Mapping[str, str]) -> str | None:
         return None
     name = unicodedata.normalize("NFC", image_name)
     candidates = [name]
-    while suffix := _suffix(name):
+    while suffix := suffix_of(name, _KNOWN):
         name = name[: -len(suffix)]
         candidates.append(name)
     without = [c.removesuffix(CHANNEL) for c in candidates if c.endswith(CHANNEL)]
     return next((case for case in [*candidates, *without] if case in cases), None)
-
-
-def _suffix(name: str) -> str:
-    """The extension of an image's name, if it has one."""
-    known = [*SUFFIXES, *OTHER_SUFFIXES]
-    return max((s for s in known if name.lower().endswith(s)), key=len, default="")
 
 
 def _output_file(
@@ -339,7 +335,7 @@ def _output_path(
         slug = safe(output.slug)
         raise JobError(name, f"the algorithm's output {slug} is {found}")
     (file,) = files
-    suffix = _suffix(file.name)
+    suffix = suffix_of(file.name, _KNOWN)
     if suffix in OTHER_SUFFIXES:
         problem, _ = OTHER_SUFFIXES[suffix]
         raise FileFormatError(
