@@ -2,7 +2,6 @@
 
 import pytest
 
-from flare.cli.main import main
 from flare.common.docker_words import create_words
 from flare.common.engine import Container, Limits
 
@@ -63,26 +62,3 @@ def test_the_model_of_a_team_is_mounted_read_only():
 def test_variables_of_the_image_can_be_replaced():
     assert "--env LD_LIBRARY_PATH=/lib IMAGE" not in command()
     assert "--env LD_LIBRARY_PATH=/lib " in command(["LD_LIBRARY_PATH=/lib"])
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--cpus", "0-", "'0-' are no numbers of processors such as 1-7 or 0,2"),
-        ("--cpus", "all,1", "'all,1' are no numbers of processors"),
-        ("--disk", "0g", "'0g' is not a size such as 28g or 512m"),
-        ("--output-size", "4 GB", "'4 GB' is not a size such as 28g or 512m"),
-        ("--caches", "hot", "invalid choice: 'hot'"),
-        ("--timeout", "0", "'0' is not a number of seconds above 0"),
-        ("--timeout", "x", "'x' is not a number of seconds above 0"),
-        ("--interval", "-1", "'-1' is not a number of seconds above 0"),
-        ("--memory", "much", "'much' is not a size"),
-        ("--shm-size", "1 g", "'1 g' is not a size"),
-        ("--repeats", "0", "'0' is not a whole number above 0"),
-    ],
-)
-def test_options_that_make_no_sense(capsys, option, value, problem):
-    arguments = ["measure", "a.tar.gz", "--images", "x", "--output", "y"]
-
-    assert main([*arguments, option, value]) == 2
-    assert problem in capsys.readouterr().err

@@ -44,17 +44,6 @@ def test_two_teams_and_a_refused_archive(bench, flare):
     assert bench.engine.left() == []
 
 
-def test_apptainer_is_refused_in_one_line(bench, flare):
-    status, _, stderr = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--engine", "apptainer"),
-    )
-
-    assert (status, stderr.count("\n")) == (2, 1)
-    assert "Docker" in stderr
-    assert "Podman" in stderr
-
-
 def test_an_image_is_tried_on_one_case(bench, flare):
     """Nothing is kept of it."""
     image = bench.images / "validation_001_0000.nii.gz"
@@ -195,15 +184,3 @@ def test_without_jinja2_nothing_is_measured(bench, flare, monkeypatch):
         "live.html: it cannot be written, as Jinja2 is not installed. Install it:"
     )
     assert not bench.results.exists()
-
-
-def test_a_page_has_the_name_of_one(flare):
-    status, _, stderr = flare(
-        *("measure", "a.tar.gz", "--images", "x", "--output", "y", "--page", "z.pdf"),
-    )
-
-    assert (status, stderr) == (
-        2,
-        "flare measure: argument --page: 'z.pdf' is no page, such as live.html; see"
-        " flare measure --help\n",
-    )

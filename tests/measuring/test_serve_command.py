@@ -20,7 +20,6 @@ from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.builders.warm import PLATFORM, WarmProcess
 
-PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 
 
@@ -287,15 +286,6 @@ def test_a_service_that_waits_can_be_ended(bench):
 
 
 # --- Refusals ---------------------------------------------------------------------
-
-
-def test_submissions_come_from_one_place(capfd):
-    words = ["--phase", PHASE, "--drop-folder", "archives", "--images", "CTs"]
-
-    status = main(["serve", *words, "--ground-truth", "labels", "--output", "results"])
-
-    assert status == 2
-    assert "--drop-folder: not allowed with argument --phase" in capfd.readouterr().err
 
 
 def test_a_second_service_on_the_same_results_is_refused(bench, serve, monkeypatch):

@@ -4,12 +4,14 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import flare
 from flare.ranking.simulation import write_simulation
+from flare.results.efficiency_csv import CaseRecord
 from tests.builders import ROOT, run_flare, run_program, write_cases
 from tests.builders.guides import blocks, is_shown, program, run_block
 from tests.builders.results import FLARE21
@@ -133,6 +135,14 @@ def test_files_that_developers_are_sent_to_are_there(page):
     # A name alone is that of a file which the sentence has the folder of.
     files = {file.name for top in tops[1:] for file in top.rglob("*.py")}
     assert missing <= files | {"predict.sh"}  # which teams write
+
+
+def test_every_column_of_a_measurement_is_explained_to_organisers():
+    page = (ROOT / "docs/organisers/measuring.md").read_text(encoding="utf-8")
+    cells = " ".join(re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE))
+
+    told = set(re.findall(r"`(\w+)`", cells))
+    assert {row.name for row in fields(CaseRecord)} <= told
 
 
 INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}

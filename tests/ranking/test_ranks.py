@@ -84,15 +84,6 @@ def test_two_metrics_on_two_cases():
     }
 
 
-def test_weights():
-    """DSC counts 1, time a half: (1 * 1 + 2 / 2) / 1.5 / 2 = 2/3, and 5/6."""
-    values = of_teams("dsc", a=0.9, b=0.8) | of_teams("runtime_s", a=9, b=8)
-
-    found = rank(values, DSC, replace(TIME, weight=0.5))
-
-    assert [score for _, score, _ in found.values()] == [Fraction(2, 3), Fraction(5, 6)]
-
-
 @pytest.mark.parametrize(
     ("rule", "values", "places"),
     [

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from flare.ranking.rules import rules_of
-from flare.ranking.standings import rank_teams
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders.results import (
@@ -36,30 +34,6 @@ def problem_of(source, metrics, **more):
 # --- Folders of teams -------------------------------------------------------------
 
 
-def test_a_team_that_crashes_in_a_second_is_last(tmp_path):
-    """Eleven teams; the crash would be the fastest, and use no memory."""
-    cases = ["c1", "c2", "c3"]
-    for number in range(10):
-        write_team(
-            tmp_path / f"team_{number:02}",
-            dict.fromkeys(cases, 0.9 - number / 100),
-            [(case, "ok", 10 + number, 1000 + number) for case in cases],
-        )
-    failed = [(case, "failed", 1, 0) for case in cases]
-    write_team(tmp_path / "crash", dict.fromkeys(cases, 0.0), failed)
-
-    table = read_results(tmp_path, FLARE21.ranking)
-    last = rank_teams(table, rules_of(FLARE21)).standings[-1]
-
-    # It is the worst of eleven on every case and metric: 11 / 11.
-    assert (last.team, last.rank, last.score) == ("crash", 11, 1)
-    assert missing_of(table) == {
-        ("crash", case, metric): "status failed"
-        for case in cases
-        for metric in METRICS21
-    }
-
-
 def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
     write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 50, 500)])
     rows = [("c1", "ok", 1, 0), ("c2", "ok", 9, 9)]
@@ -71,18 +45,6 @@ def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
     expected = {("b", "c1", metric): why for metric in METRICS21}
     expected |= {("a", "c2", metric): "there is no row" for metric in METRICS21}
     assert found == expected
-
-
-def test_a_team_without_a_gpu_is_tied_for_the_best_memory(tmp_path):
-    """0 MB twice: both are first, the third team is third."""
-    for team, memory in (("cpu", 0), ("cpu2", 0), ("gpu", 900)):
-        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, memory)])
-
-    table = read_results(tmp_path, FLARE21.ranking)
-    ranks = rank_teams(table, rules_of(FLARE21)).case_ranks
-
-    memory = "max_gpu_memory_mb"
-    assert [ranks[team, "c1", memory] for team in ("cpu", "cpu2", "gpu")] == [1, 1, 3]
 
 
 def test_efficiency_alone_can_be_ranked(tmp_path):

@@ -28,11 +28,5 @@ def command(asked: Options) -> None:
     """Get the results of a phase off the platform."""
     token = os.environ.get("FLARE_GC_TOKEN", "")
     token_file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
-    count = download(
-        asked,
-        token=read_token(token, token_file),
-        on_team=lambda number, count, team, what: _log.info(
-            "[%d/%d] %s: %s", number, count, team, what
-        ),
-    )
+    count = download(asked, token=read_token(token, token_file))
     _log.info("%d teams are in %s", count, asked.output)

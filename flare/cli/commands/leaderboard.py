@@ -34,4 +34,4 @@ def command(asked: Options) -> None:
     board = rank_results(results, phase)
     if asked.output:
         write_leaderboard(board, asked.output)
-    _log.info("%s", leaderboard_table(board, phase))
+    _log.info("%s", leaderboard_table(board))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -116,11 +116,7 @@ class Evaluation:
     """What was uploaded; empty for an algorithm."""
 
 
-OnTeam = Callable[[int, int, str, str], None]
-"""Told of each team: its number, how many there are, its folder, what was done."""
-
-
-def download(asked: Options, *, token: str, on_team: OnTeam | None = None) -> int:
+def download(asked: Options, *, token: str) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
     What an earlier download has left there is not fetched again.
@@ -131,8 +127,6 @@ def download(asked: Options, *, token: str, on_team: OnTeam | None = None) -> in
         What is downloaded, and from where.
     token : str
         Of an admin of the challenge; others are not given the values of cases.
-    on_team : callable, optional
-        Told of each team as it is done.
 
     Returns
     -------
@@ -178,8 +172,7 @@ def download(asked: Options, *, token: str, on_team: OnTeam | None = None) -> in
         except PlatformError as error:  # of this team alone
             failed[folder.name] = error
             state = f"{what}, is not whole: {error.finding}"
-        if on_team:
-            on_team(number, len(chosen), folder.name, state)
+        _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
     if refused:
         _log.info(
             "%s: the platform gives no token what was uploaded; sign in with a browser:"

@@ -25,7 +25,6 @@ from flare.platforms.grandchallenge.phase import (
     ResultDisplay,
     ScoringMethod,
     is_rankable,
-    shown,
     value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
@@ -65,19 +64,14 @@ class Row:
     rank: int
     rank_score: Fraction | float
     """What the rank goes by: a rank, or the mean or median of ranks."""
-    values: tuple[float, ...]
-    """In the order of the phase's ranked paths."""
-    shown: tuple[str, ...]
-    """What the board shows, in the order of its columns: the score, and the others."""
+    metrics: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
     """The leaderboard, and the results that are not on it."""
 
-    paths: tuple[str, ...]
-    titles: tuple[str, ...]
-    """Of the board's own columns."""
+    phase: Phase
     rows: tuple[Row, ...]
     """Best first."""
     left_out: tuple[tuple[str, str], ...]
@@ -133,20 +127,11 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
             name=valid[index].name,
             rank=ranks[index],
             rank_score=score,
-            values=tuple(value_at(valid[index].metrics, p) for p in phase.ranked),
-            shown=tuple(
-                shown(valid[index].metrics, paths, phase.score_decimal_places)
-                for _, *paths in phase.columns
-            ),
+            metrics=valid[index].metrics,
         )
         for index, score in _sorted_by(scores)
     ]
-    return Leaderboard(
-        paths=tuple(phase.ranked),
-        titles=tuple(title for title, *_ in phase.columns),
-        rows=tuple(rows),
-        left_out=tuple(left_out),
-    )
+    return Leaderboard(phase=phase, rows=tuple(rows), left_out=tuple(left_out))
 
 
 def _problem(result: Result, phase: Phase) -> str:
@@ -220,15 +205,17 @@ def find_differences(results: Sequence[Result]) -> str:
     return f"These results cannot be compared: they have different {'; '.join(found)}."
 
 
-def leaderboard_table(leaderboard: Leaderboard, phase: Phase) -> str:
+def leaderboard_table(leaderboard: Leaderboard) -> str:
     """The leaderboard as text, by the titles of its columns, and what was left out."""
-    header = ["rank", "name", "rank score", *map(printable, leaderboard.titles)]
+    phase = leaderboard.phase
+    titles = (printable(title) for title, *_ in phase.columns)
+    header = ["rank", "name", "rank score", *titles]
     lines = [
         [
             str(row.rank),
             printable(row.name),
             f"{float(row.rank_score):g}",
-            *map(printable, row.shown),
+            *map(printable, phase.shown(row.metrics)),
         ]
         for row in leaderboard.rows
     ]
@@ -272,9 +259,15 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    columns = ["name", "rank", "rank_score", *leaderboard.paths, *leaderboard.titles]
+    phase = leaderboard.phase
+    titles = (title for title, *_ in phase.columns)
     rows = [
-        [row.name, row.rank, float(row.rank_score), *row.values, *row.shown]
+        [
+            *(row.name, row.rank, float(row.rank_score)),
+            *(value_at(row.metrics, path) for path in phase.ranked),
+            *phase.shown(row.metrics),
+        ]
         for row in leaderboard.rows
     ]
+    columns = ["name", "rank", "rank_score", *phase.ranked, *titles]
     write_whole(file, csv_text(columns, rows))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
@@ -202,6 +202,20 @@ class Phase:
             *((c.title, c.path, c.error_path) for c in self.extra_results_columns),
         )
 
+    def shown(self, metrics: object) -> tuple[str, ...]:
+        """What the board shows in each column: a value, and its error if it has one."""
+        cells = []
+        for _, *paths in self.columns:
+            values = [value_at(metrics, path) for path in paths if path]
+            places = self.score_decimal_places
+            cells.append(
+                " ± ".join(
+                    rounded(v, places) if is_rankable(v) else str(v or "-")
+                    for v in values
+                )
+            )
+        return tuple(cells)
+
     @property
     def paths(self) -> tuple[str, ...]:
         """All paths, those of errors included."""
@@ -298,14 +312,6 @@ def is_rankable(value: object) -> bool:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:  # a whole number of hundreds of digits
         return False
-
-
-def shown(metrics: object, paths: Iterable[str], places: int) -> str:
-    """A value as the board shows it, and its error if it has one."""
-    values = [value_at(metrics, path) for path in paths if path]
-    return " ± ".join(
-        rounded(v, places) if is_rankable(v) else str(v or "-") for v in values
-    )
 
 
 def rounded(value: float, places: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flare.common.text import listing, safe
-from flare.platforms.grandchallenge.phase import Phase, is_rankable, shown, value_at
+from flare.platforms.grandchallenge.phase import Phase, is_rankable, value_at
 from flare.platforms.grandchallenge.rehearse import (
     KILLED,
     RESERVED_GB,
@@ -75,7 +75,8 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
                 f" {participant_message(run.stderr)}"
             )
         metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
-        row = _row(metrics, phase)
+        titles = (title for title, *_ in phase.columns)
+        row = tuple(zip(titles, phase.shown(metrics), strict=True))
         warnings += _path_problems(metrics, phase)
         values = [value_at(metrics, path) for path in phase.ranked]
         is_ranked = all(map(is_rankable, values))
@@ -167,14 +168,6 @@ def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
             f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
             " staff for a higher evaluation_time_limit."
         )
-
-
-def _row(metrics: object, phase: Phase) -> tuple[tuple[str, str], ...]:
-    """The score and the extra columns as the leaderboard shows them."""
-    places = phase.score_decimal_places
-    return tuple(
-        (title, shown(metrics, paths, places)) for title, *paths in phase.columns
-    )
 
 
 def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:

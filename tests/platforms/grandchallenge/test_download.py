@@ -690,15 +690,6 @@ def test_a_phase_has_an_end(platform, tmp_path, count):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-def test_nobody_is_there(platform, tmp_path):
-    api = "https://localhost:1/api/v1/"
-
-    line = error_of(fetch(platform, tmp_path, api=api))
-
-    assert "localhost cannot be reached (ConnectError), 3 times" in line
-
-
 def test_a_gcapi_that_is_not_the_newest_will_do(platform, tmp_path):
     """Its warning would repeat what the platform says."""
     platform.versions = {"latest_version": f"99+{TOKEN}"}

@@ -182,7 +182,7 @@ def test_the_best_result_of_each_user():
 
     board = rank_results(results, best)
 
-    assert [(row.name, row.rank, row.values[0]) for row in board.rows] == [
+    assert [(row.name, row.rank, row.metrics["m"]["dsc"]) for row in board.rows] == [
         ("u", 1, 0.9),
         ("v", 2, 0.8),
     ]
