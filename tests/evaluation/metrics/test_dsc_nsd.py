@@ -186,22 +186,13 @@ tunings = st.fixed_dictionaries(
 )
 
 
-def given_fast_and_slow(*draws, fast=40, slow=400):
-    """Draw some examples in the fast tests, and more in the slow ones."""
-
-    def decorate(check):
-        @pytest.mark.parametrize("examples", few_fast([fast, slow], fast=[0]))
-        def test(examples):
-            settings(max_examples=examples, deadline=None)(given(*draws)(check))()
-
-        test.__doc__ = check.__doc__
-        return test
-
-    return decorate
+@pytest.mark.parametrize("examples", few_fast([40, 400], fast=[0]))
+def test_both_metrics_equal_brute_force(examples):
+    draws = pairs, spacings, tolerances, tunings, st.integers(0, 12)
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_both))()
 
 
-@given_fast_and_slow(pairs, spacings, tolerances, tunings, st.integers(0, 12))
-def test_both_metrics_equal_brute_force(pair, spacing, tolerance, tuning, empty_slices):
+def check_both(pair, spacing, tolerance, tuning, empty_slices):
     """Wherever maps are cut, few surfels or many, looked up one by one or marked."""
     reference, prediction = pair
     prediction = prediction.copy()
@@ -218,7 +209,7 @@ def test_both_metrics_equal_brute_force(pair, spacing, tolerance, tuning, empty_
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
 
 
-@pytest.mark.parametrize("seed", few_fast(range(50), fast=range(10)))
+@pytest.mark.parametrize("seed", range(16))
 def test_nsd_equals_the_surface_distance_package(seed):
     """Larger masks than brute force can do; the package needs both to be filled."""
     reference, prediction = random_pair("blobs", seed, shape=(24, 30, 33))
@@ -314,7 +305,7 @@ def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, share
         assert (found.dsc, found.nsd) == (dsc, nsd)
 
 
-@pytest.mark.parametrize("seed", few_fast(range(30), fast=range(6)))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
     """Tolerances that equal a distance: SciPy's, of the official (x, y, z) arrays."""
     random = np.random.default_rng(seed)
@@ -408,11 +399,8 @@ def test_a_label_in_neither_map():
 # --- Properties -------------------------------------------------------------------
 
 
-@given_fast_and_slow(
-    *(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2)),
-    fast=15,
-    slow=60,
-)
+@settings(max_examples=25, deadline=None)
+@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
 def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
     """Swapped, turned, mirrored or padded, the masks have the same NSD."""
     expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
@@ -429,7 +417,8 @@ def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, a
         assert nsd == pytest.approx(expected, abs=1e-9)
 
 
-@given_fast_and_slow(pairs, spacings, tolerances, tolerances, fast=15, slow=60)
+@settings(max_examples=25, deadline=None)
+@given(pairs, spacings, tolerances, tolerances)
 def test_nsd_never_falls_as_the_tolerance_grows(pair, spacing, first, second):
     low, high = sorted([first, second])
 
