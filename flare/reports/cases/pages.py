@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from flare.common.text import count, printable, safe
-from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.drawing import film_style
 from flare.reports.cases.findings import CaseFinding, field_of_view, look_at
 from flare.reports.cases.organs import (
