@@ -12,8 +12,8 @@ import pytest
 from flare.cli.main import main
 from flare.common.text import safe
 from flare.platforms.serving.work import ServedWork
-from flare.results import lock as lock_module
-from flare.results.lock import FolderLock
+from flare.results import team_folder as lock_module
+from flare.results.team_folder import FolderLock
 from tests.builders import wait_until
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
@@ -159,14 +159,14 @@ def test_an_engine_error_of_one_does_not_stop_the_others(bench, serve, monkeypat
             raise OverflowError(file.name)
         real(work, file, end)
 
-    monkeypatch.setattr(ServedWork, "measure", measure)
-    status, _, stderr = serve()
+    with monkeypatch.context() as patch:
+        patch.setattr(ServedWork, "measure", measure)
+        status, _, stderr = serve()
 
     assert (status, stderr[-6:]) == (1, "[X01]\n")
     assert steps(bench) == {"first.tar.gz": "checked", "second.tar.gz": "returned"}
     assert "OverflowError" in (bench.results / ".faults" / "first.txt").read_text()
 
-    monkeypatch.undo()
     status, _, stderr = serve()
 
     assert (status, stderr) == (0, "")

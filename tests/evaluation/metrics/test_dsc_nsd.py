@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.metrics import label_finder, surfaces, surfels, windows
-from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics import finder, surfaces, surfels
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.windows import ball_rows
+from flare.evaluation.metrics.finder import ReusedMemory, ball_rows
 from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -177,11 +176,11 @@ spacings = st.sampled_from(SPACINGS)
 tolerances = st.sampled_from([0.5, 1.0, 2.0, 7.0]) | st.floats(0.3, 8)
 tunings = st.fixed_dictionaries(
     {
-        (windows, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
+        (finder, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
         (surfels, "DENSE"): st.sampled_from([0, 8, 10**9]),
         (surfaces, "AT_ONCE"): st.sampled_from([1, 7, 10**9]),
         (surfaces, "LOOK_UP"): st.sampled_from([0, 64, 10**9]),
-        (label_finder, "DENSE"): st.sampled_from([0, 4, 10**9]),
+        (finder, "DENSE"): st.sampled_from([0, 4, 10**9]),
     }
 )
 
@@ -255,7 +254,7 @@ def test_surfels_far_from_others_are_looked_up_or_marked_alike(
 def test_noise_beside_a_small_organ(monkeypatch, dense, is_swapped):
     """One mask has surfels at most corners, the other few, in some of the windows."""
     monkeypatch.setattr(surfels, "DENSE", dense)
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
     random = np.random.default_rng(3)
     pair = [random.random((12, 12, 11)) < 0.5, empty((12, 12, 11))]
     pair[1][5:7, 4:8, 3:6] = True
@@ -286,7 +285,7 @@ def test_nsd_is_0_where_the_dsc_is_too_small():
 @pytest.mark.parametrize("shared", [1, 3, 12])
 def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, shared):
     """Slices that agree come last, or first: the DSC passes the smallest one there."""
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
     reference, prediction = random_pair("noise", seed=8, shape=(40, 9, 10))
     prediction[-shared:] = reference[-shared:]
     prediction[:20] = reference[18:25] = False
