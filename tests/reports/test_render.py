@@ -150,8 +150,9 @@ def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     assert [list(map(str, row)) for row in found] == [["first", "second"], *rows]
     heads, line, *lines = markdown(own)
     assert (heads, line) == ("| first | second |", "|---|---|")
-    assert [re.sub(r"\\(.)", r"\1", text) for text in lines] == [
-        re.sub(r"\\(.)", r"\1", f"| {a} | {b} |") for a, b in shown
+    escaped = re.compile(r"\\(.)", re.DOTALL)
+    assert [escaped.sub(r"\1", text) for text in lines] == [
+        f"| {first} | {second} |" for first, second in shown
     ]
     tex = latex(own, "label")
     assert r"\begin{tabular}{lr}" in tex
@@ -160,8 +161,8 @@ def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     told = terminal(own)
     assert len(told) == 1 + len(rows) + is_last_apart
     for text, (first, second) in zip(told[1:], shown, strict=False):
-        assert first in text
-        assert second in text
+        assert first.rstrip() in text
+        assert second.rstrip() in text
 
 
 def test_texts_are_escaped_for_latex_and_markdown():
