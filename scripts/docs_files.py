@@ -103,7 +103,7 @@ def _place(title: str) -> int:
 def _section(name: str, schema: Schema) -> str:
     """The section of a file."""
     kind = "Column" if "$comment" in schema else "Key"
-    rows = [f"| {' | '.join(row)} |" for row in _rows(schema, schema, "")]
+    rows = [f"| {' | '.join(row)} |" for row in _rows(schema, "")]
     return "\n".join(
         [
             f"## {schema['title']}\n",
@@ -116,19 +116,16 @@ def _section(name: str, schema: Schema) -> str:
     )
 
 
-def _rows(schema: Schema, whole: Schema, path: str) -> Iterator[tuple[str, ...]]:
+def _rows(schema: Schema, path: str) -> Iterator[tuple[str, ...]]:
     """A row for each key of an object, and for those of the objects in it."""
     for name, child, is_required in _children(schema):
-        child = _resolved(child, whole)
         key = ", ".join(f"{path}{word}" for word in name.split(", "))
         description = child.get("description", "")
         must = "yes" if is_required else ""
-        yield f"`{key}`", _type(child, whole), description.replace("|", "\\|"), must
-        items = _resolved(child.get("items", {}), whole)
+        yield f"`{key}`", _type(child), description.replace("|", "\\|"), must
+        items = child.get("items", {})
         is_list = "properties" in items
-        yield from _rows(
-            items if is_list else child, whole, f"{key}[]." if is_list else f"{key}."
-        )
+        yield from _rows(items if is_list else child, f"{key}{'[]' * is_list}.")
 
 
 def _children(schema: Schema) -> Iterator[tuple[str, Schema, bool]]:
@@ -144,13 +141,7 @@ def _children(schema: Schema) -> Iterator[tuple[str, Schema, bool]]:
             yield child["title"], child, False
 
 
-def _resolved(schema: Schema, whole: Schema) -> Schema:
-    """A schema with what it refers to."""
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return {**whole["$defs"][name], **schema} if name else schema
-
-
-def _type(schema: Schema, whole: Schema) -> str:
+def _type(schema: Schema) -> str:
     """What a value can be, in words."""
     if "const" in schema:
         return f"`{schema['const']}`"
@@ -158,16 +149,16 @@ def _type(schema: Schema, whole: Schema) -> str:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     kinds = schema["type"]
     names = [kinds] if isinstance(kinds, str) else kinds
-    *words, last = (_kind(name, schema, whole) for name in names)
+    *words, last = (_kind(name, schema) for name in names)
     return f"{', '.join(words)} or {last}" if words else last
 
 
-def _kind(name: str, schema: Schema, whole: Schema) -> str:
+def _kind(name: str, schema: Schema) -> str:
     """The name of a type; of a list, and of values by case, also that of its parts."""
     words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
     if name == "array":
-        return f"list of {_type(_resolved(schema['items'], whole), whole)}"
+        return f"list of {_type(schema['items'])}"
     (child, *_) = schema.get("patternProperties", {}).values() or [{}]
     if name == "object" and child and "title" not in child:
-        return f"{_type(child, whole)}, by case"
+        return f"{_type(child)}, by case"
     return words.get(name, name)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.reading import challenge_names
 from flare.evaluation.errors import GroundTruthError
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
@@ -257,18 +256,6 @@ def test_the_means_of_flare23_are_the_official_ones(shared):
         name = ABBREVIATIONS.get(organ, organ.lower())
         ours = metric.lower() + ("_mean" if organ == "Organ" else f"_{name}_mean")
         assert f"{means[ours]:.4f}" == value, key
-
-
-# --- What the documentation says --------------------------------------------------
-
-
-def test_the_documentation_has_every_edition():
-    text = (ROOT / "docs" / "reference" / "challenge-files.md").read_text(
-        encoding="utf-8"
-    )
-
-    for name in challenge_names():
-        assert f"`{name}`" in text
 
 
 def test_the_example_of_two_organs_runs_from_its_file_alone(tmp_path):

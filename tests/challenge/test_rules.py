@@ -2,12 +2,14 @@
 
 import hashlib
 from dataclasses import replace
+from importlib import import_module
 
+import numpy as np
 import pytest
 
 import flare
 from flare.challenge.formats import NpzRules
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import METRICS, Better, is_score, metric_of
 from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
 from flare.challenge.rules import (
     AbsentOrgans,
@@ -425,3 +427,34 @@ def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
         assert status == code
         assert ("othing here makes" in stdout) == (metric == "hd95")
         assert ("(did you mean runtime_s?)" in stderr) == (metric == "run_time_s")
+
+
+# --- Metrics ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_the_function_of_a_metric_is_there_and_has_its_best_value(metric):
+    """Of two equal masks; an empty one beside another has the worst, if that is one."""
+    module, _, name = metric.function.partition(":")
+    function = getattr(import_module(f"flare.evaluation.metrics.{module}"), name)
+    mask = np.zeros((4, 5, 6), dtype=bool)
+    mask[1:3, 1:4, 2:5] = True
+    rest = {"tolerance": 1.0} if metric.name == "nsd" else {}
+
+    def value(prediction):
+        if metric.name == "dsc":
+            return function(mask, prediction)
+        return function(mask, prediction, (2.0, 1.0, 1.0), **rest)
+
+    assert value(mask) == metric.best
+    if metric.worst is not None:
+        assert value(np.zeros_like(mask)) == metric.worst
+
+
+def test_metrics_of_columns():
+    assert metric_of("nsd_left_kidney") is METRICS["nsd"]
+    assert [metric_of(name) for name in ("runtime_s", "dscent", "")] == [None] * 3
+    assert is_score("dsc")
+    distance = replace(METRICS["dsc"], unit="mm", range=(0.0, 9.0), better=Better.LOWER)
+    assert (distance.is_share, distance.best) == (False, 0.0)
+    assert distance.title_with_unit == "DSC (mm)"

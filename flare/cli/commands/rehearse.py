@@ -12,6 +12,7 @@ from flare.cli.options import takes
 from flare.platforms.grandchallenge.rehearse import Options, rehearse
 from flare.platforms.grandchallenge.verdict import judge, verdict_text
 from flare.results.metrics_json import METRICS_JSON, prepare_output
+from flare.results.metrics_reading import evaluation_text
 
 PLACE = ("For organisers", 3)
 
@@ -26,10 +27,11 @@ def command(asked: Options) -> None:
     _log.info("Rehearsing %s: %s", phase.title, asked.submission)
     run = rehearse(asked, phase)
     verdict = judge(run, phase, time_limit_s=asked.time_limit_s)
-    _log.info("%s", verdict_text(run, verdict))
+    _log.info("%s", verdict_text(verdict))
     if verdict.message:
         raise OutcomeError(verdict.message)
-    if asked.ground_truth and verdict.references != "tarball":
+    references = evaluation_text(verdict.metrics, "references")
+    if asked.ground_truth and references != "tarball":
         _log.info("The labels of %s were not used.", asked.ground_truth)
     if not verdict.is_ranked:
         raise OutcomeError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from flare.common.text import listing, safe
 from flare.platforms.grandchallenge.phase import Phase, is_rankable, value_at
@@ -33,18 +34,26 @@ LINE_BYTES = 2**16
 class Verdict:
     """What the platform would make of a run."""
 
+    run: Run
+    phase: Phase
     message: str
     """What the participant would see of a failure; empty after a success."""
-    row: tuple[tuple[str, str], ...]
-    """The leaderboard's columns and what would stand there."""
     warnings: tuple[str, ...]
     """What the organiser should know, or repair."""
-    is_ranked: bool = False
-    """Whether the result would be on the leaderboard."""
-    about: str = ""
-    """How many cases were scored, by which rules, with which labels."""
-    references: str = ""
-    """Which labels: "bundled" or "tarball"; empty if there is no result."""
+    metrics: Any = None
+    """What the platform would read of metrics.json, after a success."""
+
+    @property
+    def row(self) -> tuple[tuple[str, str], ...]:
+        """The leaderboard's columns and what would stand there."""
+        titles = (title for title, *_ in self.phase.columns)
+        shown = self.phase.shown(self.metrics)
+        return () if self.message else tuple(zip(titles, shown, strict=True))
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether the result would be on the leaderboard."""
+        return all(is_rankable(value_at(self.metrics, p)) for p in self.phase.ranked)
 
 
 def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
@@ -53,7 +62,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
     Parameters
     ----------
     run : Run
-        What came of the image.
+        The outcome of the image.
     phase : Phase
         Whose leaderboard it is.
     time_limit_s : float
@@ -65,9 +74,7 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
         warnings.append(
             f"Other files in /output, which are uploaded as well: {listing(others)}."
         )
-    message = _failure(run)
-    row: tuple[tuple[str, str], ...] = ()
-    is_ranked, about, references = False, "", ""
+    message, metrics = _failure(run), None
     if not message:
         if run.stderr.strip():
             warnings.append(
@@ -75,25 +82,18 @@ def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verd
                 f" {participant_message(run.stderr)}"
             )
         metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
-        titles = (title for title, *_ in phase.columns)
-        row = tuple(zip(titles, phase.shown(metrics), strict=True))
         warnings += _path_problems(metrics, phase)
-        values = [value_at(metrics, path) for path in phase.ranked]
-        is_ranked = all(map(is_rankable, values))
-        about = _about(metrics)
-        references = evaluation_text(metrics, "references")
     if phase.display_all_metrics:
         warnings.append(
             "display_all_metrics is on: the DSC of a single case gives away the volume"
             " of its reference."
         )
     return Verdict(
+        run=run,
+        phase=phase,
         message=message,
-        row=row,
         warnings=tuple(warnings),
-        is_ranked=is_ranked,
-        about=about,
-        references=references,
+        metrics=metrics,
     )
 
 
@@ -182,14 +182,14 @@ def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:
                 yield f"{path} {found}: its column would show none."
 
 
-def verdict_text(run: Run, verdict: Verdict) -> str:
+def verdict_text(verdict: Verdict) -> str:
     """What a rehearsal showed, for the organiser."""
+    run = verdict.run
     lines = [
         f"It took {run.seconds:.1f} s; the largest process used"
         f" {run.process_bytes / 2**20:.0f} MiB."
     ]
-    if verdict.about:
-        lines.append(verdict.about)
+    lines.append(_about(verdict.metrics))
     lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
     if verdict.message:
         log = run.stdout.decode("utf-8", "replace").strip()

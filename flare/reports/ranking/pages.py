@@ -19,7 +19,7 @@ from flare.reports.ranking.public import public_page, public_ranking
 from flare.reports.ranking.ranking import rank
 from flare.reports.ranking.teams import (
     TeamInField,
-    field_of,
+    all_values,
     field_page,
     ranked_team_page,
     team_in_field,
@@ -100,9 +100,9 @@ def ranking_pages(
         curves=one_case(analysis, folders),
     )
     yield INDEX, index
-    field = field_of(analysis)
+    every = all_values(analysis)
     for standing in standings if has_teams else ():
-        found = team_in_field(analysis, field, standing, public)
+        found = team_in_field(analysis, every, standing, public)
         curves = own_curves(folders.get(standing.team), found)
         yield files[standing.team], field_page(found, curves)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TypeVar
 
 from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Challenge
@@ -28,6 +30,8 @@ from flare.ranking.robustness.significance import ALPHA, PairTest
 from flare.ranking.rules import RankingRules
 from flare.reports.ranking.words import interim_text, roll_lines
 
+_Content = TypeVar("_Content")
+
 
 def ranking_content(analysis: Analysis) -> RankingFile:
     """What ranking.json holds."""
@@ -37,10 +41,10 @@ def ranking_content(analysis: Analysis) -> RankingFile:
         "settings": _settings(analysis.challenge, analysis.rules),
         "decisions": list(analysis.decisions.lines),
         "teams": len(analysis.board.teams),
-        "cases": [printable(case) for case in table.cases],
+        "cases": list(table.cases),
         "ranking": [
             {
-                "team": printable(s.team),
+                "team": s.team,
                 "rank": s.rank,
                 "score": float(s.score),
                 "score_exact": str(s.score),
@@ -51,23 +55,15 @@ def ranking_content(analysis: Analysis) -> RankingFile:
         ],
         "out_of_competition": [
             {
-                "team": printable(s.team),
+                "team": s.team,
                 "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
             }
             for s in analysis.standings.guests
         ],
         "roll_call": roll_content(table.roll),
-        "origin": dump(table.origin) if table.origin else None,
-        "missing": [
-            {
-                "team": printable(m.team),
-                "case": printable(m.case),
-                "metric": m.metric,
-                "reason": printable(m.reason),
-                "kind": printable(m.kind),
-            }
-            for m in table.missing
-        ],
+        # Its tuples are written in one line, as ever.
+        "origin": asdict(table.origin) if table.origin else None,
+        "missing": [dump(found) for found in table.missing],
         "recount": [recount_content(found) for found in analysis.sensitivity],
         "schemes": schemes_content(analysis.schemes),
         "tests": pairs_content(analysis.tests),
@@ -75,7 +71,19 @@ def ranking_content(analysis: Analysis) -> RankingFile:
     }
     if analysis.bootstrap:
         content["bootstrap"] = bootstrap_content(analysis.bootstrap)
-    return content
+    return shown(content)
+
+
+def shown(value: _Content) -> _Content:
+    """The same content with texts that can be seen: names may hold anything."""
+    found: object = value
+    if isinstance(value, str):
+        found = printable(value)
+    elif isinstance(value, dict):
+        found = {shown(key): shown(own) for key, own in value.items()}
+    elif isinstance(value, list | tuple):
+        found = type(value)(map(shown, value))
+    return found  # type: ignore[return-value]
 
 
 def _settings(challenge: Challenge, rules: RankingRules) -> RankingSettings:
@@ -83,7 +91,7 @@ def _settings(challenge: Challenge, rules: RankingRules) -> RankingSettings:
     content: RankingSettings = {
         "version": __version__,
         "challenge": challenge.key,
-        "challenge_name": printable(challenge.name),
+        "challenge_name": challenge.name,
         "challenge_sha256": challenge.checksum,
         "scoring_rules": scoring_rules(challenge),
         "ties": rules.ties.value,
@@ -106,7 +114,7 @@ def bootstrap_content(found: Bootstrap) -> BootstrapContent:
         "kendall_tau": list(found.taus) if found.taus else None,
         "teams": [
             {
-                "team": printable(interval.team),
+                "team": interval.team,
                 "interval": [interval.lowest, interval.highest],
                 "frequencies": list(interval.frequencies),
             }
@@ -118,13 +126,12 @@ def bootstrap_content(found: Bootstrap) -> BootstrapContent:
 def recount_content(found: Sensitivity) -> FirstPlace:
     """What the first place of a team depends on."""
     return {
-        "team": printable(found.team),
+        "team": found.team,
         "withdrawals": _by_rival(found.withdrawals),
         "shares": _by_rival(found.shares),
-        "lost_without_team": [printable(team) for team in found.disqualifications],
+        "lost_without_team": list(found.disqualifications),
         "shared_without_team": [
-            {"team": printable(team), "with": [printable(name) for name in names]}
-            for team, names in found.ties
+            {"team": team, "with": list(names)} for team, names in found.ties
         ],
         "choices_of_rules": found.choices,
         "alternatives": dict(found.alternatives),
@@ -137,9 +144,9 @@ def _by_rival(withdrawn: Iterable[tuple[str, Sequence[str]]]) -> list[Rival]:
     """The cases that each rival needs to be withdrawn."""
     return [
         {
-            "rival": printable(rival),
+            "rival": rival,
             "number": len(cases),
-            "cases": [printable(case) for case in cases],
+            "cases": list(cases),
         }
         for rival, cases in withdrawn
     ]
@@ -155,19 +162,7 @@ def pairs_content(tests: Sequence[PairTest]) -> PairTests:
         "adjustment": "Holm, over all ordered pairs of teams by one metric",
         "family_size": len(tests) // len(metrics) if metrics else 0,
         "alpha": ALPHA,
-        "pairs": [
-            {
-                "metric": test.metric,
-                "team": printable(test.team),
-                "other": printable(test.other),
-                "cases": test.cases,
-                "zeros": test.zeros,
-                "p": test.p,
-                "p_holm": test.p_holm,
-                "effect": test.effect,
-            }
-            for test in tests
-        ],
+        "pairs": [dump(test) for test in tests],
     }
 
 
@@ -177,8 +172,8 @@ def schemes_content(schemes: Sequence[Scheme]) -> list[SchemeContent]:
         {
             "scheme": scheme.name,
             "kendall_tau": scheme.tau,
-            "ranks": {printable(team): rank for team, rank in scheme.ranks.items()},
-            "moved": [printable(team) for team in scheme.moved],
+            "ranks": dict(scheme.ranks),
+            "moved": list(scheme.moved),
         }
         for scheme in schemes
     ]
@@ -189,29 +184,18 @@ def roll_content(roll: RollCall) -> RollCallContent:
     return {
         "refused": [
             {
-                "team": printable(f.team),
-                "file": printable(f.archive),
-                "reason": printable(f.problem),
+                "team": f.team,
+                "file": f.archive,
+                "reason": f.problem,
                 "is_ranked": f.team in roll.ranked,
             }
             for f in roll.refused
         ],
-        "replaced": [
-            {
-                "team": printable(f.team),
-                "date": printable(f.date),
-                "reason": printable(f.reason),
-            }
-            for f in roll.replaced
-        ],
+        "replaced": [dump(found) for found in roll.replaced],
         "not_scored_yet": [
-            {"team": printable(f.team), "cases_measured": f.measured}
-            for f in roll.waiting
+            {"team": f.team, "cases_measured": f.measured} for f in roll.waiting
         ],
-        "not_measured_to_the_end": [printable(team) for team in roll.unfinished],
-        "equal_results": [
-            {"teams": [printable(team) for team in f.teams], "what": f.what}
-            for f in roll.copies
-        ],
-        "ignored": [printable(name) for name in roll.strays],
+        "not_measured_to_the_end": list(roll.unfinished),
+        "equal_results": [dump(found) for found in roll.copies],
+        "ignored": list(roll.strays),
     }

@@ -7,6 +7,7 @@ the team's values among those of all others.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,18 +55,6 @@ OTHERS = "median of the others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """The values of all teams, of shape (teams, cases, metrics)."""
-
-    teams: tuple[str, ...]
-    values: Values
-    competing: tuple[bool, ...]
-    """Whether each team is in competition."""
-    missing: Mapping[str, tuple[tuple[str, str, str], ...]]
-    """By team: case, title of the metric, and reason of what is not there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInField:
     """A team's values by one metric, and the others'."""
 
@@ -103,36 +92,25 @@ class TeamInField:
     """With the whole reasons, of which a team is told less."""
 
 
-def field_of(analysis: Analysis) -> Field:
-    """The values of all teams."""
-    table = analysis.table
+def all_values(analysis: Analysis) -> Values:
+    """The values of all teams, of shape (teams, cases, metrics)."""
     metrics = [rule.metric for rule in analysis.rules.metrics]
-    ranked = set(analysis.board.teams)
-    missing: dict[str, list[tuple[str, str, str]]] = {}
-    for found in table.missing:
-        own = (found.case, metric_title(found.metric), found.reason)
-        missing.setdefault(found.team, []).append(own)
-    return Field(
-        teams=table.teams,
-        values=table.cube("value", table.teams, metrics),
-        competing=tuple(team in ranked for team in table.teams),
-        missing={team: tuple(own) for team, own in missing.items()},
-    )
+    return analysis.table.cube("value", analysis.table.teams, metrics)
 
 
 def team_in_field(
-    analysis: Analysis, field: Field, standing: Standing, public: PublicRanking
+    analysis: Analysis, every: Values, standing: Standing, public: PublicRanking
 ) -> TeamInField:
-    """What organisers are told of a team."""
-    number = field.teams.index(standing.team)
-    rivals = [n for n, joins in enumerate(field.competing) if joins and n != number]
-    values, others = field.values[number], field.values[rivals]
+    """What organisers are told of a team; `every` is of `all_values`."""
+    table, team = analysis.table, standing.team
+    rivals = {*analysis.board.teams} - {team}
+    values = every[table.teams.index(team)]
+    others = every[[own in rivals for own in table.teams]]
     medians = middle(others)
-    ranks = analysis.standings.case_ranks[standing.team].to_numpy()
-    ranks = ranks.reshape(values.shape)
+    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
     return TeamInField(
         own=own_standing(analysis, standing, public),
-        cases=analysis.table.cases,
+        cases=table.cases,
         metrics=tuple(
             MetricInField(
                 metric=rule.metric,
@@ -145,7 +123,11 @@ def team_in_field(
             for n, rule in enumerate(analysis.rules.metrics)
         ),
         alone=_alone(analysis, values, others),
-        missing=field.missing.get(standing.team, ()),
+        missing=tuple(
+            (found.case, metric_title(found.metric), found.reason)
+            for found in table.missing
+            if found.team == team
+        ),
     )
 
 
@@ -157,16 +139,9 @@ def middle(values: Values) -> Values:
     >>> middle(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]])).tolist()
     [2.5, nan]
     """
-    if not len(values):
-        return np.full(values.shape[1:], np.nan)
-    ordered = np.sort(values, axis=0)  # NaN come last
-    known = (~np.isnan(values)).sum(axis=0)
-    low, high = np.maximum(known - 1, 0) // 2, known // 2
-    pair = [
-        np.take_along_axis(ordered, np.minimum(at, len(values) - 1)[None], axis=0)[0]
-        for at in (low, high)
-    ]
-    found: Values = np.where(known > 0, (pair[0] + pair[1]) / 2, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
+        found: Values = np.nanmedian(values, axis=0)
     return found
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.metrics import Better
 from flare.challenge.rules import Challenge, Organ, RankedMetric
 from flare.common.files import read_regular
+from flare.common.schema import build
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
@@ -31,7 +31,7 @@ from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
-from flare.reports.ranking.ranking_json import bootstrap_content
+from flare.reports.ranking.ranking_json import bootstrap_content, shown
 from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
 from flare.results.errors import RankingError
 
@@ -105,10 +105,7 @@ def read_written(folder: Path) -> WrittenRanking:
 def _rules(settings: Mapping[str, Any]) -> RankingRules:
     """The rules that the teams were ranked by."""
     return RankingRules(
-        metrics=tuple(
-            RankedMetric(**{**rule, "better": Better(rule["better"])})
-            for rule in settings["metrics"]
-        ),
+        metrics=tuple(build(RankedMetric, rule) for rule in settings["metrics"]),
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
@@ -199,7 +196,7 @@ def _check_equal(folder: Path, analysis: Analysis, told: Mapping[str, Any]) -> N
     ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
     _check(folder, is_equal=found == ranking, what="ranking")
     if analysis.bootstrap:
-        drawn = bootstrap_content(analysis.bootstrap)["teams"]
+        drawn = shown(bootstrap_content(analysis.bootstrap))["teams"]
         _check(folder, is_equal=drawn == told["bootstrap"]["teams"], what="draws")
 
 
@@ -218,21 +215,12 @@ def _read_tests(
 ) -> tuple[PairTest, ...]:
     """Which team is better than which other."""
     names = _names(board.teams)
-    metrics = {rule.metric: rule.metric for rule in rules.metrics}
-    found = {
-        (pair["metric"], pair["team"], pair["other"]): PairTest(
-            metric=metrics[pair["metric"]],
-            team=names[pair["team"]],
-            other=names[pair["other"]],
-            cases=int(pair["cases"]),
-            zeros=int(pair["zeros"]),
-            p=float(pair["p"]),
-            p_holm=float(pair["p_holm"]),
-            effect=float(pair["effect"]),
-        )
-        for pair in told
-    }
-    pairs = [(a, b) for a in names for b in names if a != b]
+    found = {}
+    for own in (build(PairTest, pair) for pair in told):
+        key = own.metric, names[own.team], names[own.other]
+        found[key] = replace(own, team=key[1], other=key[2])
+    teams, metrics = names.values(), (rule.metric for rule in rules.metrics)
+    pairs = [(a, b) for a in teams for b in teams if a != b]
     return tuple(found[metric, *pair] for metric in metrics for pair in pairs)
 
 

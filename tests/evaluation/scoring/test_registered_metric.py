@@ -1,0 +1,92 @@
+"""A metric besides DSC and NSD needs its record and its function alone."""
+
+import json
+import math
+import sys
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.digest import recorded_challenge, scoring_rules
+from flare.challenge.metrics import METRICS, Better, Metric
+from flare.platforms.grandchallenge.phase_settings import settings_for
+from flare.reports.ranking.words import metric_title
+from flare.results.metrics_json import metrics_json
+from flare.results.metrics_reading import read_scores
+from flare.results.scores import results_table
+from tests.builders import write_nifti
+
+SPACING = (2.0, 1.0, 1.0)  # along z, y, x
+DIAGONAL = math.hypot(2.0 * 4, 1.0 * 5, 1.0 * 6)
+
+
+@pytest.fixture
+def challenge(monkeypatch):
+    """FLARE21 with a metric that counts the voxels that differ, in mm."""
+    fake = ModuleType("flare.evaluation.metrics.fake")
+    fake.difference = lambda a, b, spacing: float((a != b).sum()) * spacing[0]
+    monkeypatch.setitem(sys.modules, fake.__name__, fake)
+    far = Metric(
+        name="far",
+        title="Far",
+        unit="mm",
+        function="fake:difference",
+        range=(0.0, math.inf),
+        better=Better.LOWER,
+        worst=None,
+        decimals=1,
+    )
+    monkeypatch.setitem(METRICS, "far", far)
+    return replace(flare.read_challenge("flare21"), metrics=("dsc", "nsd", "far"))
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """The liver two voxels larger, a spleen that is missed, and a case without file."""
+    reference = np.zeros((4, 5, 6), dtype=np.uint8)
+    reference[1:3, 1:4, 2:5] = 1
+    reference[0, 0, 0:3] = 3
+    prediction = reference.copy()
+    prediction[prediction == 3] = 0
+    prediction[3, 1, 2:4] = 1
+    for case in ("a", "b"):
+        write_nifti(tmp_path / "labels" / f"{case}.nii.gz", reference, spacing=SPACING)
+    write_nifti(tmp_path / "own" / "a.nii.gz", prediction, spacing=SPACING)
+    return tmp_path / "own", tmp_path / "labels"
+
+
+def test_scores_files_tables_and_columns_have_it(challenge, folders, tmp_path):
+    results = flare.evaluate(*folders, challenge=challenge, on_bad_case="worst")
+
+    found = {name: own for name, own in results.metrics.items() if "far" in name}
+    assert found == {
+        "far_liver": (4.0, DIAGONAL),  # 2 voxels of 2 mm; the whole diagonal
+        "far_kidney": (0.0, DIAGONAL),  # neither has it
+        "far_spleen": (DIAGONAL, DIAGONAL),  # only the reference has it
+        "far_pancreas": (0.0, DIAGONAL),
+        "far": (pytest.approx((4.0 + DIAGONAL) / 4), DIAGONAL),
+    }
+    content = json.loads(metrics_json(results))
+    assert content["aggregates"]["far_liver_min"] == 4.0
+    assert content["evaluation"]["rules"]["metrics"] == "dsc, nsd, far"
+    assert "Far" in results_table(results).splitlines()[0]
+    assert "Far " in repr(results)
+    file = flare.write_metrics(results, tmp_path)
+    assert read_scores(file, ()).values["a", "far_liver"] == 4.0
+
+
+def test_titles_phases_and_rules_have_it(challenge):
+    columns = settings_for(challenge)["test"].extra_results_columns
+    assert [c.title for c in columns][:2] == ["Mean NSD", "Mean Far (mm)"]
+    orders = {c.order.value for c in columns if c.path.startswith("aggregates.far")}
+    assert orders == {"asc"}
+    assert metric_title("far_left_kidney") == "Far of left kidney (mm)"
+    organs = [organ.name for organ in challenge.organs]
+    again = recorded_challenge("flare21", scoring_rules(challenge), organs)
+    assert again.metrics == challenge.metrics
+    assert scoring_rules(replace(challenge, metrics=("dsc", "nsd"))) == scoring_rules(
+        flare.read_challenge("flare21")
+    )
