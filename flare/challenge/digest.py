@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -42,12 +42,18 @@ NOT_READ = (
 
 def further_rules(challenge: Challenge) -> dict[str, Rule]:
     """Rules of scoring beside `READ` that are not left at their defaults."""
-    return {
-        rule.name: dump(getattr(challenge, rule.name))
+    further = [
+        rule.name
         for rule in fields(challenge)
         if rule.name not in (*READ, *NOT_READ)
         and getattr(challenge, rule.name) != rule.default
-    }
+    ]
+    return _values(challenge, further)
+
+
+def _values(challenge: Challenge, names: Iterable[str]) -> dict[str, Any]:
+    """Some fields of a challenge, as JSON has them."""
+    return {name: dump(getattr(challenge, name)) for name in names}
 
 
 def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
@@ -65,8 +71,8 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     for organ in challenge.organs:
         for key in OF_ORGANS:
             rules[f"{key} of {organ.name}"] = getattr(organ, key)
-    for field in set(READ) - {"organs", "metrics"}:
-        value = dump(getattr(challenge, field))
+    read = set(READ) - {"organs", "metrics"}
+    for field, value in _values(challenge, read).items():
         if isinstance(value, dict):
             rules |= {f"{field}.{key}": own for key, own in value.items()}
         else:

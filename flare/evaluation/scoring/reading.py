@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -23,11 +25,24 @@ from flare.evaluation.labelmaps.grid import (
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.finder import Labels, ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 
 _log = logging.getLogger(__name__)
+
+
+class LabelMapSource(Protocol):
+    """What labels are read from: a file, or an image in memory."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    def read_labels(
+        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+    ) -> LabelMap:
+        """Its labels; the arguments are those of `read_label_map`."""
 
 
 def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
@@ -83,7 +98,7 @@ def _grid_text(reference: LabelMapFile, wrong: Misplacement) -> str:
 
 
 def read_prediction(
-    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
@@ -106,7 +121,7 @@ def read_prediction(
 
 
 def read_reference(
-    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
@@ -129,7 +144,7 @@ def read_reference(
 
 
 def _read(
-    file: LabelMapFile, role: str, challenge: Challenge, memory: ReusedMemory | None
+    file: LabelMapSource, role: str, challenge: Challenge, memory: ReusedMemory | None
 ) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]
