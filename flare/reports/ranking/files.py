@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, write_whole
-from flare.common.json_text import indented
+from flare.common.files import csv_text, indented, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.rank import Analysis
 from flare.ranking.results_folder import Key
