@@ -19,7 +19,7 @@ from flare.evaluation.labelmaps.in_memory import (
     read_image_labels,
 )
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.finder import Labels
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case

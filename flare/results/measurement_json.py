@@ -48,13 +48,13 @@ class Setting:
     """Whether another computer, or another GPU, may change it."""
     absent: str = ""
     """What it is where the file does not have it."""
+    is_compared: bool = True
+    """Whether it should be equal for all teams."""
 
 
-def setting(
-    *, is_of_host: bool = False, absent: str = "", default: Any = MISSING
-) -> Any:
+def setting(*, default: Any = MISSING, **said: Any) -> Any:
     """A field of which something is to be said; not written where it is the default."""
-    found = {"setting": Setting(is_of_host, absent)}
+    found = {"setting": Setting(**said)}
     if default is MISSING:
         return field(metadata=found)
     return field(default=default, metadata={**found, **OMIT})
@@ -66,7 +66,7 @@ class Settings:
     refused.
     """  # noqa: D205  a sentence of the public schema
 
-    archive_sha256: Sha256
+    archive_sha256: Sha256 = setting(is_compared=False)
     """SHA-256 of the team's archive."""
     gpu: str = setting(is_of_host=True)
     """UUID of the GPU; empty without one. With several lanes, its name: a team may go
@@ -99,7 +99,7 @@ class Settings:
     max_gpu_memory: Literal["stable", "plain"]
     """What counts as the maximum of GPU memory: the largest value that fills more than
     2 % of the samples, or the largest of all."""
-    labels: Text
+    labels: Text = setting(is_compared=False)
     """Labels of the challenge's organs, separated by commas."""
     images_sha256: Sha256
     """SHA-256 over the names and contents of all CT images."""
@@ -112,7 +112,7 @@ class Settings:
     """How a grand-challenge algorithm was run: `algorithm SLUG=PATH PATH`, by the slug
     and path of its input image and the path of its label map; not there for FLARE's
     way."""
-    model_sha256: Sha256 = setting(default="", absent="none")
+    model_sha256: Sha256 = setting(default="", absent="none", is_compared=False)
     """SHA-256 of the model that was sent beside it; not there without one."""
     container_engine: Literal["apptainer"] = setting(default="", absent="docker")
     """What has run the containers; only in files of earlier versions, which could use
@@ -290,7 +290,8 @@ class MeasurementLog:
         for name, value in found.items():
             if before.get(name) != value:
                 was, now = safe(str(before.get(name))), safe(str(value))
-                is_host = name in OF_HOST and _is_there(name, before.get(name), value)
+                has_both = name != "gpu" or (value and before.get(name))
+                is_host = name in OF_HOST and has_both
                 if is_host and name in accepted:
                     self._settings[name] = before.get(name)
                     self.unlike.append(f"{name} is {now} instead of {was}")
@@ -314,26 +315,22 @@ class MeasurementLog:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})
-        self._write()
-
-    def _write(self) -> None:
-        """Write the file."""
         content = {"settings": self._settings, "sessions": self._sessions}
         write_whole(self.file, json.dumps(content, indent=2) + "\n")
 
 
-def _is_there(name: str, *values: Any) -> bool:
-    """Whether there is a GPU both times, if it is about GPUs."""
-    return name != "gpu" or all(values)
-
-
 # --- Reading it, to rank ----------------------------------------------------------
 
-COMPARED = (
+_ORDER = (
     *("timeout_s", "memory", "shm_size", "processes", "gpu", "interval_s"),
     *("repeats", "images_sha256", "processor", "caches", "cpus", "runtime"),
     *("output_size", "disk_bytes", "max_gpu_memory", "lanes", "contract"),
     "container_engine",
+)
+"""In which settings have been named since the first version; others come behind."""
+
+COMPARED = tuple(
+    name for name in dict.fromkeys((*_ORDER, *SETTINGS)) if SETTINGS[name].is_compared
 )
 """Settings that should be equal for all teams."""
 

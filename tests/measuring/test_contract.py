@@ -248,7 +248,6 @@ def test_an_algorithm_is_measured(bench):
     assert bench.engine.left() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "status", "message"),
     [
@@ -270,7 +269,6 @@ def test_an_algorithm_that_writes_elsewhere(bench, script, status, message):
     assert row["message"].startswith(message)
 
 
-@pytest.mark.slow
 def test_a_team_is_not_measured_by_two_contracts(bench):
     """Neither way round, with an image that could be run in both."""
     both = bench.archive("both", PREDICT, Cmd=["x"])

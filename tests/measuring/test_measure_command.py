@@ -63,7 +63,6 @@ def test_an_image_is_tried_on_one_case(bench, flare):
     assert bench.engine.left() == []
 
 
-@pytest.mark.slow
 def test_going_on_is_told_and_needs_a_reason(bench, flare):
     """What goes on with what, test_measuring_by_script.py has."""
     words = (
@@ -132,7 +131,6 @@ def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
     assert "archive refused" in texts[-1]  # what else it has, tests of reports tell
 
 
-@pytest.mark.slow
 def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatch):
     """Ctrl-C in the second case."""
     runs = iter((team_module.run_case, None))
@@ -159,7 +157,6 @@ def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatc
     assert "1 of 3 cases are measured and kept." in text
 
 
-@pytest.mark.slow
 def test_a_page_that_cannot_be_written_disturbs_nothing(bench, flare):
     status, stdout, stderr = flare(
         *("measure", bench.archive("good", PREDICT), "--images", bench.images),

@@ -101,7 +101,6 @@ def test_files_of_a_team_that_uses_a_gpu(bench):
     assert [session["gpu"]["name"] for session in record["sessions"]] == ["G", "G"]
 
 
-@pytest.mark.slow
 def test_files_of_a_team_that_crashes(bench):
     bench.measure(bench.archive("crash", SCRIPTS["crash"]), cases=1)
     evaluate_team(bench.results / "crash", bench.labels, read_challenge("flare21"))

@@ -47,7 +47,7 @@ STATUSES = {
 """Each team's script, and what comes of it."""
 
 
-@pytest.mark.parametrize("team", few_fast(STATUSES, fast=[0, 1, 3, 4, 5, 6, 7]))
+@pytest.mark.parametrize("team", few_fast(STATUSES, fast=[0, 1, 3, 4, 5, 6, 7, 8]))
 def test_the_status_of_a_team(bench, team):
     """Only the good one has values and a prediction; nothing is left behind."""
     script, status, message = STATUSES[team]
@@ -82,7 +82,6 @@ def test_the_log_of_a_container_is_kept(bench):
     assert log.read_text() == "one\ntwo\n"
 
 
-@pytest.mark.slow
 def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
     bench.measure(bench.archive("nobody", NOBODY), cases=1)
 
@@ -110,7 +109,6 @@ def test_the_record_has_what_matters(bench):
     assert session["command"].endswith("IMAGE /bin/bash -c 'sh predict.sh'")
 
 
-@pytest.mark.slow
 def test_the_first_case_is_run_once_more_to_warm_up(bench):
     """And nothing of that run is kept."""
     script = f"echo >> runs\n{PREDICT}\nwc -l < runs"
@@ -137,7 +135,6 @@ class FakeGpu:
         return DeviceState()
 
 
-@pytest.mark.slow
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     """1000 less 600 free and 100 reserved; at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
@@ -245,7 +242,6 @@ def test_what_is_done_is_not_run_again(bench):
     assert (bench.results / "good" / "efficiency.csv").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_an_engine_that_fails_in_between_is_no_team_s_fault(bench):
     """The rest of its cases have an engine error, and are run when it works again."""
     script = f"touch ../../../fail/volume-create\n{PREDICT}"
@@ -274,7 +270,6 @@ def test_an_engine_that_fails_at_a_repeat_ends_no_team(bench):
     assert row["message"].endswith("; see logs/validation_001.log")
 
 
-@pytest.mark.slow
 def test_repeats_have_a_spread(bench):
     bench.measure(bench.archive("good", PREDICT), cases=1, repeats=3)
 
@@ -318,7 +313,6 @@ def test_other_settings_are_refused(bench, options, problem):
     assert problem in str(failed["good"])
 
 
-@pytest.mark.slow
 def test_another_archive_needs_a_reason(bench):
     """What was measured of the first one is put aside, and ranked no more."""
     bench.measure(bench.archive("good", PREDICT), cases=1)

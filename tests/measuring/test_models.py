@@ -55,7 +55,6 @@ def settings(bench, team):
 # --- flare measure ------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_team_is_measured_with_its_model(bench):
     """It is there for every case, under its name, and gone in the end."""
     bench.archive("a", NEEDS_MODEL)
@@ -76,7 +75,6 @@ def test_a_team_is_measured_with_its_model(bench):
     assert [name for name in bench.hidden() if "work" in name] == []
 
 
-@pytest.mark.slow
 def test_a_model_under_another_name_is_given(bench):
     bench.archive("a", NEEDS_MODEL)
     model = write_model(bench.folder / "elsewhere", name="model.tar.gz")
@@ -86,7 +84,6 @@ def test_a_model_under_another_name_is_given(bench):
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
 
 
-@pytest.mark.slow
 def test_without_its_model_the_image_fails(bench):
     """The test of the tests: the script does need it."""
     bench.archive("a", NEEDS_MODEL)
@@ -143,7 +140,6 @@ def test_a_record_with_another_model_is_not_gone_on_with(bench):
     assert "now it is none. Measure it as before" in str(error)
 
 
-@pytest.mark.slow
 def test_a_broken_model_is_the_teams_mistake(bench, capfd):
     """The other team is measured; refused.csv has the line."""
     bench.archive("a", NEEDS_MODEL)
@@ -227,7 +223,6 @@ def test_check_reads_the_model_too(tmp_path, capfd):
     assert capfd.readouterr().out.startswith("team_a.model.tar.gz: it holds no file. ")
 
 
-@pytest.mark.slow
 def test_check_runs_an_image_with_its_model(bench, capfd):
     """And says what is missing where it was forgotten."""
     archive = bench.archive("a", NEEDS_MODEL)

@@ -13,7 +13,6 @@ from flare.measuring.summary import team_table
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from flare.results.metrics_json import write_metrics
 from tests.builders import ROOT, organ_boxes, run_flare, write_cases
-from tests.builders.fewer import few_fast
 
 CASES = ("case_1", "case_2")
 RUN_OK = {"runtime_s": 5.0, "engine_runtime_s": 4.5, "max_host_memory_mb": 9.0}
@@ -163,10 +162,7 @@ def test_nothing_changes_for_a_team_that_is_evaluated_by_the_same_rules(
 
 @pytest.mark.parametrize(
     "options",
-    few_fast(
-        [None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"}],
-        fast=[0, 2],
-    ),
+    [None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"}],
     ids=["none", "a list", "value", "name", "decimals"],
 )
 def test_options_that_no_evaluation_has_are_refused(results, labels, options):

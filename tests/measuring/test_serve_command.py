@@ -159,14 +159,14 @@ def test_an_engine_error_of_one_does_not_stop_the_others(bench, serve, monkeypat
             raise OverflowError(file.name)
         real(work, file, end)
 
-    monkeypatch.setattr(ServedWork, "measure", measure)
-    status, _, stderr = serve()
+    with monkeypatch.context() as patch:
+        patch.setattr(ServedWork, "measure", measure)
+        status, _, stderr = serve()
 
     assert (status, stderr[-6:]) == (1, "[X01]\n")
     assert steps(bench) == {"first.tar.gz": "checked", "second.tar.gz": "returned"}
     assert "OverflowError" in (bench.results / ".faults" / "first.txt").read_text()
 
-    monkeypatch.undo()
     status, _, stderr = serve()
 
     assert (status, stderr) == (0, "")

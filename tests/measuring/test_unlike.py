@@ -42,7 +42,6 @@ def change_setting(bench, name, value):
     file.write_text(json.dumps(content))
 
 
-@pytest.mark.slow
 def test_another_processor_is_refused_and_can_be_accepted(measured):
     """The file keeps what the team was measured with first."""
     bench, archive = measured
@@ -87,7 +86,6 @@ def test_another_gpu_of_the_same_name_can_be_accepted(tmp_path):
     assert log.unlike == ["gpu is GPU-2 instead of GPU-1"]
 
 
-@pytest.mark.slow
 def test_a_team_of_apptainer_does_not_go_on_with_docker(measured):
     """Earlier versions had it; their files are still read."""
     bench, archive = measured

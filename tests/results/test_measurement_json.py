@@ -7,6 +7,9 @@ import pytest
 import flare
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import (
+    COMPARED,
+    OF_HOST,
+    SETTINGS,
     Measurement,
     MeasurementLog,
     read_measurement,
@@ -171,3 +174,10 @@ def test_a_ranking_points_them_out(tmp_path):
         " (accepted: it broke)"
     )
     assert flag in json.loads((output / "ranking.json").read_text())["flags"]
+
+
+def test_settings_are_compared_unless_they_are_of_a_team_alone():
+    """In the order in which rankings have named them so far."""
+    assert COMPARED[:3] == ("timeout_s", "memory", "shm_size")
+    assert set(SETTINGS) - set(COMPARED) == {"archive_sha256", "model_sha256", "labels"}
+    assert set(OF_HOST) == {"gpu", "processor", "cpus"}

@@ -30,7 +30,7 @@ from flare.evaluation.labelmaps.headers import (
     named,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
-from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.finder import Labels
 
 _Floats = npt.NDArray[np.float64]
 

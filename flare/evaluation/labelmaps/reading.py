@@ -32,8 +32,7 @@ from flare.evaluation.labelmaps.headers import (
     NamelessFractionError,
     named,
 )
-from flare.evaluation.metrics.arrays import Labels, Occupancy
-from flare.evaluation.metrics.label_finder import LabelFinder
+from flare.evaluation.metrics.finder import LabelFinder, Labels, Occupancy
 
 SNIFFED_BYTES = 512
 """How much of a file tells of what format it is."""

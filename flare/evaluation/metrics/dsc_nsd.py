@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import (
+from flare.evaluation.metrics.finder import (
     Labels,
     Mask,
     Occupancy,
     ReusedMemory,
     Spacing,
+    ball_rows,
+    find_labels,
 )
-from flare.evaluation.metrics.label_finder import find_labels
 from flare.evaluation.metrics.surfels import dice_of_counts, surfel_areas, tally
-from flare.evaluation.metrics.windows import ball_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

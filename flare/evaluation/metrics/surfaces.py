@@ -13,8 +13,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.metrics.windows import Ball, Window
+from flare.evaluation.metrics.finder import Ball, Labels, Window
 
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]

@@ -25,7 +25,7 @@ from flare.evaluation.labelmaps.grid import (
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.finder import Labels, ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 

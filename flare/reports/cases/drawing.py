@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.evaluation.metrics.arrays import Mask
+from flare.evaluation.metrics.finder import Mask
 from flare.reports.cases.planes import FieldOfView, Plane, bar_length
 from flare.reports.render.svg import decimal, element
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from flare.challenge.rules import Challenge, Organ
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import (
+from flare.evaluation.metrics.finder import (
     Labels,
     Mask,
     ReusedMemory,
     Spacing,
 )
-from flare.evaluation.metrics.surfel_places import Surface, locate_surfels
+from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import scored_slices
 from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
 from flare.reports.cases.surfaces import (

@@ -17,7 +17,7 @@ from scipy import ndimage
 from zlib_ng import zlib_ng
 
 from flare.common.text import count
-from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.finder import Labels
 from flare.reports.cases.drawing import (
     ORGANS,
     SURFACES,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.metrics.arrays import Spacing
+from flare.evaluation.metrics.finder import Spacing
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.text import printable, safe
-from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.case_page import (
     Card,
     CaseHead,

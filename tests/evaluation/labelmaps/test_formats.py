@@ -28,7 +28,6 @@ from tests.builders import (
     nrrd_bytes,
     organ_boxes,
 )
-from tests.builders.fewer import few_fast
 
 KINDS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
 TYPES = tuple(order + kind for kind in KINDS for order in "<>")
@@ -103,7 +102,7 @@ def placed(name, labels, axes, sizes, origin, dtype):
 
 
 @settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -317,7 +316,11 @@ def stored_values(draw):
     return dtype, int(info.max)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(stored=stored_values(), name=st.sampled_from(list(MAKERS)))
 def test_an_unknown_label_is_told_and_never_wraps(read, stored, name):
     """257 is not 1, 256 is not 0, and -255 is not 1."""
@@ -406,9 +409,7 @@ def noisy_labels():
     return np.random.default_rng(4).integers(0, 5, (9, 10, 11)).astype(np.uint8)
 
 
-@pytest.mark.parametrize(
-    "dtype", few_fast(["u1", "<i2", ">i2", "<f4", ">f8"], fast=[1])
-)
+@pytest.mark.parametrize("dtype", ["u1", ">i2", "<f4"])
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", MAKERS)
 def test_damage(read, name, damage, dtype):
@@ -428,7 +429,7 @@ def test_damage(read, name, damage, dtype):
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize("dtype", few_fast(["u1", "<i2", ">f8"], fast=[-1]))
+@pytest.mark.parametrize("dtype", ["u1", ">f8"])
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize(("cut", "problem"), [(-2, FEWER), (None, MORE)])
 def test_a_wrong_number_of_voxels(read, name, dtype, cut, problem):
@@ -453,7 +454,7 @@ def test_a_nifti_file_that_ends_in_its_header_or_extension(read, length):
 def test_a_flipped_bit_in_the_compressed_data_never_changes_a_voxel(read):
     """Nearly every one is refused; a few lie in padding, or spell the same run."""
     good = packed_nifti(noisy_labels())
-    bits = range(10 * 8, len(good) * 8, 7)
+    bits = range(10 * 8, len(good) * 8, 13)
     refused = 0
     for bit in bits:
         damaged = bytearray(good)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.finder import ReusedMemory
 
 SHAPE = (30, 160, 90)
 

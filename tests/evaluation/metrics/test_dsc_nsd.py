@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.metrics import label_finder, surfaces, surfels, windows
-from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics import finder, surfaces, surfels
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.windows import ball_rows
+from flare.evaluation.metrics.finder import ReusedMemory, ball_rows
 from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -177,31 +176,22 @@ spacings = st.sampled_from(SPACINGS)
 tolerances = st.sampled_from([0.5, 1.0, 2.0, 7.0]) | st.floats(0.3, 8)
 tunings = st.fixed_dictionaries(
     {
-        (windows, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
+        (finder, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
         (surfels, "DENSE"): st.sampled_from([0, 8, 10**9]),
         (surfaces, "AT_ONCE"): st.sampled_from([1, 7, 10**9]),
         (surfaces, "LOOK_UP"): st.sampled_from([0, 64, 10**9]),
-        (label_finder, "DENSE"): st.sampled_from([0, 4, 10**9]),
+        (finder, "DENSE"): st.sampled_from([0, 4, 10**9]),
     }
 )
 
 
-def given_fast_and_slow(*draws, fast=40, slow=400):
-    """Draw some examples in the fast tests, and more in the slow ones."""
-
-    def decorate(check):
-        @pytest.mark.parametrize("examples", few_fast([fast, slow], fast=[0]))
-        def test(examples):
-            settings(max_examples=examples, deadline=None)(given(*draws)(check))()
-
-        test.__doc__ = check.__doc__
-        return test
-
-    return decorate
+@pytest.mark.parametrize("examples", few_fast([40, 400], fast=[0]))
+def test_both_metrics_equal_brute_force(examples):
+    draws = pairs, spacings, tolerances, tunings, st.integers(0, 12)
+    settings(max_examples=examples, deadline=None)(given(*draws)(check_both))()
 
 
-@given_fast_and_slow(pairs, spacings, tolerances, tunings, st.integers(0, 12))
-def test_both_metrics_equal_brute_force(pair, spacing, tolerance, tuning, empty_slices):
+def check_both(pair, spacing, tolerance, tuning, empty_slices):
     """Wherever maps are cut, few surfels or many, looked up one by one or marked."""
     reference, prediction = pair
     prediction = prediction.copy()
@@ -218,7 +208,7 @@ def test_both_metrics_equal_brute_force(pair, spacing, tolerance, tuning, empty_
     assert flare.dice(reference, prediction) == brute_force_dsc(reference, prediction)
 
 
-@pytest.mark.parametrize("seed", few_fast(range(50), fast=range(10)))
+@pytest.mark.parametrize("seed", range(16))
 def test_nsd_equals_the_surface_distance_package(seed):
     """Larger masks than brute force can do; the package needs both to be filled."""
     reference, prediction = random_pair("blobs", seed, shape=(24, 30, 33))
@@ -264,7 +254,7 @@ def test_surfels_far_from_others_are_looked_up_or_marked_alike(
 def test_noise_beside_a_small_organ(monkeypatch, dense, is_swapped):
     """One mask has surfels at most corners, the other few, in some of the windows."""
     monkeypatch.setattr(surfels, "DENSE", dense)
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
     random = np.random.default_rng(3)
     pair = [random.random((12, 12, 11)) < 0.5, empty((12, 12, 11))]
     pair[1][5:7, 4:8, 3:6] = True
@@ -295,7 +285,7 @@ def test_nsd_is_0_where_the_dsc_is_too_small():
 @pytest.mark.parametrize("shared", [1, 3, 12])
 def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, shared):
     """Slices that agree come last, or first: the DSC passes the smallest one there."""
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
     reference, prediction = random_pair("noise", seed=8, shape=(40, 9, 10))
     prediction[-shared:] = reference[-shared:]
     prediction[:20] = reference[18:25] = False
@@ -314,7 +304,7 @@ def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, share
         assert (found.dsc, found.nsd) == (dsc, nsd)
 
 
-@pytest.mark.parametrize("seed", few_fast(range(30), fast=range(6)))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
     """Tolerances that equal a distance: SciPy's, of the official (x, y, z) arrays."""
     random = np.random.default_rng(seed)
@@ -408,11 +398,8 @@ def test_a_label_in_neither_map():
 # --- Properties -------------------------------------------------------------------
 
 
-@given_fast_and_slow(
-    *(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2)),
-    fast=15,
-    slow=60,
-)
+@settings(max_examples=25, deadline=None)
+@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
 def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
     """Swapped, turned, mirrored or padded, the masks have the same NSD."""
     expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
@@ -429,7 +416,8 @@ def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, a
         assert nsd == pytest.approx(expected, abs=1e-9)
 
 
-@given_fast_and_slow(pairs, spacings, tolerances, tolerances, fast=15, slow=60)
+@settings(max_examples=25, deadline=None)
+@given(pairs, spacings, tolerances, tolerances)
 def test_nsd_never_falls_as_the_tolerance_grows(pair, spacing, first, second):
     low, high = sorted([first, second])
 

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
-from flare.evaluation.metrics import windows
-from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.metrics.label_finder import find_labels
-from flare.evaluation.metrics.surfel_places import locate_surfels
-from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics import finder
+from flare.evaluation.metrics.finder import ReusedMemory, find_labels
+from flare.evaluation.metrics.surfels import locate_surfels, surfel_areas
 from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels
 
@@ -121,7 +119,7 @@ def test_a_map_that_is_looked_at_in_many_pieces_has_the_same_surfels(monkeypatch
     masks = [random.random((40, 6, 5)) < 0.3 for _ in range(2)]
     whole = located(*masks, (1.0, 1.0, 1.0), 1.0)
 
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
     pieces = located(*masks, (1.0, 1.0, 1.0), 1.0)
 
     for first, second in zip(whole, pieces, strict=True):

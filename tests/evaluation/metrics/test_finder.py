@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flare.evaluation.metrics import label_finder
-from flare.evaluation.metrics.label_finder import LabelFinder, find_labels
+from flare.evaluation.metrics import finder
+from flare.evaluation.metrics.finder import LabelFinder, find_labels
 
 ALL = tuple(range(1, 256))
 
@@ -60,7 +60,7 @@ MAPS = st.builds(
 
 
 @pytest.mark.parametrize(("dense", "is_exact"), [(0, True), (4, False), (10**9, False)])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     labels=MAPS,
     piece=st.sampled_from([1, 7, 8, 16, 64, 2**19]),
@@ -70,9 +70,9 @@ MAPS = st.builds(
 def test_every_label_is_found_where_it_is(dense, is_exact, labels, piece, batch):
     """Pieces and batches of any size; whatever is called many differences of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_finder, "PIECE_BYTES", piece)
-        patch.setattr(label_finder, "BATCH", batch)
-        patch.setattr(label_finder, "DENSE", dense)
+        patch.setattr(finder, "PIECE_BYTES", piece)
+        patch.setattr(finder, "BATCH", batch)
+        patch.setattr(finder, "DENSE", dense)
 
         assert_found(labels, (2, 1, 3, 255), is_exact=is_exact)
         assert unwanted(labels, (1, 3)) == set(labels.flat) - {0, 1, 3}
@@ -81,7 +81,7 @@ def test_every_label_is_found_where_it_is(dense, is_exact, labels, piece, batch)
 
 def test_what_is_like_the_row_above_in_the_file_is_found(monkeypatch):
     """Runs of a few rows, the last row of the slice before, stripes of 8 voxels."""
-    monkeypatch.setattr(label_finder, "DENSE", 0)
+    monkeypatch.setattr(finder, "DENSE", 0)
     run = np.zeros((4, 6, 8), dtype=np.uint8)
     run.reshape(-1)[12:125] = 2
     run.reshape(-1)[160:] = 1
@@ -97,8 +97,8 @@ def test_what_is_like_the_row_above_in_the_file_is_found(monkeypatch):
 @pytest.mark.parametrize("width", [7, 16, 40])
 def test_what_ends_where_noise_begins_is_found(monkeypatch, width):
     """Pieces of a row: two are looked at by their differences, the third as noise."""
-    monkeypatch.setattr(label_finder, "PIECE_BYTES", width)
-    monkeypatch.setattr(label_finder, "DENSE", 2)
+    monkeypatch.setattr(finder, "PIECE_BYTES", width)
+    monkeypatch.setattr(finder, "DENSE", 2)
     labels = np.zeros((1, 5, width), dtype=np.uint8)
     labels[0, 1:3, -1] = 1  # its second row is as its first
     labels[0, 3, ::2] = labels[0, 4, 1::2] = 2
@@ -107,7 +107,7 @@ def test_what_ends_where_noise_begins_is_found(monkeypatch, width):
 
 def test_labels_of_noise_are_each_in_the_slices_that_have_them(monkeypatch):
     """All of it is noise, and one voxel has the last label that is not wanted."""
-    monkeypatch.setattr(label_finder, "DENSE", 10**9)
+    monkeypatch.setattr(finder, "DENSE", 10**9)
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     labels[labels == 6] = 0
     labels[2, 2, 4] = 255
@@ -117,7 +117,7 @@ def test_labels_of_noise_are_each_in_the_slices_that_have_them(monkeypatch):
 
 
 def test_a_part_of_a_larger_array_is_searched_alone(monkeypatch):
-    monkeypatch.setattr(label_finder, "DENSE", 0)
+    monkeypatch.setattr(finder, "DENSE", 0)
     labels = np.zeros((4, 5, 6), dtype=np.uint8)
     labels[0, 0, 0] = labels[2, 3, 4] = 1
     assert_found(labels[1:, 1:, 1:], (1,))
