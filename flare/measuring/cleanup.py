@@ -17,7 +17,7 @@ from flare.common.errors import OutputError, StoppedError
 from flare.common.files import remove_tree, write_whole
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 
 LABEL = "flare.measure"
 """Of all that a measurement makes in the engine; its value says which measurement."""

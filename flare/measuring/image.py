@@ -25,7 +25,7 @@ from flare.measuring.contract import MODEL_FOLDER
 from flare.measuring.empty_image import Volume, make_empty_image, output_volume
 from flare.measuring.errors import LoadError
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 
 LOAD_S = 300.0
 """Time that loading any image may take,"""

@@ -21,11 +21,10 @@ from flare.measuring.listener import Failures
 from flare.measuring.summary import unsaid_zeros
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
-from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, write_metrics
 from flare.results.metrics_reading import read_means, read_options
 from flare.results.scores import Results, statistics
-from flare.results.team_folder import PREDICTIONS, is_measured
+from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
 
 _log = logging.getLogger(__name__)
 

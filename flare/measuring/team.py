@@ -39,13 +39,13 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
-from flare.results.lock import FolderLock
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     OF_HOST,
     MeasurementLog,
     Settings,
 )
+from flare.results.team_folder import FolderLock
 
 EMPTY_RUNS = 3
 """Containers that do nothing, which tell what the engine itself costs."""

@@ -25,7 +25,7 @@ from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case, lay_out
 from flare.measuring.outputs import Output, renamed, take_out
 from flare.results.efficiency_csv import RunStatus
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 
 VOXEL_BYTES = 16
 """No number type of a label map takes more, compressed or not."""

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from flare.common.engine import EngineRecord
-from flare.common.files import read_regular, write_whole
+from flare.common.files import at, json_at, read_regular, write_whole
 from flare.common.installation import __version__, source_commit
-from flare.common.json_text import at, json_at
 from flare.common.machine import Host
 from flare.common.schema import (
     OMIT,

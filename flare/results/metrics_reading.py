@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import SCORES, metric_of
-from flare.common.files import csv_text, read_regular, write_whole
-from flare.common.json_text import json_at
+from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.text import listing, safe, why
 from flare.results.csv_rows import COLUMNS, check_value
 from flare.results.errors import MetricsFileError, RankingError

@@ -7,17 +7,22 @@ any script are allowed. What an image may be called is a narrower rule on top of
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import re
+import time
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from os.path import lexists
 from pathlib import Path
+from typing import Self
 
-from flare.common.text import csv_cell, listing, safe
+from flare.common.errors import OutputError
+from flare.common.text import csv_cell, listing, safe, why
 from flare.results.efficiency_csv import EFFICIENCY_CSV, read_cases
-from flare.results.errors import RankingError
+from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
 )
@@ -53,14 +58,11 @@ def finished_cases(folder: Path) -> set[str]:
 REMEDY = "Give the team another name."
 """What to do about a name that no team can have."""
 
-
 LONGEST_BYTES = 200
 """Of a name in UTF-8: file systems take 255, and files of a team are named after it."""
 
-
 _LONGEST_USER = 60
 """Characters of a user's name that are kept."""
-
 
 _TAKEN = (
     *(".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz"),
@@ -69,14 +71,11 @@ _TAKEN = (
 """Ends of the names of files that lie beside the teams' folders in RESULTS, with those
 that SQLite puts beside a database."""
 
-
 _DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
 """What Windows takes for a device, with any ending."""
 
-
 _IMAGE = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 """Names of users that are names of images, too."""
-
 
 _DERIVED = re.compile(r".*-[0-9a-f]{8}")
 """Names as `folder_of` makes them."""
@@ -144,7 +143,6 @@ def derived_folder(user: str) -> str:
 
 _UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Controls, formats, halves of characters, and ends of lines."""
-
 
 _UNSEEN = frozenset(
     [
@@ -239,3 +237,83 @@ def _is_unseen(char: str) -> bool:
 def _code_point(char: str) -> str:
     """A character as Unicode's lists name it."""
     return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
+
+
+WAIT_S = 60
+"""So long a folder is waited for: a clean-up may be at work in it."""
+
+
+class FolderLock:
+    """A folder that is ours until this is closed; it is made if need be.
+
+    Nothing is left in it, and a process that is given `fileno` keeps it locked.
+
+    Parameters
+    ----------
+    folder : Path
+        What is locked. If it is moved, it is another one that is locked.
+    use : str
+        What others do to it while they have it, for the message.
+    wait_s : float, optional
+        How long it is waited for.
+
+    Raises
+    ------
+    MeasurementError
+        If another process has it, and does not let it go meanwhile.
+    OutputError
+        If it cannot be made, or may not be read.
+    """
+
+    def __init__(
+        self, folder: Path, use: str = "measured", wait_s: float | None = None
+    ) -> None:
+        deadline = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
+        while True:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            except OSError as error:
+                problem = f"{safe(folder)}: it cannot be written to ({why(error)})"
+                raise OutputError(problem) from error
+            if self._is_taken() and self._is_still(folder):
+                return
+            os.close(self._descriptor)
+            if time.monotonic() > deadline:
+                problem = f"it is being {use} by another process"
+                raise MeasurementError(str(folder), problem, "Wait for it, or end it.")
+            time.sleep(0.1)
+
+    def _is_taken(self) -> bool:
+        """Whether the lock was free, and is ours now."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _is_still(self, folder: Path) -> bool:
+        """Whether the folder was not moved while we waited for it."""
+        try:
+            now = folder.stat()
+        except OSError:
+            return False
+        return os.path.samestat(now, os.fstat(self._descriptor))
+
+    def fileno(self) -> int:
+        """What a process has to be given that keeps the lock."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Let it go; nothing if that was done."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        """Nothing more is needed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it go."""
+        self.close()

@@ -12,9 +12,8 @@ from flare.challenge.digest import (
     rules_digest,
     scoring_rules,
 )
-from flare.challenge.reading import challenge_names
+from flare.challenge.reading import challenge_names, challenge_summary
 from flare.challenge.rules import Challenge
-from flare.challenge.summary import challenge_summary
 
 TEXT = """
 name = "Thorax"

@@ -24,11 +24,11 @@ from flare.challenge.digest import READ, scoring_rules
 from flare.challenge.reading import (
     ChallengeError,
     challenge_names,
+    challenge_summary,
     challenge_text,
     read_challenge,
 )
 from flare.challenge.rules import RULES_NOTE
-from flare.challenge.summary import challenge_summary
 from flare.common.text import safe
 from flare.results.metrics_json import metrics_json
 from tests.builders import (

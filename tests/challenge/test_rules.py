@@ -10,7 +10,12 @@ import pytest
 import flare
 from flare.challenge.formats import NpzRules
 from flare.challenge.metrics import METRICS, Better, is_score, metric_of
-from flare.challenge.reading import ChallengeError, challenge_names, read_challenge
+from flare.challenge.reading import (
+    ChallengeError,
+    challenge_names,
+    challenge_summary,
+    read_challenge,
+)
 from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
@@ -25,7 +30,6 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
-from flare.challenge.summary import challenge_summary
 from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """

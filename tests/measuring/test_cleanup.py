@@ -15,7 +15,7 @@ from flare.common.errors import EngineError, OutputError, StoppedError
 from flare.measuring import cleanup
 from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
 from flare.results.errors import MeasurementError
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 from tests.builders import ROOT, wait_until
 
 KILLED = """
@@ -25,7 +25,7 @@ from flare.common.docker import Docker
 from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.empty_image import make_empty_image
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 from flare.measuring.empty_image import output_volume
 
 cleanup.PAUSE_S = 0.05

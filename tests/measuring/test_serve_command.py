@@ -12,8 +12,8 @@ import pytest
 from flare.cli.main import main
 from flare.common.text import safe
 from flare.platforms.serving.work import ServedWork
-from flare.results import lock as lock_module
-from flare.results.lock import FolderLock
+from flare.results import team_folder as lock_module
+from flare.results.team_folder import FolderLock
 from tests.builders import wait_until
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems

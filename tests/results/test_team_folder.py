@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from flare.common.errors import OutputError
+from flare.common.text import safe
 from flare.ranking.table import read_results
-from flare.results.errors import RankingError
+from flare.results import team_folder as lock
+from flare.results.errors import MeasurementError, RankingError
 from flare.results.team_folder import (
     LONGEST_BYTES,
+    FolderLock,
     check_names,
     confusable,
     folder_of,
@@ -18,6 +26,7 @@ from flare.results.team_folder import (
 from tests.builders.results import ranked, write_table
 
 USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
+
 
 UNUSABLE = [
     *("", ".", "..", ".unpacked", " a", "a ", "a.", "a/b", "a\\b", "a\nb", "a\0b"),
@@ -119,3 +128,63 @@ def test_teams_and_cases_of_results_are_checked(tmp_path: Path, column: int) -> 
 
     with pytest.raises(RankingError, match="s team_A, team_a differ only"):
         read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(lock, "WAIT_S", 0.3)
+
+
+def test_a_folder_is_made_locked_and_left_empty(tmp_path):
+    folder = tmp_path / "results" / "team"
+
+    with FolderLock(folder):
+        assert list(folder.iterdir()) == []
+        with pytest.raises(MeasurementError) as caught:
+            FolderLock(folder)
+    assert str(caught.value) == (
+        f"{safe(folder)}: it is being measured by another process. Wait for it, or"
+        " end it. [H07]"
+    )
+
+    FolderLock(folder).close()
+
+
+def test_a_process_that_was_given_it_keeps_it(tmp_path):
+    first = FolderLock(tmp_path)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, pass_fds=(first.fileno(),)
+    )
+    first.close()
+
+    with pytest.raises(MeasurementError):
+        FolderLock(tmp_path)
+
+    process.communicate()
+    FolderLock(tmp_path).close()
+
+
+def test_a_folder_that_was_moved_is_another_one(tmp_path, monkeypatch):
+    """Whoever has waited for it locks what has its name now."""
+    folder = tmp_path / "team"
+    real, calls = fcntl.flock, []
+
+    def move_once(descriptor, operation):
+        if not calls:
+            folder.rename(tmp_path / "old")
+        calls.append(descriptor)
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", move_once)
+    with FolderLock(folder) as found:
+        assert os.path.samestat(os.fstat(found.fileno()), folder.stat())
+    assert len(calls) == 2
+
+
+def test_what_is_no_folder(tmp_path):
+    (tmp_path / "team").write_text("")
+
+    with pytest.raises(OutputError) as caught:
+        FolderLock(tmp_path / "team")
+    assert "team: it cannot be written to (file exists)." in str(caught.value)

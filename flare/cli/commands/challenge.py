@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 import click
 
-from flare.challenge.reading import challenge_names, challenge_text, read_challenge
-from flare.challenge.summary import challenge_summary
+from flare.challenge.reading import (
+    challenge_names,
+    challenge_summary,
+    challenge_text,
+    read_challenge,
+)
 from flare.cli.command import Command, Group
 from flare.cli.console import VERBATIM
 from flare.cli.options import takes

@@ -49,11 +49,10 @@ from flare.evaluation.plan import plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
-from flare.results.lock import FolderLock
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
 from flare.results.refused_csv import Refusal, RefusedRows
 from flare.results.scores import statistics
-from flare.results.team_folder import is_measured
+from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
 """What is done to a folder that is locked."""

@@ -32,7 +32,7 @@ from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.team import Setup, opened_team, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 
 PROGRAM = "from flare.measuring.lanes.process import main; main()"
 """What the new process runs."""

@@ -25,7 +25,7 @@ from flare.platforms.serving.journal import HOURS, waiting_text
 from flare.platforms.serving.service import Service, utc_now
 from flare.platforms.serving.source import Source, Submission
 from flare.platforms.serving.work import ServedWork, Telling, Worst
-from flare.results.lock import FolderLock
+from flare.results.team_folder import FolderLock
 
 _log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import kept_scores
 from flare.evaluation.many.teams import UNPACKED
-from flare.results import lock
+from flare.results import team_folder as lock
 from flare.results.errors import MeasurementError
-from flare.results.lock import FolderLock
 from flare.results.refused_csv import read_refused
+from flare.results.team_folder import FolderLock
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.fewer import few_fast
