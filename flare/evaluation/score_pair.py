@@ -13,12 +13,13 @@ from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.in_memory import (
+from flare.evaluation.labelmaps.headers import (
     is_image,
+    named,
+    open_image,
     read_image_grid,
-    read_image_labels,
 )
-from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.labelmaps.reading import LabelMap, read_labels
 from flare.evaluation.metrics.finder import Labels
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
@@ -45,7 +46,9 @@ class ImageInMemory(LabelMapFile):
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """Its labels."""
-        return read_image_labels(self.image, self.name, known, allocate)
+        header, stream = open_image(self.image, self.name)
+        with named(self.name):
+            return read_labels(stream, header, known, allocate)
 
 
 def score_pair(

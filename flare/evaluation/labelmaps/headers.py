@@ -1,4 +1,4 @@
-"""What a header promises, and what the readers of all formats check alike.
+"""What a header promises, in a file or in memory, and what all readers check alike.
 
 Whatever would change the meaning of the voxels, and is not known here, is refused.
 Readers do not know what their file is called: whoever opens it does, and raises the
@@ -7,8 +7,11 @@ error that names it.
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
+import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
+from flare.common.streams import PlainStream, Stream
 from flare.common.text import safe
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
@@ -50,6 +54,12 @@ LINES = 1000
 LPS = np.array([-1.0, -1.0, 1.0])
 """What turns a position in LPS (to the left, back and top), as SimpleITK writes it,
 into one in RAS."""
+
+
+_Floats = npt.NDArray[np.float64]
+
+_Place = tuple[_Floats, _Floats, _Floats, _Floats]
+"""Axes, spacing, origin and space, as `make_placed_grid` takes them."""
 
 
 class NamelessError(Exception):
@@ -292,3 +302,108 @@ def stored_type(kind: str | None, found: str, order: str) -> np.dtype[Any]:
             f"its voxels are of type {safe(found[:40])}, expected numbers"
         )
     return np.dtype(order + kind)
+
+
+# --- Images in memory -------------------------------------------------------------
+
+
+def is_image(value: object) -> bool:
+    """Whether something is an image of nibabel or SimpleITK."""
+    package = _loaded("nibabel")
+    is_nibabel = package and isinstance(value, package.spatialimages.SpatialImage)
+    return is_nibabel or _is_simpleitk(value)
+
+
+def read_image_grid(image: Any, name: str) -> Grid:
+    """The grid of an image, called `name` in an error.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    """
+    place_of = _simpleitk_place if _is_simpleitk(image) else _nibabel_place
+    sizes, place = place_of(image, name)
+    with named(name):
+        return make_placed_grid(check_sizes(sizes), *place)
+
+
+def open_image(image: Any, name: str) -> tuple[Header, Stream]:
+    """What its header would promise, and its voxels, as in a file.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    DamagedFileError
+        If nibabel cannot read its voxels from its file.
+    """
+    grid = read_image_grid(image, name)
+    values_of = _simpleitk_values if _is_simpleitk(image) else _nibabel_values
+    values, slope, intercept = values_of(image, name)
+    with named(name):
+        check_type(values.dtype)
+    header = Header(grid=grid, dtype=values.dtype, slope=slope, intercept=intercept)
+    return header, PlainStream(io.BytesIO(values.tobytes()))
+
+
+def _loaded(package: str) -> Any:
+    """A package if it is loaded, as it is wherever there is an image of it.
+
+    To load nibabel takes a tenth of a second, and SimpleITK half of one.
+    """
+    return sys.modules.get(package)
+
+
+def _is_simpleitk(value: object) -> bool:
+    """Whether something is an image of SimpleITK."""
+    package = _loaded("SimpleITK")
+    return package is not None and isinstance(value, package.Image)
+
+
+def _nibabel_place(image: Any, _: str) -> tuple[Sequence[int], _Place]:
+    """Numbers of voxels along x, y, z, and where they are, from (x, y, z) arrays."""
+    header = image.header
+    spacing = np.array(header.get_zooms(), dtype=np.float64)
+    if isinstance(header, _loaded("nibabel").Nifti1Header):  # as `nifti` takes it
+        spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
+    affine = header.get_best_affine() if image.affine is None else image.affine
+    steps = np.array(affine[:3], dtype=np.float64)
+    return image.shape, (steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
+
+
+def _nibabel_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
+    """Its values, of shape (Z, Y, X), with what turns them into labels."""
+    data = image.dataobj
+    if not isinstance(data, _loaded("nibabel").arrayproxy.ArrayProxy):
+        return np.asarray(data).T, 1.0, 0.0
+    try:
+        values = data.get_unscaled()  # nibabel reads voxels when they are needed
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        problem = "its voxels cannot be read from its file"
+        raise DamagedFileError(name, problem) from error
+    return np.asarray(values).T, float(data.slope), float(data.inter)
+
+
+def _simpleitk_place(image: Any, name: str) -> tuple[Sequence[int], _Place]:
+    """The same of SimpleITK, whose positions are in LPS."""
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        raise FileFormatError(name, "its voxels have several channels", ONE_VOLUME)
+    spacing = np.array(image.GetSpacing())
+    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
+    # Each column of the direction is where an axis of the voxels points.
+    axes = turn.T * spacing[:, np.newaxis]
+    return image.GetSize(), (axes, spacing, np.array(image.GetOrigin()), LPS)
+
+
+def _simpleitk_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
+    """Its values, of shape (Z, Y, X), which are the labels themselves."""
+    kind = image.GetPixelIDTypeAsString()
+    if kind.startswith("label"):  # SimpleITK would end the whole program
+        raise FileFormatError(
+            name,
+            f"its voxels are of type {kind}, expected numbers",
+            "Use SimpleITK.LabelMapToLabel first.",
+        )
+    values = _loaded("SimpleITK").GetArrayViewFromImage(image)
+    return values, 1.0, 0.0
