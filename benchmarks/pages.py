@@ -28,8 +28,8 @@ from cases import write_cases
 from flare.challenge.reading import read_challenge
 from flare.evaluation.evaluate import evaluate
 from flare.ranking.simulation import write_simulation
+from flare.reports.cases.pages import CasePages, case_pages
 from flare.reports.cases.sources import Folders
-from flare.reports.cases.write import CasePages, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
 from flare.reports.ranking import organisers, public

@@ -13,11 +13,15 @@ from flare.common.errors import FlareError
 from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
 from flare.ranking.options import SAMPLES, SEED, RankingOptions
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.bootstrap import Bootstrap, bootstrap
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.schemes import Scheme, other_schemes
 from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
-from flare.ranking.robustness.significance import PairTest, compare_pairs
+from flare.ranking.robustness.uncertainty import (
+    Bootstrap,
+    PairTest,
+    bootstrap,
+    compare_pairs,
+)
 from flare.ranking.rules import RankingRules, ranked_metrics, rules_of
 from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import ResultTable, read_results

@@ -18,7 +18,7 @@ import numpy as np
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import printable, safe
 from flare.ranking.provenance import Unlike, check_comparable
-from flare.ranking.robustness.significance import ALPHA, holm, two_sided
+from flare.ranking.robustness.uncertainty import ALPHA, holm, two_sided
 from flare.reports.scores import (
     CaseScores,
     OwnScores,

@@ -14,8 +14,7 @@ from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import Decisions
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR
-from flare.ranking.robustness.significance import ALPHA
+from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, GENERATOR
 from flare.ranking.rules import RankingRules
 from flare.reports.ranking.words import interim_text, left_out_text
 from flare.reports.scores import METHOD

@@ -17,7 +17,7 @@ from flare.results.metrics_reading import is_evaluation, read_evaluation
 from flare.results.team_folder import is_team
 
 if TYPE_CHECKING:
-    from flare.reports.cases.write import CasePages
+    from flare.reports.cases.pages import CasePages
 
 
 class Kind(Enum):
@@ -137,7 +137,7 @@ def write_report(
 def _write_cases(source: Path, folder: Path, cases: CasePages) -> Mapping[str, str]:
     """Write the pages of cases before those that lead to them: the file of each."""
     # Here, as other pages should not wait for SciPy.
-    from flare.reports.cases.write import case_links, case_pages
+    from flare.reports.cases.pages import case_links, case_pages
 
     evaluation = read_evaluation(source)
     for file, html in case_pages(source, evaluation, cases):

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import flare
+from flare.reports.cases.pages import CasePages
 from flare.reports.cases.sources import Folders
-from flare.reports.cases.write import CasePages
 from flare.reports.report import write_report
 from tests.builders import AFFINE, SPACING, write_nifti
 

@@ -19,7 +19,7 @@ from flare.ranking.options import RankingOptions
 from flare.reports.report import Kind, kind_of
 
 if TYPE_CHECKING:
-    from flare.reports.cases.write import CasePages
+    from flare.reports.cases.pages import CasePages
 
 PLACE = ("For everybody", 1)
 
@@ -74,8 +74,8 @@ class CaseOptions:
         if self.ground_truth is None or self.predictions is None:
             return None
         # Here, as help and completion should not wait for it.
+        from flare.reports.cases.pages import WORST, CasePages
         from flare.reports.cases.sources import Folders
-        from flare.reports.cases.write import WORST, CasePages
 
         progress = Progress(logs_time=False)
         return CasePages(

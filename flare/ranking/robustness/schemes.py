@@ -22,7 +22,7 @@ from flare.ranking.ranks import (
     ranks_without_each,
     rounded,
 )
-from flare.ranking.robustness.significance import ALPHA, PairTest
+from flare.ranking.robustness.uncertainty import ALPHA, PairTest
 from flare.ranking.rules import Average, Integers, RankingRules, Values
 
 DIGITS = 3

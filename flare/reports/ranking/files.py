@@ -19,9 +19,8 @@ from flare.common.files import csv_text, indented, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.rank import Analysis
 from flare.ranking.results_folder import Key
-from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap
 from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.significance import ALPHA, PairTest
+from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.methods import methods_text
 from flare.reports.model import table

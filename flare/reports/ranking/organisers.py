@@ -12,7 +12,7 @@ from flare.challenge.metrics import is_score
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.significance import ALPHA
+from flare.ranking.robustness.uncertainty import ALPHA
 from flare.reports.charts import field_chart, rank_ticks, spread_chart
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
@@ -185,7 +185,7 @@ def _mean_cell(
         return number_cell(None)
     text = f"{found.mean:.{own.decimals}f}"
     if is_score(own.metric):
-        text += f" ({interval_words(found.interval)})"
+        text += f" ({interval_words(own.metric, found.interval)})"
     if found.missing:
         text += f", {found.missing} missing"
     return Cell(text, exact=repr(found.mean))

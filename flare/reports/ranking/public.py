@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flare.common.text import count, printable, safe
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.bootstrap import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
 from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (

@@ -23,10 +23,15 @@ from flare.ranking.ranking_json import (
     RollCallContent,
     SchemeContent,
 )
-from flare.ranking.robustness.bootstrap import CONFIDENCE, GENERATOR, Bootstrap
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.significance import ALPHA, PairTest
+from flare.ranking.robustness.uncertainty import (
+    ALPHA,
+    CONFIDENCE,
+    GENERATOR,
+    Bootstrap,
+    PairTest,
+)
 from flare.ranking.rules import RankingRules
 from flare.reports.ranking.words import interim_text, roll_lines
 

@@ -23,10 +23,9 @@ from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Board
 from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
-from flare.ranking.robustness.bootstrap import bootstrap
 from flare.ranking.robustness.schemes import Scheme, closed_up
 from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.significance import PairTest
+from flare.ranking.robustness.uncertainty import PairTest, bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import ResultTable, table_of

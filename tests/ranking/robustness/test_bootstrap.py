@@ -8,7 +8,7 @@ import pytest
 
 from flare.ranking.options import Ties
 from flare.ranking.ranks import kendall_tau
-from flare.ranking.robustness.bootstrap import _rank_interval, bootstrap
+from flare.ranking.robustness.uncertainty import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.standings import rank_teams
 from tests.builders import run_flare

@@ -11,7 +11,7 @@ from flare.ranking.robustness.schemes import (
     other_schemes,
     ranks_by_tests,
 )
-from flare.ranking.robustness.significance import compare_pairs
+from flare.ranking.robustness.uncertainty import compare_pairs
 from flare.ranking.rules import Average, RankingRules
 from tests.builders.results import (
     DSC,

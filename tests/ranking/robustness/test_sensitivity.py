@@ -18,7 +18,7 @@ from flare.ranking.robustness.sensitivity import (
     ranks_by_choice,
     sensitivity_of,
 )
-from flare.ranking.robustness.significance import compare_pairs
+from flare.ranking.robustness.uncertainty import compare_pairs
 from flare.ranking.rules import RankingRules
 from flare.reports.ranking.words import recount_text
 from tests.builders.results import DSC, HALF_TIME, TIME, make_table, one_metric

@@ -2,7 +2,7 @@
 
 import re
 
-from flare.reports.cases.write import page_files
+from flare.reports.cases.pages import page_files
 from tests.builders.pages import HOSTILE
 
 

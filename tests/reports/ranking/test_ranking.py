@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.ranking.robustness.bootstrap import bootstrap
+from flare.ranking.robustness.uncertainty import bootstrap
 from flare.reports.ranking.files import intervals_table
 from flare.reports.ranking.public import public_ranking
 from flare.reports.ranking.words import SHARED_FIRST

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.significance import compare_pairs, two_sided
+from flare.ranking.robustness.uncertainty import compare_pairs, two_sided
 from flare.ranking.rules import RankingRules
 from tests.builders.results import DSC, TIME, challenger_board, one_metric
 
