@@ -13,7 +13,7 @@ from typing import Annotated
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from flare.cli.json_log import LogLine  # noqa: E402
+from flare.cli.commands.serve import LogLine  # noqa: E402
 from flare.common.json_schema import json_schema, row_schema  # noqa: E402
 from flare.common.schema import Is  # noqa: E402
 from flare.platforms.grandchallenge.download import Record  # noqa: E402

@@ -112,7 +112,7 @@ def tests_table(
             number_cell(own.before, exact=exact),
             number_cell(own.after, exact=exact),
             difference_cell(own.mean, exact=exact, is_shaded=False),
-            interval_text(own.interval),
+            interval_text(own.interval) if own.metric.is_share else "none",
             *map(str, (own.better, own.equal, own.worse)),
             *_test_cells(own, exact=exact),
         )

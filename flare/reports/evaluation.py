@@ -139,7 +139,7 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     for metric in scores.metrics:
         mean = number_cell(scores.mean(metric.name), exact=scores.exact)
         interval = metric_interval(metric.name, scores.present(metric.name))
-        note = f"95 % interval {interval_words(interval)}"
+        note = f"95 % interval {interval_words(metric.name, interval)}"
         few = "too few cases for an interval" if metric.is_share else metric.unit
         found.append(
             Tile(
@@ -224,7 +224,8 @@ def _organ_table(scores: CaseScores, metric: Metric) -> Table:
         told = statistics(values) if values else {}
         numbers = [scores.mean(metric.name + end), *(told.get(name) for name in more)]
         mean, *others = (number_cell(value, exact=scores.exact) for value in numbers)
-        interval = interval_words(metric_interval(metric.name, values))
+        found = metric_interval(metric.name, values)
+        interval = interval_words(metric.name, found)
         rows.append((name_cell(title), mean, interval, *others))
     caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
     heads = ("organ", "mean", "95 % interval", *more.values())
@@ -312,7 +313,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
             values = scores.values[metric.name + end]
             found = group_mean(metric.name, values, numbers)
             mean = number_cell(found.mean, exact=scores.exact)
-            words = interval_words(found.interval)
+            words = interval_words(metric.name, found.interval)
             rows.append((name_cell(name), str(found.cases), title, mean, words))
     return table(
         f"{metric.title_with_unit} by {safe(grouping.column)} and organ",

@@ -221,7 +221,8 @@ def _organs_table(scores: CaseScores) -> Table:
         for metric in scores.metrics:
             column = metric.name + end
             interval = metric_interval(column, scores.present(column))
-            row += [_decimals(scores.mean(column)), interval_words(interval)]
+            words = interval_words(column, interval)
+            row += [_decimals(scores.mean(column)), words]
         rows.append(row)
     caption = (
         f"DSC and NSD over {count(len(scores.cases), 'case')}: means, and their"
@@ -287,7 +288,8 @@ def _score_group_rows(
                 values = scores.values[metric.name + end]
                 mean = group_mean(metric.name, values, numbers)
                 rows.append((group, title, metric.name, *mean_numbers(mean)))
-                cells += [_decimals(mean.mean), interval_words(mean.interval)]
+                told = interval_words(metric.name, mean.interval)
+                cells += [_decimals(mean.mean), told]
             printed.append(cells)
     heads = ["Group", "Cases", "Organ"]
     for metric in scores.metrics:

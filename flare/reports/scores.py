@@ -284,9 +284,11 @@ def silence(grouping: Grouping) -> str:
     )
 
 
-def interval_words(interval: tuple[float, float] | None) -> str:
-    """An interval, or why there is none."""
-    return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "too few cases"
+def interval_words(metric: str, interval: tuple[float, float] | None) -> str:
+    """An interval, or why there is none: only means of scores have one."""
+    if interval:
+        return f"{interval[0]:.3f} to {interval[1]:.3f}"
+    return "too few cases" if is_score(metric) else "none"
 
 
 # --- Intervals --------------------------------------------------------------------

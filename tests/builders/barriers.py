@@ -43,7 +43,8 @@ _TOOLS = """() => {
       old.removeAttribute("data-looked-at");
     for (const element of elements) element.setAttribute("data-looked-at", "");
     const only = rules.length ? {runOnly: rules} : {};
-    return axe.run({elementRef: true, selectors: false, ...only});
+    return axe.run(
+      {elementRef: true, selectors: false, preload: false, ...only});
   };
 
   window.findBarriers = async (rules) => {

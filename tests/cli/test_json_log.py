@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from flare.cli.json_log import facts, json_lines, tell
+from flare.cli.commands.serve import facts, json_lines, note
 from flare.common.errors import InputError, OutputError
 from tests.builders.schemas import problems
 
@@ -34,12 +34,12 @@ def test_each_record_is_a_line(tmp_path, log):
         step = facts(submission="a1", team="x", step="claimed")
         log.info("%s: %s", "x", "claimed", extra=step)
         log.warning("slow")
-        tell(
+        note(
             "x\n\x1b[31m\u2028é: c1: ok", team="x", case="c1", status="ok", done=1, of=2
         )
         logging.getLogger("flare.cli.progress").info("[1/2] x c1: ok")
     log.warning("not any more")
-    tell("nor this")
+    note("nor this")
 
     assert lines_of(file) == [
         {

@@ -1,11 +1,9 @@
 """The documentation site: it is whole, spelt well, and anybody can read it anywhere.
 
-A browser shows what was built, from a server and from a folder, without a network.
+A browser shows what was built, from its folder, without a server or a network.
 """
 
-import functools
 import html
-import http.server
 import inspect
 import json
 import os
@@ -13,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from urllib.parse import urlsplit
 
 import pytest
@@ -158,30 +155,8 @@ def browser(chromium):
         found.close()
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and says nothing."""
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module", params=["server", "folder"])
-def address(request, site):
-    """Where the site is."""
-    if request.param == "folder":
-        yield site.as_uri()
-        return
-    handler = functools.partial(QuietHandler, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 @pytest.fixture
-def new_page(browser, address):
+def new_page(browser, site):
     """Make an empty page; afterwards, nothing was asked of others or complained of."""
     contexts, asked, complaints = [], [], []
 
@@ -207,15 +182,17 @@ def new_page(browser, address):
     elsewhere = {
         url
         for url in asked
-        if not url.startswith(f"{address}/") and urlsplit(url).scheme not in OWN_SCHEMES
+        if not url.startswith(f"{site.as_uri()}/")
+        and urlsplit(url).scheme not in OWN_SCHEMES
     }
     assert (elsewhere, complaints) == (set(), [])
     assert asked
 
 
-def test_the_search_finds_the_section_of_a_code(new_page, address):
+def test_the_search_finds_the_section_of_a_code(new_page, site):
+    """Also where no server is."""
     page = new_page()
-    page.goto(f"{address}/index.html")
+    page.goto(f"{site.as_uri()}/index.html")
 
     page.locator("input.md-search__input").click()
     page.keyboard.type("F07", delay=50)
@@ -237,23 +214,6 @@ def pages(site):
 
 BROKEN = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
 
-
-def assert_complete(page):
-    """See that a page shows its heading and all its pictures."""
-    assert page.locator("h1").first.is_visible()
-    assert page.evaluate(BROKEN) == []
-
-
-@pytest.mark.parametrize("address", ["folder"], indirect=True)
-def test_every_page_is_complete_in_itself(new_page, address, site):
-    """Also where no server is; the next test sees it where one is."""
-    page = new_page()
-
-    for name in pages(site):
-        page.goto(f"{address}/{name}")
-        assert_complete(page)
-
-
 PALETTE = "label[for^=__palette]"
 """What changes the colours."""
 
@@ -267,8 +227,7 @@ def wait_for_colours(page, scheme):
     page.locator(SHOWN).wait_for()
 
 
-@pytest.mark.parametrize("address", ["server"], indirect=True)
-def test_every_page_is_complete_and_anybody_can_read_it(new_page, address, site):
+def test_every_page_is_complete_and_anybody_can_read_it(new_page, site):
     """What axe-core finds hard to read, or to use without a mouse, is a fault.
 
     In the dark only colours are different, and what changes them.
@@ -276,8 +235,9 @@ def test_every_page_is_complete_and_anybody_can_read_it(new_page, address, site)
     page = new_page(color_scheme="light")
 
     for name in pages(site):
-        page.goto(f"{address}/{name}")
-        assert_complete(page)
+        page.goto(f"{site.as_uri()}/{name}")
+        assert page.locator("h1").first.is_visible()
+        assert page.evaluate(BROKEN) == []
         wait_for_colours(page, "default")
         assert (name, find_barriers(page)) == (name, [])
         assert find_moved(page) == []

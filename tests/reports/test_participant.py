@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from flare.challenge.metrics import METRICS, Better, Metric
 from flare.reports.report import write_report
 from flare.reports.scores import OwnScores
-from tests.builders.pages import Page, metrics_content, write_json
+from tests.builders.pages import Page, compare, metrics_content, numbered, write_json
 
 
 def own_page(folder, content):
@@ -109,3 +110,35 @@ def test_the_type_of_the_page_holds_nothing_but_thousandths(score):
         OwnScores(values={"dsc": (score,)}, **shown)
     with pytest.raises(ValueError, match="means of exact scores"):
         OwnScores(values={"dsc": (0.5,)}, means={"dsc": 0.5}, **shown)
+
+
+def test_a_metric_that_is_declared_is_on_pages_but_no_distance_is_for_participants(
+    tmp_path, monkeypatch
+):
+    """A third one needs nothing in reports/; in mm it would tell of the references."""
+    hd95 = Metric(
+        name="hd95",
+        title="HD95",
+        function="none:none",
+        unit="mm",
+        range=(0.0, 1000.0),
+        better=Better.LOWER,
+    )
+    monkeypatch.setitem(METRICS, "hd95", hd95)
+    old, new = (metrics_content({"liver": [0.9, 0.8, 0.7]}) for _ in range(2))
+    for content, values in ((old, [9.0, 8.0, 7.0]), (new, [9.0, 6.0, 8.5])):
+        content["case"]["hd95"] = content["case"]["hd95_liver"] = numbered(values)
+
+    html = compare(tmp_path, old, new)
+    write_report([tmp_path / "new" / "metrics.json"], tmp_path / "a.html",
+                 is_organiser=True)  # fmt: skip
+
+    (row,) = Page(html).table("HD95, new against old: means")
+    assert [row[head] for head in ("mean: old", "mean: new", "change", "better")] == [
+        *("8.000", "7.833", "+0.167", "1")  # lower is better: a gain
+    ]
+    page = Page((tmp_path / "a.html").read_text(encoding="utf-8"))
+    (row,) = page.table("HD95 (mm) over 3 cases")
+    assert (row["mean"], row["95 % interval"]) == ("7.833", "none")
+    assert "HD95" not in own_page(tmp_path, new)
+    assert "HD95" not in compare(tmp_path, old, new, organiser=False)

@@ -236,7 +236,7 @@ def _schemes_plate(analysis: Analysis, chart: Chart) -> Plate:
         name="other_schemes",
         caption="Ranks of the teams in other ways of ranking, each of which changes one"
         " thing; lighter is better. The numbers also have the rankings without one of"
-        " the teams.",
+        f" the teams. Rows: {'; '.join(chart.labels)}.",
         columns=("scheme", "kendall_tau", "team", "rank", "rank_before"),
         rows=tuple(
             (scheme.name, scheme.tau, team, rank, scheme.before[team])

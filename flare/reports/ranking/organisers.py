@@ -185,7 +185,7 @@ def _mean_cell(
         return number_cell(None)
     text = f"{found.mean:.{own.decimals}f}"
     if is_score(own.metric):
-        text += f" ({interval_words(found.interval)})"
+        text += f" ({interval_words(own.metric, found.interval)})"
     if found.missing:
         text += f", {found.missing} missing"
     return Cell(text, exact=repr(found.mean))

@@ -1,6 +1,7 @@
 """Pages of a ranking that was written: what stands there, and nothing decided anew."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -143,71 +144,58 @@ def test_a_ranking_of_a_challenge_of_one_s_own_needs_no_file_of_it(results, tmp_
     assert "Mine (mine)" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def changed_values(folder):
-    file = folder / "values.csv"
-    lines = file.read_text().splitlines()
-    team = [n for n, line in enumerate(lines) if line.startswith("team_0,case_2,dsc,")]
-    lines[team[0]] = "team_0,case_2,dsc,0.0001"
-    file.write_text("\n".join(lines) + "\n")
-    return file
-
-
-def without_a_team(folder):
-    file = folder / "values.csv"
-    lines = [line for line in file.read_text().splitlines() if "team_0" not in line]
-    file.write_text("\n".join(lines) + "\n")
-    return file
-
-
-def a_row_twice(folder):
-    file = folder / "values.csv"
-    file.write_text(file.read_text() + "team_0,case_2,dsc,0.5\n")
-    return file
-
-
-def no_values(folder):
-    (folder / "values.csv").unlink()
-    return folder / "values.csv"
-
-
-def no_json(folder):
-    (folder / "ranking.json").write_text("{")
-    return folder / "ranking.json"
-
-
-def other_json(folder):
-    (folder / "ranking.json").write_text('{"settings": {}, "ranking": []}')
-    return folder / "ranking.json"
-
-
-def other_draws(folder):
-    content = json.loads((folder / "ranking.json").read_text())
+def other_draws(text):
+    content = json.loads(text)
     content["bootstrap"]["teams"][0]["interval"] = [4, 4]
-    (folder / "ranking.json").write_text(json.dumps(content))
-    return folder / "values.csv"
+    return json.dumps(content)
+
+
+VALUE = re.compile("^team_0,case_2,dsc,.*$", re.MULTILINE)
+TEAM = re.compile("^team_0,.*\n", re.MULTILINE)
+NOT_OURS = "it is no ranking.json that flare rank has written"
 
 
 @pytest.mark.parametrize(
-    ("spoil", "problem"),
+    ("name", "spoil", "named", "problem"),
     [
-        (changed_values, "it does not have the ranking of ranking.json beside it"),
-        (without_a_team, "it does not have the teams and cases of ranking.json beside"),
-        (other_draws, "it does not have the draws of ranking.json beside it"),
-        (a_row_twice, "team_0 case_2 dsc is there twice"),
-        (no_values, "it cannot be read ("),
-        (no_json, "it is no ranking.json that flare rank has written"),
-        (other_json, "it is no ranking.json that flare rank has written"),
+        (
+            *("values.csv", lambda text: VALUE.sub("team_0,case_2,dsc,0.0001", text)),
+            *("values.csv", "it does not have the ranking of ranking.json beside it"),
+        ),
+        (
+            *("values.csv", lambda text: TEAM.sub("", text), "values.csv"),
+            "it does not have the teams and cases of ranking.json beside",
+        ),
+        (
+            *("ranking.json", other_draws, "values.csv"),
+            "it does not have the draws of ranking.json beside it",
+        ),
+        (
+            *("values.csv", lambda text: text + "team_0,case_2,dsc,0.5\n"),
+            *("values.csv", "team_0 case_2 dsc is there twice"),
+        ),
+        ("values.csv", None, "values.csv", "it cannot be read ("),
+        ("ranking.json", lambda _: "{", "ranking.json", NOT_OURS),
+        (
+            *("ranking.json", lambda _: '{"settings": {}, "ranking": []}'),
+            *("ranking.json", NOT_OURS),
+        ),
     ],
+    ids=["ranking", "team", "draws", "twice", "no values", "no JSON", "other JSON"],
 )
 def test_files_that_do_not_belong_together_are_refused(
-    written, tmp_path, spoil, problem
+    written, tmp_path, name, spoil, named, problem
 ):
-    file = spoil(written)
+    file = written / name
+    text = file.read_text(encoding="utf-8")
+    file.unlink()
+    if spoil:
+        file.write_text(spoil(text), encoding="utf-8")
 
     with pytest.raises(RankingError) as caught:
         write_report([written], tmp_path / "page.html", is_organiser=True)
 
-    assert caught.value.finding.startswith(f"{safe(file)}: ")
+    assert caught.value.finding.startswith(f"{safe(written / named)}: ")
     assert problem in caught.value.finding
 
 
