@@ -59,7 +59,7 @@ class SubmissionError(FlareError):
 
 
 class FileError(AboutFile, SubmissionError):
-    """Something is wrong with one file of a submission."""
+    """Something is wrong with one file; a remedy of its own replaces the usual one."""
 
 
 # --- The organisers ---------------------------------------------------------------

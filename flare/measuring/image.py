@@ -17,8 +17,7 @@ from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.model import unpack_model
-from flare.measuring.archive.reading import Archive
-from flare.measuring.archive.repack import write_image
+from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.cleanup import TEAM_TAG, guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.contract import MODEL_FOLDER
@@ -199,9 +198,9 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
     """Load the image of an archive under a tag of ours, and return its ID.
 
     The engine never sees the file of the team: what it loads is written by
-    `flare.measuring.archive.repack.write_image`, and names no tag. Only what the engine
-    says of its content is the archive's fault. Anything else is the host's, as where
-    others use the engine at the same time, and is tried again.
+    `flare.measuring.archive.reading.write_image`, and names no tag. Only what the
+    engine says of its content is the archive's fault. Anything else is the host's, as
+    where others use the engine at the same time, and is tried again.
 
     Parameters
     ----------

@@ -24,6 +24,7 @@ from flare.ranking.provenance import Origin
 from flare.results.scores import EACH_RULE
 
 MeanRank = Annotated[float, Is(minimum=1)]
+TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLength=1)]
 _MEAN_RANKS = Family(
     "^[a-z][a-z0-9_]*$", "METRIC", "Mean rank by one metric.", MeanRank
 )
@@ -97,8 +98,7 @@ class RankingSettings(TypedDict):
 class Place(TypedDict):
     """A team that competes."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     rank: Positive
     """Its rank; teams with equal scores share one, and the ranks behind it are left
     out."""
@@ -113,8 +113,7 @@ class Place(TypedDict):
 class Guest(TypedDict):
     """A team that is shown without a rank."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     mean_ranks: _MeanRanks
     """By metric: the mean of the ranks that it would have if it alone had joined the
     others."""
@@ -142,8 +141,7 @@ class RollCallContent(TypedDict):
 class RefusedContent(TypedDict):
     """Something that was refused."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     file: Text
     """Name of what was refused."""
     reason: Text
@@ -155,8 +153,7 @@ class RefusedContent(TypedDict):
 class ReplacedContent(TypedDict):
     """An archive that has replaced another one."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     date: str
     """When the new one was first measured."""
     reason: str
@@ -166,8 +163,7 @@ class ReplacedContent(TypedDict):
 class WaitingContent(TypedDict):
     """A team without scores."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     cases_measured: Count
     """Cases that are measured."""
 
@@ -184,8 +180,7 @@ class EqualContent(TypedDict):
 class MissingResult(TypedDict):
     """A result that is not there."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     case: Text
     """Name of the case."""
     metric: MetricName
@@ -199,8 +194,7 @@ class MissingResult(TypedDict):
 class FirstPlace(TypedDict):
     """What the first place of a team depends on."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     withdrawals: list[Rival]
     """Each rival that could be ahead if cases were withdrawn, and the fewest such
     cases; the rival that needs the fewest first."""
@@ -226,8 +220,7 @@ class FirstPlace(TypedDict):
 class Rival(TypedDict):
     """The cases that a rival needs to be withdrawn."""
 
-    rival: Text
-    """Name of the team, as it is shown."""
+    rival: TeamName
     number: Positive
     """How many cases it takes."""
     cases: Annotated[list[str], Is(minItems=1)]
@@ -310,8 +303,7 @@ class BootstrapContent(TypedDict):
 class TeamInterval(TypedDict):
     """A team."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     interval: Annotated[list[Positive], Is(minItems=2, maxItems=2)]
     """Best and worst rank of the interval."""
     frequencies: list[Share]
@@ -321,9 +313,7 @@ class TeamInterval(TypedDict):
 SharedPlace = TypedDict(
     "SharedPlace",
     {
-        "team": Annotated[
-            str, Is(about="Name of the team, as it is shown.", minLength=1)
-        ],
+        "team": TeamName,
         "with": Annotated[
             list[str], Is(about="With whom it would be shared.", minItems=1)
         ],
@@ -340,8 +330,7 @@ class RankingRow(TypedDict):
     last.
     """  # noqa: D205  a sentence of the public schema
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     rank: Positive | None
     """Its rank; empty for a team out of competition."""
     score: Length
@@ -359,8 +348,7 @@ MEAN_RANK_COLUMNS = Family(
 class CaseRankRow(TypedDict):
     """Every single rank."""
 
-    team: Text
-    """Name of the team, as it is shown."""
+    team: TeamName
     case: Text
     """Name of the case."""
     metric: MetricName

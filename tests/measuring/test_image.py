@@ -12,8 +12,7 @@ import pytest
 from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
-from flare.measuring.archive.reading import read_archive
-from flare.measuring.archive.repack import write_image
+from flare.measuring.archive.reading import read_archive, write_image
 from flare.measuring.errors import ArchiveError, LoadError
 from flare.measuring.image import load_image
 from tests.builders import ROOT

@@ -9,8 +9,7 @@ import tarfile
 
 import pytest
 
-from flare.measuring.archive.reading import read_archive
-from flare.measuring.archive.repack import write_image
+from flare.measuring.archive.reading import read_archive, write_image
 from flare.measuring.errors import ArchiveError
 from tests.builders import ROOT
 from tests.builders.archives import FILES, save, sha256, tar
