@@ -127,6 +127,7 @@ def analyse(
     standings = rank_teams(table, rules, decisions.guests)
     board = standings.board
     tests = compare_pairs(board)
+    intervals = bootstrap(board, samples=samples, seed=seed) if samples else None
     schemes = other_schemes(board, tests)
     return Analysis(
         challenge=challenge,
@@ -134,7 +135,7 @@ def analyse(
         rules=rules,
         decisions=decisions,
         standings=standings,
-        bootstrap=bootstrap(board, samples=samples, seed=seed) if samples else None,
+        bootstrap=intervals,
         tests=tests,
         schemes=schemes,
         sensitivity=sensitivity_of(board, schemes),
