@@ -35,7 +35,7 @@ SCORING = (
     "flare.cli.commands.measure",
     "flare.cli.main",
     "flare.evaluation.check",
-    "flare.evaluation.references",
+    "flare.evaluation.check",
     "flare.evaluation.scoring.case",
     "flare.evaluation.submission.unpack",
     "flare.results.metrics_json",

@@ -19,8 +19,8 @@ from flare.cli.options import version_text
 from flare.common.errors import InputError
 from flare.common.installation import source_commit
 from flare.common.text import safe
+from flare.evaluation.check import check_references, references_table
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
-from flare.evaluation.references import check_references, references_table
 from tests.builders import (
     AFFINE,
     ORGANS,

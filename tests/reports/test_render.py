@@ -1,5 +1,6 @@
 """Renderers: a table says the same in each output, and no text is more than text."""
 
+import json
 import re
 
 import pytest
@@ -28,8 +29,10 @@ from flare.reports.model import (
 )
 from flare.reports.render.html import page_html
 from flare.reports.render.text import latex, markdown, terminal
+from flare.reports.report import write_report
 from tests.builders.hostile_pages import KINDS
-from tests.builders.pages import HOSTILE
+from tests.builders.measured import write_measured
+from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.pages import Page as Read
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -147,8 +150,9 @@ def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     assert [list(map(str, row)) for row in found] == [["first", "second"], *rows]
     heads, line, *lines = markdown(own)
     assert (heads, line) == ("| first | second |", "|---|---|")
-    assert [re.sub(r"\\(.)", r"\1", text) for text in lines] == [
-        re.sub(r"\\(.)", r"\1", f"| {a} | {b} |") for a, b in shown
+    escaped = re.compile(r"\\(.)", re.DOTALL)
+    assert [escaped.sub(r"\1", text) for text in lines] == [
+        f"| {first} | {second} |" for first, second in shown
     ]
     tex = latex(own, "label")
     assert r"\begin{tabular}{lr}" in tex
@@ -157,8 +161,8 @@ def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     told = terminal(own)
     assert len(told) == 1 + len(rows) + is_last_apart
     for text, (first, second) in zip(told[1:], shown, strict=False):
-        assert first in text
-        assert second in text
+        assert first.rstrip() in text
+        assert second.rstrip() in text
 
 
 def test_texts_are_escaped_for_latex_and_markdown():
@@ -170,3 +174,35 @@ def test_texts_are_escaped_for_latex_and_markdown():
         r"\textbar{}\textbackslash{}" in latex(own, "x")
     )
     assert markdown(own)[2] == r"| \<b\>&\$x^2\~\|\\ |"
+
+
+# --- Values that are told where a figure is pointed at ----------------------------
+
+
+def tips_of(html):
+    """What the figures of a page tell."""
+    found = re.findall(r'<script type="application/json">(.*?)</script>', html)
+    return [json.loads(text) for text in found]
+
+
+def test_a_missing_value_keeps_its_place(tmp_path):
+    """The second of three runs has failed: its case is named, and has no value."""
+    cases = ("a", "b", "c")
+    team = write_measured(tmp_path / "team", cases, failed={"b": ("failed", "")})
+
+    write_report([team], tmp_path / "page.html", is_organiser=False)
+
+    times, memory, _ = tips_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert times == {"names": ["a", "b", "c"], "rows": ["10.00 - 12.00"]}
+    assert memory["rows"] == ["1000 - 1200"]
+
+
+@pytest.mark.parametrize("is_organiser", [True, False])
+def test_tips_have_no_more_digits_than_the_tables(tmp_path, is_organiser):
+    content = metrics_content({"liver": [0.123456, 0.98765], "spleen": [0.5, 1.0]})
+    source = write_json(tmp_path / "metrics.json", content)
+
+    write_report([source], tmp_path / "page.html", is_organiser=is_organiser)
+
+    dsc, _ = tips_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert dsc["rows"][1:] == ["0.123 0.988", "0.500 1.000"]

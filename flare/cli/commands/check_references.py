@@ -13,7 +13,7 @@ from flare.cli.command import Command
 from flare.cli.options import takes
 from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
-from flare.evaluation.references import check_references, references_table
+from flare.evaluation.check import check_references, references_table
 
 PLACE = ("For organisers", 2)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
 from flare.ranking.completeness import RollCall
@@ -17,6 +17,8 @@ from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules, rules_of
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.own import OwnResult
+from flare.reports.ranking.words import metric_title
+from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
 
@@ -416,3 +418,13 @@ def test_public_names_are_made_harmless(tmp_path):
     rows = (tmp_path / "ranking.csv").read_text().splitlines()
     assert rows[1].startswith("'=x\\n,1,")
     assert flare.__version__ in (tmp_path / "methods.txt").read_text()
+
+
+NAMES = [name for name in efficiency_csv.VALUES if "_spread" not in name]
+
+
+@pytest.mark.parametrize("metric", [*SCORES, *NAMES])
+def test_every_metric_has_a_title(metric):
+    """Other than its key, which no paper prints."""
+    assert metric_title(metric) != metric
+    assert "_" not in metric_title(metric)
