@@ -21,9 +21,8 @@ from flare.measuring.host import (
     empty_caches,
 )
 from flare.measuring.options import Caches
-from flare.measuring.sampling.control_group import ControlGroup
 from flare.measuring.sampling.nvml import MemorySource, open_gpu
-from flare.measuring.sampling.sampler import Probe, Sampler
+from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler
 from flare.results.traces_csv import Trace
 
 LOOK_S = 0.2

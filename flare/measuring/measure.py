@@ -36,10 +36,16 @@ from flare.measuring.inputs import (
     find_cases,
 )
 from flare.measuring.lanes.dispatch import measure_on_lanes
-from flare.measuring.listener import Failures, Listener, cases_to_run
 from flare.measuring.options import Options
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.summary import count_done, team_table, write_refused
+from flare.measuring.summary import (
+    Failures,
+    Listener,
+    cases_to_run,
+    count_done,
+    team_table,
+    write_refused,
+)
 from flare.measuring.team import (
     Job,
     OpenTeam,

@@ -17,8 +17,7 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.listener import Failures
-from flare.measuring.summary import unsaid_zeros
+from flare.measuring.summary import Failures, unsaid_zeros
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics

@@ -35,7 +35,6 @@ SCORING = (
     "flare.cli.commands.measure",
     "flare.cli.main",
     "flare.evaluation.check",
-    "flare.evaluation.check",
     "flare.evaluation.scoring.case",
     "flare.evaluation.submission.unpack",
     "flare.results.metrics_json",

@@ -16,9 +16,9 @@ from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
-from flare.measuring.listener import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Caches, Options, RunOptions
+from flare.measuring.summary import Listener
 from flare.measuring.team import Job
 from tests.builders.archives import FILES, save
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team

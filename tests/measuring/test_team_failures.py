@@ -16,10 +16,9 @@ from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.errors import ArchiveError
 from flare.measuring.inputs import find_cases
-from flare.measuring.listener import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Options
-from flare.measuring.summary import write_refused
+from flare.measuring.summary import Listener, write_refused
 from flare.measuring.team import Job
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused

@@ -34,8 +34,8 @@ from flare.measuring.lanes.process import (
     Said,
     TeamJob,
 )
-from flare.measuring.listener import Failures, Listener, cases_to_run
 from flare.measuring.options import Caches, Options
+from flare.measuring.summary import Failures, Listener, cases_to_run
 from flare.measuring.team import Job, Setup, TeamPlan, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError

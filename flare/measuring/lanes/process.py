@@ -27,8 +27,8 @@ from flare.common.files import closed_to_others
 from flare.common.machine import end_with
 from flare.measuring.archive.reading import Archive
 from flare.measuring.lane import Lane
-from flare.measuring.listener import Failures
 from flare.measuring.sampling.nvml import open_gpu
+from flare.measuring.summary import Failures
 from flare.measuring.team import Setup, opened_team, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError

@@ -23,10 +23,9 @@ from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.container import opened_limits
 from flare.measuring.host import SPARE_BYTES, room
-from flare.measuring.listener import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.summary import count_done, write_refused
+from flare.measuring.summary import Listener, count_done, write_refused
 from flare.measuring.team import Job
 from flare.platforms.errors import NoCaseError
 from flare.results.efficiency_csv import (

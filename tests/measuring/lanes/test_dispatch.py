@@ -8,7 +8,7 @@ from flare.common.errors import EngineError
 from flare.measuring.errors import ArchiveError
 from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended, Planned
-from flare.measuring.listener import Failures, Listener
+from flare.measuring.summary import Failures, Listener
 from tests.builders.lanes import ScriptedPool, device, lane, plan, whole
 from tests.builders.running import record
 

@@ -6,9 +6,8 @@ import time
 import pytest
 
 from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.control_group import ControlGroup
 from flare.measuring.sampling.nvml import DeviceState, MemoryReading
-from flare.measuring.sampling.sampler import Probe, Sampler, collect
+from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
 from tests.builders import wait_until
 
 
