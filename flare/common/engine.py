@@ -68,6 +68,9 @@ def limit(help: str, *, default: Any, **more: Any) -> Any:
     return option(help, default=default, title="Limits of a container", **more)
 
 
+NO_GPU = "none"
+"""What is asked for instead of a GPU; an empty text is a GPU that nobody has named."""
+
 MEMORY = "28g"
 """FLARE23's limit of memory."""
 
@@ -78,7 +81,7 @@ class Limits:
 
     gpu: str = limit(
         "Give it this GPU, as nvidia-smi counts (default: none).",
-        default="none",
+        default=NO_GPU,
         metavar="INDEX|UUID|none",
     )
     timeout_s: float = limit(  # FLARE22 counts a container as stuck after an hour
@@ -127,8 +130,8 @@ class Limits:
 
     @property
     def has_gpu(self) -> bool:
-        """Whether it is to have a GPU."""
-        return self.gpu not in ("", "none")
+        """Whether it gets a GPU: once limits are opened, no name means none."""
+        return self.gpu not in ("", NO_GPU)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from flare.common.engine import ANSWER_S, MEMORY, Container, Ended, Engine, Limits
+from flare.common.engine import (
+    ANSWER_S,
+    MEMORY,
+    NO_GPU,
+    Container,
+    Ended,
+    Engine,
+    Limits,
+)
 from flare.common.errors import EngineError
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host import (
@@ -66,7 +74,7 @@ def opened_limits(limits: Limits) -> Iterator[tuple[Limits, MemorySource | None]
     """
     cpus = default_cpus() if limits.cpus is None else limits.cpus
     memory = limits.memory or MEMORY
-    if not limits.has_gpu:
+    if limits.gpu == NO_GPU:
         yield replace(limits, gpu="", memory=memory, cpus=cpus), None
         return
     with open_gpu(limits.gpu) as gpu:

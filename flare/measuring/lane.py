@@ -9,7 +9,7 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import MEMORY, Engine, Limits, size_bytes
+from flare.common.engine import MEMORY, NO_GPU, Engine, Limits, size_bytes
 from flare.common.errors import InputError
 from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe
@@ -203,7 +203,7 @@ class Wanted:
     @property
     def gpus(self) -> tuple[str, ...]:
         """Indexes or UUIDs, a lane for each; none to measure without."""
-        return tuple(self.limits.gpu.split(",")) if self.limits.has_gpu else ()
+        return () if self.limits.gpu == NO_GPU else tuple(self.limits.gpu.split(","))
 
     @property
     def count(self) -> int:

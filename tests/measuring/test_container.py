@@ -4,6 +4,9 @@ import pytest
 
 from flare.common.docker_words import create_words
 from flare.common.engine import Container, Limits
+from flare.measuring.container import opened_limits
+from flare.measuring.errors import DeviceError
+from flare.measuring.lane import Wanted
 
 
 def command(environment=(), **limits):
@@ -20,6 +23,15 @@ def made(*, limits, model=(), **more):
         writes=("volume", "/workspace/outputs"),
         **more,
     )
+
+
+def test_a_gpu_that_is_named_by_nothing_is_refused():
+    """As of a variable that is not set: nobody wants to measure without one then."""
+    limits = Limits(gpu="")
+
+    with pytest.raises(DeviceError, match="no index or UUID"), opened_limits(limits):
+        pass
+    assert Wanted(limits=limits).gpus == ("",)
 
 
 def test_the_whole_command():

@@ -134,6 +134,7 @@ def evaluate_many(
             "Choose another folder for the results.",
         )
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
+    submissions = find_submissions(teams, settled)
 
     with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept:
         run = _Run(
@@ -146,10 +147,7 @@ def evaluate_many(
             on_progress=on_progress,
             on_team=on_team,
         )
-        done = run.score(
-            find_submissions(teams, settled),
-            partial(_pool, run, workers, cluster, on_start),
-        )
+        done = run.score(submissions, partial(_pool, run, workers, cluster, on_start))
     return ScoredTeams(output=output, teams=done)
 
 

@@ -279,6 +279,7 @@ def test_a_folder_without_teams_is_refused(tmp_path, make, problem):
         flare.evaluate_many(folder, labels, tmp_path / "results")
 
     assert told(caught.value) == ("H01", safe(folder))
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_team_with_two_submissions_and_one_with_our_name_are_refused(tmp_path):
