@@ -94,7 +94,7 @@ class ControlGroup:
         identity = self._container
         for pattern in (
             f"docker/{identity}",
-            f"system.slice/docker-{identity}.scope",
+            f"system.slice/*-{identity}.scope",
             f"*/*/*{identity}*",
             f"*/*/*/*/*{identity}*",
         ):

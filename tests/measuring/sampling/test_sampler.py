@@ -232,7 +232,13 @@ def write(file, text):
 
 
 @pytest.mark.parametrize(
-    "folder", ["docker/abc", "system.slice/docker-abc.scope", "user/x/libpod-abc.scope"]
+    "folder",
+    [
+        "docker/abc",
+        "system.slice/docker-abc.scope",
+        "system.slice/nerdctl-abc.scope",
+        "user/x/libpod-abc.scope",
+    ],
 )
 def test_version_2(tmp_path, folder):
     write(tmp_path / "cgroup.controllers", "cpu memory\n")
