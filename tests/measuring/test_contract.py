@@ -10,6 +10,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.main import main
 from flare.common.engine import Limits
 from flare.evaluation.submission.jobs import read_sockets
+from flare.measuring.archive.checks import Findings, check_configuration
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.inputs import find_cases, lay_out
@@ -219,6 +220,19 @@ def test_an_algorithm_needs_neither_bash_nor_a_script_nor_a_tag(tmp_path, start)
 )
 def test_what_an_algorithm_may_not_have(tmp_path, files, settings, problem):
     assert archive_problems(tmp_path, files, tags=(), **settings) == ([problem], ())
+
+
+@pytest.mark.parametrize(
+    ("contract", "where"),
+    [(ALGORITHM, "the program that is run"), (FLARE, "predict.sh")],
+)
+def test_a_variable_is_set_where_the_contract_has_its_start(contract, where):
+    """An algorithm has no predict.sh."""
+    found = Findings()
+
+    check_configuration({"config": {"Env": ["LD_PRELOAD=/x.so"]}}, contract, found)
+
+    assert f"Set it in {where} instead." in [remedy for _, remedy in found.problems]
 
 
 # --- Measured -----------------------------------------------------------------------

@@ -90,3 +90,11 @@ def test_options_of_such_an_evaluation_are_not_known(tmp_path, make):
     make(tmp_path / "metrics.json")
 
     assert read_options(tmp_path / "metrics.json") is None
+
+
+def test_options_of_an_evaluation_are_known(tmp_path):
+    (tmp_path / "metrics.json").write_text(
+        '{"evaluation": {"options": {"grid": "size"}}}'
+    )
+
+    assert read_options(tmp_path / "metrics.json") == {"grid": "size"}
