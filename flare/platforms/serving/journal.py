@@ -293,6 +293,9 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
 def _entry(content: dict[str, Any]) -> Entry:
     """An entry as it was written; 0.2.0 had the user, if any, in the title alone."""
     user = content["title"].rpartition(" (")[0]
+    # Their defaults are for an entry that begins, not for one that was kept.
+    if lacking := {"place", "times", "status", "message"} - content.keys():
+        raise KeyError(*lacking)
     return Entry(**{"user": user, **content, "step": Step(content["step"])})
 
 

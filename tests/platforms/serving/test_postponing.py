@@ -1,5 +1,6 @@
 """What stands in the way of one submission: the others go on, and nobody is blamed."""
 
+import json
 import os
 import stat
 from datetime import timedelta
@@ -19,7 +20,7 @@ from flare.platforms.serving.source import (
     Submission,
 )
 from flare.platforms.serving.work import OverdueSignal
-from flare.results.errors import RankingError
+from flare.results.errors import MeasurementError, RankingError
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
 
@@ -449,6 +450,20 @@ def test_a_journal_of_0_2_0_is_read(make, tmp_path):
     (entry,) = Journal(folder, "a fake")
 
     assert (entry.user, entry.fault) == ("Jane.Doe", "")
+
+
+@pytest.mark.parametrize(
+    "key", ["key", "team", "title", "place", "step", "times", "status", "message"]
+)
+def test_a_journal_that_lacks_what_was_always_written_is_refused(tmp_path, key):
+    entry = {"key": "k", "team": "a", "title": "a", "place": {}, "step": "returned"}
+    entry |= {"times": {}, "status": "Failed", "message": ""}
+    del entry[key]
+    content = {"source": "a fake", "submissions": [entry]}
+    (tmp_path / "journal.json").write_text(json.dumps(content))
+
+    with pytest.raises(MeasurementError, match="not what this program has written"):
+        Journal(tmp_path, "a fake")
 
 
 def test_the_journal_is_closed_to_others(make, tmp_path):
