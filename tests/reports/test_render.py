@@ -50,7 +50,7 @@ OF_CASES = "fieldset legend label input canvas output ol image img pattern rect 
 def full_page(text):
     """A page of everything that pages are made of, with a text wherever one can be."""
     rows = [[name_cell(text, href=text), Cell(text, exact="0.5"), number_cell(None)]]
-    own = table(text, (text, "b", "c"), rows, words=(text,))
+    own = table(text, (text, "the second", "the third column"), rows, words=(text,))
     marks = [
         Dots([0.5], (0.1, 0.2, 0.3)),
         Fields(["s0", "", "absent"]),
