@@ -25,7 +25,7 @@ from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.methods import methods_text
 from flare.reports.model import table
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.public import ranking_table
+from flare.reports.ranking.page import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,

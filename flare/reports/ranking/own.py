@@ -14,7 +14,7 @@ from flare.common.text import printable
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.uncertainty import RankInterval
 from flare.ranking.standings import Standing
-from flare.reports.ranking.public import PublicRanking
+from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import left_out_text, metric_title
 from flare.results.efficiency_csv import VALUES, RunStatus
 
