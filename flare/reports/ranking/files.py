@@ -24,7 +24,7 @@ from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, P
 from flare.reports.methods import methods_text
 from flare.reports.model import table
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.public import ranking_table
+from flare.reports.ranking.page import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,

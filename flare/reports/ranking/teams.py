@@ -39,7 +39,7 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.organisers import ORGANISERS_NOTE
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.public import DRAWS_KEY, PublicRanking
+from flare.reports.ranking.page import DRAWS_KEY, PublicRanking
 from flare.reports.ranking.words import metric_title, plain
 
 NOTE = (
