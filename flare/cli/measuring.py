@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from flare.cli.progress import Progress
+from flare.cli.console import Progress
 from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import safe

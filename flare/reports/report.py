@@ -206,7 +206,7 @@ def _evaluation(
     if not is_organiser:
         return participant_page(own_scores(found), groupings)
     if figures:
-        from flare.reports.figures import write_evaluation_figures
+        from flare.reports.paper_figures import write_evaluation_figures
 
         write_evaluation_figures(found, figures, groupings)
     return organiser_page(found, groupings, links)

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from flare.common.errors import OutputError
-from flare.reports.figures import evaluation_plates, file_stem, write_plates
+from flare.reports.paper_figures import evaluation_plates, file_stem, write_plates
 from flare.reports.render.paper import (
     check_figures,
     figure_names,

@@ -190,7 +190,7 @@ _facts = logging.getLogger("flare.facts")
 _facts.propagate = False
 _facts.setLevel(logging.INFO)
 
-_DRAWN = "flare.cli.progress"
+_DRAWN = "flare.progress"
 """What this says of cases, facts say as well."""
 
 

@@ -40,7 +40,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.ranking.public import PublicRanking, lines_or, ranking_page
+from flare.reports.ranking.page import PublicRanking, lines_or, ranking_page
 from flare.reports.ranking.words import (
     metric_title,
     missing_lines,

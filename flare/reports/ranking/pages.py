@@ -15,7 +15,7 @@ from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
 from flare.reports.ranking.files import sheet_names
 from flare.reports.ranking.organisers import organiser_page
 from flare.reports.ranking.own import own_standing
-from flare.reports.ranking.public import public_page, public_ranking
+from flare.reports.ranking.page import public_page, public_ranking
 from flare.reports.ranking.ranking import rank
 from flare.reports.ranking.teams import (
     TeamInField,
@@ -87,7 +87,7 @@ def ranking_pages(
         return
     if figures:
         # Here, as pages should not wait for matplotlib.
-        from flare.reports.ranking.figures import write_ranking_figures
+        from flare.reports.ranking.paper_figures import write_ranking_figures
 
         write_ranking_figures(analysis, public, groupings, figures)
     folders = trace_folders(source, analysis)

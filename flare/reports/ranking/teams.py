@@ -15,10 +15,9 @@ import numpy as np
 
 from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
 from flare.ranking.rules import Values
-from flare.ranking.standings import Standing
 from flare.reports.charts import blobs, rank_ticks, spread_chart
 from flare.reports.model import (
     SCORE_BOUNDS,
@@ -40,7 +39,7 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.organisers import ORGANISERS_NOTE
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.public import DRAWS_KEY, PublicRanking
+from flare.reports.ranking.page import DRAWS_KEY, PublicRanking
 from flare.reports.ranking.words import metric_title, plain
 
 NOTE = (

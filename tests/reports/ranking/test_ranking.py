@@ -10,7 +10,7 @@ import pytest
 import flare
 from flare.ranking.robustness.uncertainty import bootstrap
 from flare.reports.ranking.files import intervals_table
-from flare.reports.ranking.public import public_ranking
+from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.words import SHARED_FIRST
 from flare.results.errors import RankingError
 from tests.builders import run_flare

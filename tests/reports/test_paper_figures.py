@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from flare.reports.figures import write_evaluation_figures
 from flare.reports.methods import evaluation_methods
+from flare.reports.paper_figures import write_evaluation_figures
 from flare.reports.scores import mean_interval
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
@@ -34,7 +34,7 @@ def found(tmp_path, content):
 @pytest.fixture
 def undrawn(tmp_path, monkeypatch):
     """Write all figures without drawing them: their numbers, and the folder."""
-    monkeypatch.setattr("flare.reports.figures.WIDTHS_MM", {})
+    monkeypatch.setattr("flare.reports.paper_figures.WIDTHS_MM", {})
 
     def write(found, *groupings):
         folder = tmp_path / "out"

@@ -12,7 +12,9 @@ from flare.common.files import csv_text, write_whole
 from flare.common.text import count, printable
 from flare.ranking.rank import Analysis
 from flare.reports.charts import field_chart
-from flare.reports.figures import (
+from flare.reports.methods import methods_text
+from flare.reports.model import Chart, Table, rank_shade, table
+from flare.reports.paper_figures import (
     KEY,
     MEAN_COLUMNS,
     METHODS,
@@ -26,8 +28,6 @@ from flare.reports.figures import (
     write_groups,
     write_plates,
 )
-from flare.reports.methods import methods_text
-from flare.reports.model import Chart, Table, rank_shade, table
 from flare.reports.ranking.files import latex_text
 from flare.reports.ranking.organisers import (
     Effects,
@@ -41,7 +41,7 @@ from flare.reports.ranking.organisers import (
     tests_chart,
     values_chart,
 )
-from flare.reports.ranking.public import GroupRanks, PublicRanking, draws_chart
+from flare.reports.ranking.page import GroupRanks, PublicRanking, draws_chart
 from flare.reports.render.text import latex
 from flare.reports.scores import group_mean
 from flare.results.groups_csv import Grouping

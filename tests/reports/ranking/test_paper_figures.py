@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from flare.reports.ranking.figures import write_ranking_figures
 from flare.reports.ranking.organisers import hardest_first
-from flare.reports.ranking.public import public_ranking
+from flare.reports.ranking.page import public_ranking
+from flare.reports.ranking.paper_figures import write_ranking_figures
 from flare.reports.ranking.ranking import rank
 from flare.results.groups_csv import Grouping
 from tests.builders.pages import HOSTILE
@@ -62,7 +62,7 @@ def write(analysis, folder, *groupings):
 def undrawn(analysis, folder, *groupings):
     """The numbers of all figures, by their names, without drawing them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flare.reports.figures.WIDTHS_MM", {})
+        patch.setattr("flare.reports.paper_figures.WIDTHS_MM", {})
         write(analysis, folder, *groupings)
     texts = {file.stem: file.read_text() for file in folder.glob("*.csv")}
     return {n: list(csv.DictReader(text.splitlines())) for n, text in texts.items()}
