@@ -287,7 +287,8 @@ def mirrored(
         return None
     counted = [organ.label for organ in challenge.organs if organ.in_mean]
     maps = reference.labels, prediction.labels
-    both = sum(_voxels(labels, labels)[counted] for labels in maps)
+    sizes = [_voxels(labels, labels)[counted] for labels in maps]
+    both = sizes[0] + sizes[1]
     organs, found = both > 0, []
     for flip in _FLIPS if organs.any() else ():
         shared = _voxels(maps[0], np.flip(maps[1], flip))[counted]
