@@ -37,7 +37,7 @@ def test_each_record_is_a_line(tmp_path, log):
         note(
             "x\n\x1b[31m\u2028é: c1: ok", team="x", case="c1", status="ok", done=1, of=2
         )
-        logging.getLogger("flare.cli.progress").info("[1/2] x c1: ok")
+        logging.getLogger("flare.progress").info("[1/2] x c1: ok")
     log.warning("not any more")
     note("nor this")
 

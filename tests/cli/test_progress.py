@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 import pytest
 
 from flare.cli import console
-from flare.cli.progress import BAR_WIDTH, Progress
+from flare.cli.console import BAR_WIDTH, Progress
 from tests.builders import ROOT
 from tests.builders.terminal import Terminal
 
@@ -127,7 +127,7 @@ def test_what_is_least_needed_goes_first(make_terminal, columns, line):
 
 DRAW = """
 import sys
-from flare.cli.progress import Progress
+from flare.cli.console import Progress
 progress = Progress(clock=lambda: 0.0)
 for number in (1, 2, 3):
     progress(number, 3, f"{sys.argv[1]} thx_0001: wrong output")

@@ -114,7 +114,6 @@ def clean_environment():
 
 
 def contents(wheel):
-    """The files of a wheel, by their names."""
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -126,19 +125,6 @@ def test_no_label_of_an_organiser_is_in_a_distribution(wheel, source_distributio
         labels = {name for name in names if name.endswith(".nii.gz")}
         assert labels == DEMONSTRATION
     assert b"secret" not in contents(wheel).values()
-
-
-def test_the_wheel_holds_the_package_and_nothing_else(wheel):
-    found = {name for name in contents(wheel) if ".dist-info/" not in name}
-
-    expected = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "flare").rglob("*")
-        if path.suffix in (".py", ".sh", ".toml", ".typed", ".json")
-        or path.parent.name == "templates"
-    }
-    references = {f"flare/demonstration_set/{name}" for name in DEMONSTRATION}
-    assert found == expected | references
 
 
 def test_the_source_distribution_builds_the_same_wheel(

@@ -3,15 +3,12 @@
 import re
 import shlex
 import shutil
-import subprocess
-from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import flare
 from flare.ranking.simulation import write_simulation
-from flare.results.efficiency_csv import CaseRecord
 from tests.builders import ROOT, run_flare, run_program, write_cases
 from tests.builders.guides import blocks, is_shown, program, run_block
 from tests.builders.results import FLARE21
@@ -36,7 +33,6 @@ TRIED = {
 
 
 def name_of(command):
-    """The program, or the command of flare."""
     return command[1] if command[0] == "./flare.sh" else command[0]
 
 
@@ -102,49 +98,6 @@ def test_links_lead_somewhere(page):
     assert [path for path in links if not (ROOT / path).exists()] == []
 
 
-def test_links_of_pages_stay_within_the_documentation():
-    """Whether the page is there is for the build of the site to say."""
-    docs = ROOT / "docs"
-    for page in docs.rglob("*.md"):
-        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
-        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
-            assert (page.parent / target).resolve().is_relative_to(docs), page
-
-
-def test_the_citation_has_this_version_and_its_date():
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    (date,) = re.findall(r'^date-released: "(.*)"$', citation, re.M)
-
-    assert re.findall(r"^version: (.*)$", citation, re.M) == [flare.__version__]
-    assert f"\n## {flare.__version__} ({date})\n" in changelog
-
-
-@pytest.mark.parametrize("page", ["index", "adding", "tests"])
-def test_files_that_developers_are_sent_to_are_there(page):
-    """Paths begin at the top, in flare/, or in tests/; NAME is up to the reader."""
-    text = (ROOT / "docs" / "developers" / f"{page}.md").read_text(encoding="utf-8")
-    paths = re.findall(r"`([\w./-]+\.(?:py|md|toml|json|sh|yml|c)|[\w./]+/)`", text)
-
-    tops = [ROOT, *(ROOT / top for top in ("flare", "tests", "flare/evaluation"))]
-    missing = {
-        path
-        for path in paths
-        if "NAME" not in path and not any((top / path).exists() for top in tops)
-    }
-    # A name alone is that of a file which the sentence has the folder of.
-    files = {file.name for top in tops[1:] for file in top.rglob("*.py")}
-    assert missing <= files | {"predict.sh"}  # which teams write
-
-
-def test_every_column_of_a_measurement_is_explained_to_organisers():
-    page = (ROOT / "docs/organisers/measuring.md").read_text(encoding="utf-8")
-    cells = " ".join(re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE))
-
-    told = set(re.findall(r"`(\w+)`", cells))
-    assert {row.name for row in fields(CaseRecord)} <= told
-
-
 INTERNAL = {"FLARE_COMMIT", "FLARE_COMPLETE", "FLARE_PROGRAM"}
 """Variables that nobody sets by hand, or that the first page has."""
 
@@ -195,29 +148,3 @@ def test_the_commands_of_pages_print_what_they_show(tmp_path):
 )
 def test_what_is_shown_is_compared_with_what_was_printed(shown, printed, expected):
     assert bool(is_shown(shown, printed)) is expected
-
-
-@pytest.mark.slow
-@pytest.mark.tools("systemd-analyze")  # apt-get install systemd
-def test_systemd_takes_the_unit_of_the_guide(tmp_path):
-    guide = (ROOT / "docs/organisers/external-evaluation.md").read_text("utf-8")
-    (unit,) = re.findall(r"```ini\n(.*?)```", guide, flags=re.DOTALL)
-    assert "flare.sh serve --phase" in unit
-    (tmp_path / "run").mkdir(mode=0o700)
-    (tmp_path / "flare").mkdir()
-    (tmp_path / "flare" / "flare.sh").write_text("#!/bin/sh\n")
-    (tmp_path / "flare" / "flare.sh").chmod(0o755)
-    file = tmp_path / ".config" / "systemd" / "user" / "flare-serve.service"
-    file.parent.mkdir(parents=True)
-    file.write_text(unit)
-    home = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
-
-    run = subprocess.run(
-        ["systemd-analyze", "verify", "--user", "--man=no", file],
-        env={**home, "PATH": "/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

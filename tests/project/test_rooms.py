@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from functools import cache
@@ -26,7 +25,6 @@ def nodes_of(module):
 
 
 def rooms_used_by(module):
-    """The rooms of all imports of a module, wherever they stand in it."""
     rooms = set()
     for node in nodes_of(module):
         names = []
@@ -114,16 +112,6 @@ def test_scoring_loads_numpy_before_imports_are_nested(tmp_path):
     assert f"{PACKAGE}/evaluation/" not in frames.splitlines()[0]
 
 
-def test_a_module_says_in_its_first_line_what_it_is_for():
-    found = {
-        str(module.relative_to(ROOT)): ast.get_docstring(tree_of(module)) or "nothing"
-        for module in MODULES
-    }
-
-    first = {name: text.splitlines()[0] for name, text in found.items()}
-    assert {n: line for n, line in first.items() if not line.endswith((".", ":"))} == {}
-
-
 def name_of(module):
     """A module as imports call it."""
     parts = module.relative_to(ROOT).with_suffix("").parts
@@ -145,35 +133,6 @@ def test_no_module_imports_itself_by_way_of_others():
         used &= names - {name_of(module)}
 
     assert len(list(TopologicalSorter(graph).static_order())) >= len(names)
-
-
-def lines_of(function):
-    """How many lines a function has, without its docstring."""
-    described = ast.get_docstring(function, clean=False)
-    whole = function.end_lineno - function.lineno + 1
-    return whole - len((described or "").splitlines())
-
-
-def test_a_function_can_be_read_at_once():
-    """At most sixty lines, without its docstring."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    long = {
-        f"{module.relative_to(ROOT)}: {node.name}"
-        for module in MODULES
-        for node in nodes_of(module)
-        if isinstance(node, functions) and lines_of(node) > 60
-    }
-
-    assert not long
-
-
-def test_the_help_of_the_package_says_what_to_call_for_what():
-    """And every name that it promises is there."""
-    called = re.findall(r"flare\.(\w+)\(", flare.__doc__)
-
-    assert set(called) >= {"evaluate", "write_metrics", "dice", "read_challenge"}
-    assert set(called) <= set(flare.__all__)
-    assert max(map(len, flare.__doc__.splitlines())) <= 88
 
 
 # --- The public names -------------------------------------------------------------

@@ -3,12 +3,8 @@
 A browser shows what was built, from its folder, without a server or a network.
 """
 
-import html
-import inspect
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from urllib.parse import urlsplit
@@ -51,34 +47,10 @@ def site(tmp_path_factory):
 
 
 def ids(site, page):
-    """The anchors of a page."""
     return re.findall(r'\bid="([^"]+)"', (site / page).read_text(encoding="utf-8"))
 
 
 # --- It is whole ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["evaluate", "evaluate_many", "score_pair"])
-def test_the_defaults_of_a_table_are_those_of_the_function(site, name):
-    """Each has a row of its own; what shares a description has its own default."""
-    text = (site / "python" / "index.html").read_text(encoding="utf-8")
-    table = text.partition(f'id="flare.{name}"')[2].partition("</table>")[0]
-    rows = re.findall(r"<tr\b.*?</tr>", table.partition("<tbody>")[2], re.DOTALL)
-    cells = [re.findall(r"<td>(.*?)</td>", row, re.DOTALL) for row in rows]
-    found = {plain(own[0]): plain(own[-1]) for own in cells}
-
-    expected = {
-        parameter.name: "required"
-        if parameter.default is parameter.empty
-        else repr(parameter.default)
-        for parameter in inspect.signature(getattr(flare, name)).parameters.values()
-    }
-    assert found == expected
-
-
-def plain(cell):
-    """The text of a cell."""
-    return html.unescape(re.sub(r"<[^>]+>", "", cell)).strip()
 
 
 def test_every_message_command_and_name_has_a_section(site):
@@ -87,24 +59,6 @@ def test_every_message_command_and_name_has_a_section(site):
     assert set(command_names()) <= set(ids(site, "reference/commands.html"))
     names = {f"flare.{name}" for name in flare.__all__}
     assert names <= set(ids(site, "python/index.html"))
-
-
-def test_a_link_that_leads_nowhere_fails_the_build(tmp_path):
-    for path in ROOT.iterdir():
-        if path.name not in ("docs", "results", ".git", "mkdocs.yml"):
-            (tmp_path / path.name).symlink_to(path)
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    notebook = tmp_path / "docs" / "python" / "notebook.ipynb"
-    cells = json.loads(notebook.read_text("utf-8"))
-    notebook.write_text(json.dumps({**cells, "cells": cells["cells"][:1]}), "utf-8")
-    page = tmp_path / "docs" / "participants" / "submission.md"
-    page.write_text(f"{page.read_text('utf-8')}\n[To](messages.md#F99)\n", "utf-8")
-
-    run = build(tmp_path)
-
-    assert run.returncode == 1
-    assert "contains a link 'messages.md#F99'" in run.stderr
 
 
 def test_the_notebook_shows_what_came_out_and_can_be_downloaded(site):
@@ -189,22 +143,7 @@ def new_page(browser, site):
     assert asked
 
 
-def test_the_search_finds_the_section_of_a_code(new_page, site):
-    """Also where no server is."""
-    page = new_page()
-    page.goto(f"{site.as_uri()}/index.html")
-
-    page.locator("input.md-search__input").click()
-    page.keyboard.type("F07", delay=50)
-    first = page.locator("a.md-search-result__link[href*='#']").first
-    first.click()
-    page.wait_for_url("**/participants/messages.html*#F07")
-
-    assert page.locator("#F07").is_visible()
-
-
 def pages(site):
-    """All pages, but the one that only a server shows."""
     return sorted(
         str(file.relative_to(site))
         for file in site.rglob("*.html")
@@ -222,7 +161,6 @@ SHOWN = f"{PALETTE}:not([hidden])"
 
 
 def wait_for_colours(page, scheme):
-    """Wait until a page has its colours."""
     page.locator(f"body[data-md-color-scheme={scheme}]").wait_for()
     page.locator(SHOWN).wait_for()
 
@@ -249,13 +187,3 @@ def test_every_page_is_complete_and_anybody_can_read_it(new_page, site):
         assert (name, in_the_dark) == (name, [])
         assert (name, find_moved(page, but=PALETTE)) == (name, [])
         page.evaluate("localStorage.clear()")  # the next one is light again
-
-
-def test_what_is_hard_to_read_would_be_found(browser):
-    page = browser.new_page()
-    page.set_content(
-        "<!doctype html><html lang=en><title>x</title><main><h1>x</h1>"
-        "<p style='color: #bbb'>pale</p><img src='data:,'></main></html>"
-    )
-    found = {rule for rule, _, _ in find_barriers(page)}
-    assert found == {"color-contrast", "image-alt"}

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from flare.ranking.decisions import apply_decisions, read_decisions
+from flare.ranking.rank import rank_teams
 from flare.ranking.rules import RankingRules
-from flare.ranking.standings import rank_teams
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare

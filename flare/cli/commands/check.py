@@ -15,9 +15,8 @@ import numpy  # noqa: F401  before ours, as in evaluate.py
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command
 from flare.cli.commands.evaluate import on_case
-from flare.cli.console import OutcomeError
+from flare.cli.console import OutcomeError, Progress
 from flare.cli.options import takes
-from flare.cli.progress import Progress
 from flare.common.engine import Limits
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from flare.cli.command import Command
-from flare.cli.console import fits
+from flare.cli.console import Progress, fits
 from flare.cli.options import takes, version_option
-from flare.cli.progress import Progress
 from flare.common.installation import (
     PLATFORM_GROUND_TRUTH,
     __version__,

@@ -17,11 +17,10 @@ import pandas as pd
 
 from flare.common.files import csv_text, indented, write_whole
 from flare.common.text import aligned, listing, printable
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
-from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.methods import methods_text
 from flare.reports.model import table
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from flare.challenge.metrics import is_score
 from flare.common.text import printable
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
-from flare.ranking.standings import Standing
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import left_out_text, metric_title
 from flare.results.efficiency_csv import VALUES, RunStatus

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flare.common.text import count, printable, safe
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
-from flare.ranking.standings import PRIZE_RULE, Standing
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
     Cell,

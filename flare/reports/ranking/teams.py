@@ -15,10 +15,9 @@ import numpy as np
 
 from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
 from flare.ranking.rules import Values
-from flare.ranking.standings import Standing
 from flare.reports.charts import blobs, rank_ticks, spread_chart
 from flare.reports.model import (
     SCORE_BOUNDS,

@@ -20,14 +20,13 @@ from flare.common.schema import build
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standings, rank_teams
 from flare.ranking.ranks import Board
 from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
 from flare.ranking.robustness.schemes import Scheme, closed_up
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import PairTest, bootstrap
 from flare.ranking.rules import RankingRules
-from flare.ranking.standings import Standings, rank_teams
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
 from flare.reports.ranking.ranking_json import bootstrap_content, shown

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from flare.ranking.options import Ties
+from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
 from flare.ranking.robustness.uncertainty import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
-from flare.ranking.standings import rank_teams
 from tests.builders import run_flare
 from tests.builders.fewer import few_fast
 from tests.builders.results import (

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from flare.ranking.rank import rank_teams
 from flare.ranking.robustness.flags import find_flags
 from flare.ranking.rules import RankingRules
-from flare.ranking.standings import rank_teams
 from tests.builders.results import DSC, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
