@@ -159,7 +159,6 @@ def test_what_was_accepted_is_told_of_old_files_too(tmp_path):
 
 
 def test_a_ranking_points_them_out(tmp_path):
-    """As all other flags, in ranking.json."""
     results, output = tmp_path / "results", tmp_path / "ranking"
     for team in ("a", "b"):
         write_team(results / team, {"c1": 0.9, "c2": 0.8}, [])

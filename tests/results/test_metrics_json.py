@@ -36,7 +36,6 @@ PROVENANCE = Provenance(
 
 
 def case_score(name, dsc, nsd):
-    """A case whose organs all score the same."""
     organs = tuple(
         OrganScore(organ=organ, by_metric={"dsc": dsc, "nsd": nsd})
         for organ in ORGANS.values()

@@ -110,7 +110,6 @@ def test_settings_of_phases(key):
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory):
-    """The metrics.json of the demonstration set."""
     return flare.write_metrics(
         flare.evaluate(ROOT / "examples" / "predictions", ROOT / "ground-truth"),
         tmp_path_factory.mktemp("demonstration"),
