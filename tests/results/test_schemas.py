@@ -25,7 +25,13 @@ from flare.ranking.simulation import write_simulation
 from flare.results.csv_rows import cell_types
 from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_reading import Evaluation
-from flare.results.refused_csv import Refusal, write_refused
+from flare.results.refused_csv import (
+    FLAGS_CSV,
+    Flag,
+    Refusal,
+    TeamRows,
+    write_refused,
+)
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs
@@ -276,6 +282,9 @@ def simulated(tmp_path_factory):
     (folder / "nothing").mkdir()
     refusal = Refusal(team="bad", archive="bad.tar.gz", problem="it is empty [F15]")
     write_refused(folder, [refusal, replace(refusal, archive_sha256="0" * 64)], ["bad"])
+    flags = TeamRows(folder / FLAGS_CSV, Flag)
+    flags.replace("team_01", [Flag(team="team_01", flag="=3 cases look mirrored")])
+    flags.write()
     entry = Entry(
         team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
     )
@@ -307,6 +316,7 @@ def test_simulated_teams(simulated):
 def test_what_was_sent(simulated):
     assert file_problems(simulated / "ledger.csv", "ledger-row") == []
     assert file_problems(simulated / "refused.csv", "refused-row") == []
+    assert file_problems(simulated / "flags.csv", "flags-row") == []
     assert len(read_table(simulated / "ledger.csv", "ledger-row")[1]) == 2
     assert len(read_table(simulated / "refused.csv", "refused-row")[1]) == 2
 
