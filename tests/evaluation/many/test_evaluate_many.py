@@ -28,7 +28,6 @@ TEAMS = ("alpha", "beta", "gamma")
 
 @pytest.fixture
 def score(tmp_path):
-    """Score all teams in this process; what became of them."""
     teams, labels = write_teams(tmp_path, TEAMS)
 
     def run(**options):
