@@ -7,9 +7,11 @@ averaged comes from these alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Self
 
@@ -18,9 +20,11 @@ import numpy.typing as npt
 
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score
+from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, printable, safe
 from flare.reports.model import Cell, number_cell, shade
 from flare.results.groups_csv import Grouping
+from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.scores import statistics
 
@@ -98,40 +102,67 @@ class CaseScores:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """How each organ, and their mean, ends the name of a metric, and its title."""
-        organs = [
-            (f"_{organ}", printable(organ.replace("_", " "))) for organ in self.organs
-        ]
-        whole = [] if len(organs) == 1 else [("", "mean of organs")]
-        return (*whole, *organs)
+        whole = [] if len(self.organs) == 1 else [("", "mean of organs")]
+        return (*whole, *self.organ_rows)
+
+    @property
+    def organ_rows(self) -> tuple[tuple[str, str], ...]:
+        """Those of the organs alone."""
+        return tuple((f"_{o}", printable(o.replace("_", " "))) for o in self.organs)
 
     @property
     def worst_first(self) -> list[int]:
         """The numbers of the cases, lowest scores first; equal ones in their order."""
 
         def worth(number: int) -> tuple[float, ...]:
-            found = (self.values[score][number] for score in SCORES)
-            return *(-1.0 if value is None else value for value in found), number
+            scores = (self.values[m.name][number] for m in self.metrics if m.is_share)
+            return *(-1.0 if value is None else value for value in scores), number
 
         return sorted(range(len(self.cases)), key=worth)
 
+    def by_organ(self, number: int) -> dict[str, float]:
+        """What the organs of a case score by the first metric, by their titles."""
+        first = self.metrics[0].name
+        found = {
+            title: self.values[first + end][number] for end, title in self.organ_rows
+        }
+        return {title: value for title, value in found.items() if value is not None}
+
     def lowest_organ(self, number: int) -> str:
         """What the numbers tell of why a case scores low."""
-        found = [
-            (value, organ)
-            for organ in self.organs
-            if (value := self.values[f"dsc_{organ}"][number]) is not None
-        ]
-        zeros = [safe(organ.replace("_", " ")) for value, organ in found if value == 0]
+        found, first = self.by_organ(number), self.metrics[0]
+        zeros = [safe(title) for title, value in found.items() if value == 0]
         if zeros:
-            return f"no overlap with the reference: {', '.join(zeros)}"
+            every = "every organ" if len(zeros) == len(found) > 1 else ", ".join(zeros)
+            return f"no overlap with the reference: {every}"
         if len(found) < 2:
             return ""
-        value, organ = min(found)
-        text = f"lowest organ: {safe(organ.replace('_', ' '))}, DSC {value:.3f}"
-        if self.exact:
-            usual = statistics(self.present(f"dsc_{organ}"))["median"]
-            text += f" (median of all cases {usual:.3f})"
-        return text
+        means = {t: self.mean(first.name + end) or 0.0 for end, t in self.organ_rows}
+        title = min(found, key=lambda own: found[own] - means[own])
+        return (
+            f"lowest beside its mean: {safe(title)}, {first.title} {found[title]:.3f}"
+            f" (mean {means[title]:.3f})"
+        )
+
+    @property
+    def missed(self) -> str:
+        """How many cases were not scored, and on how many an organ is missed."""
+        scored = [n for n, case in enumerate(self.cases) if case not in self.failed]
+        zeros = Counter(
+            title
+            for number in scored
+            for title, value in self.by_organ(number).items()
+            if value == 0
+        )
+        names = listing(f"{title} on {n}" for title, n in zeros.most_common())
+        found = ["No organ of a scored case is missed altogether."] if scored else []
+        if zeros:
+            of = count(len(scored), "case")
+            found = [f"No overlap with the reference: {names} of {of}."]
+        if self.failed:
+            of = count(len(self.cases), "case")
+            found.insert(0, f"{len(self.failed)} of {of} not scored.")
+        return " ".join(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +196,7 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     metrics = [name for name in METRICS if name in SCORES or name in told]
     columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
     return CaseScores(
-        challenge=printable(str(scores.evaluation.challenge or "")),
+        challenge=challenge_title(scores.evaluation.challenge),
         cases=scores.cases,
         organs=tuple(organs),
         values={
@@ -179,6 +210,45 @@ def scores_of(found: EvaluationFile) -> CaseScores:
         },
         failed=scores.failed,
     )
+
+
+def challenge_title(key: object) -> str:
+    """What a challenge is called in print: by its name, if it comes with the program.
+
+    Examples
+    --------
+    >>> challenge_title("flare21"), challenge_title("mine"), challenge_title(None)
+    ('FLARE 2021', 'mine', '')
+    """
+    name = printable(str(key or ""))
+    return read_challenge(name).name if name in challenge_names() else name
+
+
+def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
+    """What evaluations are called: short, and no two alike.
+
+    Examples
+    --------
+    >>> evaluation_names([Path("old/metrics.json"), Path("new/metrics.json")])
+    ('old', 'new')
+    >>> evaluation_names([Path("runs/old.json"), Path("runs/new.json")])
+    ('old', 'new')
+    >>> evaluation_names([Path("old.json"), Path("old.json")])
+    ('1: old.json', '2: old.json')
+    """
+
+    def parent(source: Path) -> str:
+        return source.absolute().parent.name
+
+    def usual(source: Path) -> str:
+        return parent(source) if source.name == METRICS_JSON else source.stem
+
+    ways: tuple[Callable[[Path], str], ...] = (usual, parent, str)
+    for name_of in ways:
+        names = tuple(safe(name_of(source)) for source in sources)
+        if all(names) and len({*names}) == len(names):
+            return names
+    return tuple(safe(f"{n}: {source}") for n, source in enumerate(sources, start=1))
 
 
 def own_scores(
@@ -258,7 +328,7 @@ def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float]
 def metric_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
     """A value, on the shade of a score if it is one."""
     css = shade(value) if metric.is_share and value is not None else ""
-    return number_cell(value, exact=exact, css=css)
+    return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 
 def group_title(name: str, cases: int) -> str:

@@ -11,7 +11,7 @@ from tests.builders.hostile_pages import KINDS
 pytestmark = [pytest.mark.browser, pytest.mark.parametrize("kind", KINDS)]
 
 TITLES = (
-    r"(Evaluation|Your scores|Ranking|Results|Comparison|Measuring .*) (of|on) .*"
+    r"(.*evaluation|.*your scores|Ranking|Results|Comparison|Measuring .*) (of|on) .*"
     r"|.* in the ranking|Case .*|What is wrong .*"
 )
 
