@@ -6,6 +6,7 @@ ranking and columns of a platform's phase are made from these records.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
@@ -28,6 +29,8 @@ class Metric:
     """As in the keys of metrics.json, where ``_ORGAN`` may follow."""
     title: str
     """In print."""
+    definition: str
+    """In one sentence, for Methods and the documentation."""
     function: str
     """Module below `flare.evaluation.metrics` and the function in it, which takes the
     masks of reference and prediction and the spacing; it is imported when it is first
@@ -35,22 +38,49 @@ class Metric:
     unit: str = ""
     range: tuple[float, float] = (0.0, 1.0)
     """The smallest and the largest value."""
-    better: Better = Better.HIGHER
+    better: Better | None = Better.HIGHER
+    """None if 0 is best, and values to both sides of it are worse."""
     worst: float | None = 0.0
     """Of an organ that one mask lacks, and of a case that cannot be scored; None for
     the diagonal of the reference's grid in mm: infinity is not JSON and has no mean."""
     decimals: int = 3
-    """On a line of progress."""
+    """On a line of progress, and the most that participants are told."""
+    for_participants: bool = True
+    """Whether participants may see it: a metric of which a volume of the reference
+    follows is for organisers alone."""
 
     @property
     def best(self) -> float:
         """Of two masks that are equal, or both empty."""
-        return self.range[1 if self.better is Better.HIGHER else 0]
+        return self.range[1] if self.better is Better.HIGHER else 0.0
 
     @property
     def is_share(self) -> bool:
         """Whether it is from 0 (worst) to 1 (best), without a unit."""
         return self.range == (0.0, 1.0) and self.better is Better.HIGHER
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """What tables tell of it over all cases, by the names of metrics.json.
+
+        One missing organ decides the mean of distances, which have no upper end.
+        """
+        return ("mean",) if self.is_share else ("mean", "median")
+
+    def text(self, value: float) -> str:
+        """A value on a line of progress."""
+        return f"{value:.{self.decimals}f}"
+
+    def told(self, value: float) -> float:
+        """A value as participants may know it: more digits tell of the reference.
+
+        Examples
+        --------
+        >>> METRICS["dsc"].told(0.97394)
+        0.974
+        """
+        scale: int = 10**self.decimals
+        return round(value * scale) / scale
 
     @property
     def title_with_unit(self) -> str:
@@ -61,8 +91,19 @@ class Metric:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric(name="dsc", title="DSC", function="dsc_nsd:dice"),
-        Metric(name="nsd", title="NSD", function="dsc_nsd:normalized_surface_dice"),
+        Metric(
+            name="dsc",
+            title="DSC",
+            definition="twice the shared volume, divided by the sum of both volumes",
+            function="dsc_nsd:dice",
+        ),
+        Metric(
+            name="nsd",
+            title="NSD",
+            definition="the share of both surfaces that lies within the organ's"
+            " tolerance of the other surface",
+            function="dsc_nsd:normalized_surface_dice",
+        ),
     )
 }
 """By name."""
@@ -71,7 +112,7 @@ MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 """In files of rankings: of a record here, of a column, or another one."""
 
 SCORES = ("dsc", "nsd")
-"""Those of every challenge, which pages and figures show."""
+"""Those of every challenge."""
 
 RUNTIME = "runtime"
 """Columns that begin with this are running times."""
@@ -85,7 +126,32 @@ def metric_of(column: str) -> Metric | None:
     >>> metric_of("dsc_liver").title, metric_of("dscent")
     ('DSC', None)
     """
-    return METRICS.get(column.partition("_")[0])
+    found = [name for name in METRICS if f"{column}_".startswith(f"{name}_")]
+    return METRICS[max(found, key=len)] if found else None
+
+
+def organ_of(column: str) -> str:
+    """The organ of a metric's column; empty for the mean over organs.
+
+    Examples
+    --------
+    >>> organ_of("dsc_left_kidney"), organ_of("dsc")
+    ('left_kidney', '')
+    """
+    metric = metric_of(column)
+    return column[len(metric.name) + 1 :] if metric else ""
+
+
+def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics whose means over organs are among some columns, in their order.
+
+    Examples
+    --------
+    >>> [metric.title for metric in metrics_in(["runtime_s", "nsd", "dsc"])]
+    ['DSC', 'NSD']
+    """
+    there = set(columns)
+    return tuple(metric for name, metric in METRICS.items() if name in there)
 
 
 def is_score(column: str) -> bool:

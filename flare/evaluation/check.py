@@ -12,7 +12,7 @@ import numpy as np
 
 from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
 from flare.challenge.rules import Challenge
-from flare.common.errors import FileError, InputError, SubmissionError
+from flare.common.errors import FileError, InputError, SubmissionError, problem_lines
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import (
     EmptyError,
@@ -25,7 +25,6 @@ from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
-from flare.evaluation.problems import problem_lines
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,

@@ -14,7 +14,7 @@ from typing import Literal, cast
 from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
-from flare.common.errors import FileError, SubmissionError, WorkerError
+from flare.common.errors import FileError, SubmissionError, WorkerError, raise_problems
 from flare.common.executor import Done, LocalPool, completed
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
@@ -35,7 +35,6 @@ from flare.evaluation.plan import (
     plan_evaluation,
     provenance_of,
 )
-from flare.evaluation.problems import raise_problems
 from flare.evaluation.scoring.case import (
     Attempt,
     attempt_case,

@@ -18,11 +18,11 @@ from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.model import unpack_model
 from flare.measuring.archive.reading import Archive, write_image
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.cleanup import TEAM_TAG, guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.contract import MODEL_FOLDER
 from flare.measuring.empty_image import Volume, make_empty_image, output_volume
-from flare.measuring.errors import LoadError
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
 from flare.results.team_folder import FolderLock
 
@@ -42,6 +42,10 @@ ALONE = "See that nobody else changes images meanwhile, and go on."
 """What to do if it is."""
 
 _log = logging.getLogger(__name__)
+
+
+class LoadError(ArchiveError):
+    """An engine cannot load what a team's archive holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,7 @@ from flare.common.engine import MEMORY, NO_GPU, Engine, Limits, size_bytes
 from flare.common.errors import InputError
 from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe
-from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.nvml import Device, open_gpu
+from flare.measuring.sampling.nvml import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -12,7 +12,7 @@ from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError, ProgramError, SubmissionError
 from flare.common.text import aligned, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.team import TeamPlan
 from flare.results import refused_csv
 from flare.results.efficiency_csv import (

@@ -7,7 +7,7 @@ numbers that it shows, in full precision.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -102,10 +102,11 @@ def write_evaluation_figures(
     write_whole(folder / METHODS, f"{evaluation_methods(found)}\n")
 
 
-def write_plates(plates: Iterable[Plate], folder: Path) -> None:
+def write_plates(plates: Sequence[Plate], folder: Path) -> None:
     """Write all figures into a folder, and what they show into captions.txt."""
     captions = []
-    with drawing_style():
+    charts = [plate.chart for plate in plates]
+    with drawing_style(name for c in charts for name in (*c.labels, *c.columns)):
         for plate in plates:
             numbers = csv_text(plate.columns, plate.rows)
             write_whole(folder / f"{plate.name}.csv", numbers)

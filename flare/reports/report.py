@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flare.common.files import write_whole
+from flare.ranking.options import RankingOptions
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
@@ -72,7 +73,7 @@ def write_report(
     figures: Path | None = None,
     groups: Path | None = None,
     cases: CasePages | None = None,
-    **ranking: Any,
+    ranking: RankingOptions | None = None,
 ) -> Path:
     """Write pages of results.
 
@@ -94,8 +95,8 @@ def write_report(
     cases : CasePages, optional
         For the organisers' report of one evaluation, in a folder: the pages of cases
         that it gets as well.
-    **ranking
-        As `flare.reports.ranking.ranking.rank` takes them.
+    ranking : RankingOptions, optional
+        How teams are ranked, and what of a ranking everybody may see.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def write_report(
         figures=figures,
         groups=groups,
         links=_write_cases(sources[0], output, cases) if cases else {},
-        **ranking,
+        ranking=ranking or RankingOptions(),
     )
     if not is_folder:
         write_whole(output, page_html(next(found)[1]))
@@ -153,7 +154,7 @@ def _pages(
     groups: Path | None,
     figures: Path | None,
     links: Mapping[str, str],
-    **ranking: Any,
+    ranking: RankingOptions,
 ) -> Iterator[tuple[str, Page]]:
     """The pages and their files, each made when it is asked for; the index first."""
     # Imported here: no page should wait for what another one needs.
@@ -180,12 +181,12 @@ def _pages(
 
         yield from ranking_pages(
             source,
+            ranking,
             is_written=kind is Kind.WRITTEN,
             is_organiser=is_organiser,
             has_teams=has_teams,
             figures=figures,
             groups=groups,
-            **ranking,
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from flare.common.files import csv_text, write_whole
+from flare.ranking.options import RankingOptions
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
 from flare.reports.report import write_report
@@ -152,7 +153,10 @@ def write_rankings(folder):
     groups = write_groups(
         folder / "groups.csv", [f"{n} {case}" for n, case in enumerate(seen[:5])]
     )
-    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20, "groups": groups}
+    options = {
+        "ranking": RankingOptions(metrics=("dsc", "runtime_s"), bootstrap=20),
+        "groups": groups,
+    }
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
@@ -183,7 +187,8 @@ def write_teams(folder):
         page = folder / f"{audience}-team.html"
         write_report([results / names[0]], page, is_organiser=is_organiser)
         pages = folder / f"{audience}-pages"
-        write_report([results], pages, is_organiser=is_organiser, bootstrap=20)
+        options = RankingOptions(bootstrap=20)
+        write_report([results], pages, is_organiser=is_organiser, ranking=options)
         (file,) = (pages / "teams").glob(f"{re.sub('[^A-Za-z0-9_-]', '_', names[0])}*")
         file.replace(folder / f"{audience}-ranked-team.html")
         (pages / "index.html").replace(folder / f"{audience}-index.html")

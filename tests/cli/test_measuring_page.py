@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.cli.measuring import LivePage
+from flare.cli.commands.measure import LivePage
 from flare.common.errors import EngineError
 from flare.results.efficiency_csv import write_records
 from tests.builders.running import record

@@ -6,7 +6,13 @@ import re
 import pytest
 
 from flare.common import text as names
-from flare.common.errors import MESSAGE_LIMIT, InputError, SubmissionError
+from flare.common.errors import (
+    MESSAGE_LIMIT,
+    InputError,
+    SeveralProblemsError,
+    SubmissionError,
+    raise_problems,
+)
 from flare.evaluation.errors import (
     DamagedFileError,
     DuplicateCasesError,
@@ -17,7 +23,6 @@ from flare.evaluation.errors import (
     MissingCasesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.problems import SeveralProblemsError, raise_problems
 from tests.builders import ROOT
 from tests.builders.errors import all_classes, all_told, told
 

@@ -5,8 +5,8 @@ import pytest
 from flare.common.docker_words import create_words
 from flare.common.engine import Container, Limits
 from flare.measuring.container import opened_limits
-from flare.measuring.errors import DeviceError
 from flare.measuring.lane import Wanted
+from flare.measuring.sampling.nvml import DeviceError
 
 
 def command(environment=(), **limits):

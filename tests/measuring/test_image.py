@@ -13,8 +13,8 @@ from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive, write_image
-from flare.measuring.errors import ArchiveError, LoadError
-from flare.measuring.image import load_image
+from flare.measuring.archive.strict import ArchiveError
+from flare.measuring.image import LoadError, load_image
 from tests.builders import ROOT
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"

@@ -7,7 +7,7 @@ import pytest
 from flare.common.docker import Docker
 from flare.measuring import image as loading
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.errors import LoadError
+from flare.measuring.image import LoadError
 from tests.builders.archives import FILES, save
 from tests.builders.teams import SCRIPTS, write_team
 

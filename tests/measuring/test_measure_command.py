@@ -97,7 +97,7 @@ def pages(monkeypatch, bench):
         written.append((text, left))
         write_whole(file, text)
 
-    monkeypatch.setattr("flare.cli.measuring.write_whole", write)
+    monkeypatch.setattr("flare.cli.commands.measure.write_whole", write)
     return written
 
 

@@ -12,7 +12,7 @@ import pytest
 from flare.challenge.reading import read_challenge
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.summary import count_done, team_table

@@ -14,7 +14,7 @@ from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Options

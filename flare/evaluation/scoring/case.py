@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib import import_module
 
 import numpy as np
+import numpy.typing as npt
 
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
@@ -19,11 +20,20 @@ from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.metrics.finder import Labels, ReusedMemory
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
+
+MIRRORED_GAIN = 0.3
+"""A prediction looks mirrored if its mean DSC would be higher by this."""
+
+_FLIPS = ((), (0,), (1,), (2,), (1, 2))
+"""Axes (z, y, x) that are reversed; none for comparison."""
+
+_WAYS = ("left to right", "front to back", "head to feet")
+"""How it is said along the patient's axes."""
 
 _of_thread = threading.local()
 
@@ -234,6 +244,70 @@ def worst_score(
         failure=failure,
         free_of=free_organs(found, challenge) if found else (),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """What a case would score if its prediction were the other way round."""
+
+    axes: str
+    """Such as ``left to right``."""
+    dsc: float
+    """Mean over the organs, of the whole label maps."""
+
+
+def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
+    """Read a case that was scored once more, and see whether it looks mirrored."""
+    memory = _thread_memory()
+    reference = read_reference(pair.reference, challenge, memory)
+    return mirrored(
+        reference, read_prediction(pair.prediction, challenge, memory), challenge
+    )
+
+
+def mirrored(
+    reference: LabelMap, prediction: LabelMap, challenge: Challenge
+) -> Mirrored | None:
+    """How a prediction would have to be mirrored to be far better, if that helps.
+
+    Parameters
+    ----------
+    reference, prediction : LabelMap
+        Of one shape. Each axis of the arrays is reversed, and both axes of the slices,
+        as files are that took RAS for LPS.
+    challenge : Challenge
+        Whose organs count.
+
+    Returns
+    -------
+    Mirrored or None
+        The best way; None if no mean DSC is higher by `MIRRORED_GAIN`.
+    """
+    if reference.labels.shape != prediction.labels.shape:
+        return None
+    counted = [organ.label for organ in challenge.organs if organ.in_mean]
+    maps = reference.labels, prediction.labels
+    sizes = [_voxels(labels, labels)[counted] for labels in maps]
+    both = sizes[0] + sizes[1]
+    organs, found = both > 0, []
+    for flip in _FLIPS if organs.any() else ():
+        shared = _voxels(maps[0], np.flip(maps[1], flip))[counted]
+        found.append(float((2 * shared[organs] / both[organs]).mean()))
+    best = max(range(len(found)), key=found.__getitem__, default=0)
+    if not best or found[best] < found[0] + MIRRORED_GAIN:
+        return None
+    steps = np.abs(np.array(reference.grid.affine)[:, 2::-1])  # of z, y, x
+    ways = sorted(int(steps[:, axis].argmax()) for axis in _FLIPS[best])
+    return Mirrored(axes=" and ".join(_WAYS[way] for way in ways), dsc=found[best])
+
+
+def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
+    """How many voxels of each label two label maps share, of shape (256,)."""
+    shared = np.zeros(256, dtype=np.int64)
+    for own, other in zip(first, second, strict=True):
+        if own.any():
+            shared += np.bincount(own[(own == other) & (own > 0)], minlength=256)
+    return shared
 
 
 def _thread_memory() -> ReusedMemory:

@@ -24,17 +24,18 @@ from flare.common.streams import PIECE_BYTES
 from flare.common.text import safe, why
 from flare.measuring.archive.strict import (
     NO_FILE,
+    ArchiveError,
     BrokenError,
     Budget,
     Hashed,
     LimitError,
+    ModelError,
     TarContent,
     compression_of,
     entries_of,
     explained,
     unpacked,
 )
-from flare.measuring.errors import ArchiveError, ModelError
 
 MODEL_SUFFIX = ".model.tar.gz"
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn, cast
 
+from flare.common.errors import FileError
 from flare.common.streams import (
     GZIP_MAGIC,
     PIECE_BYTES,
@@ -44,6 +45,36 @@ NOTE_BYTES = 200
 """What Python needs for a note, beside its text."""
 
 _SENSELESS = "its headers make no sense"
+
+
+class ArchiveError(FileError):
+    """A team's image archive cannot be run.
+
+    Of TEAMNAME.tar.gz: the message says what to change in the Dockerfile or in
+    predict.sh. Then build it anew, `docker save teamname:latest | gzip >
+    teamname.tar.gz`, and try it as it will be measured: `flare check
+    teamname.tar.gz --run CT.nii.gz`. `docker export` writes another kind of file, which
+    has no commands and no layers.
+    """
+
+    code = "F15"
+    remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
+
+
+class ModelError(FileError):
+    """A model that was sent beside an image cannot be unpacked.
+
+    It is unpacked to `/opt/ml/model` of the container, as grand-challenge.org does it.
+    It may hold files, folders, and symbolic links that stay within it: no name with
+    `..`, or with a `/` at its beginning, no hard links (`tar --hard-dereference` writes
+    files instead), no devices, and no name twice. Write it anew, and look at what it
+    holds with `tar -tzvf`.
+    """
+
+    code = "F19"
+    remedy = (
+        "Write it with: tar --hard-dereference -czf TEAMNAME.model.tar.gz -C FOLDER ."
+    )
 
 
 class BrokenError(Exception):

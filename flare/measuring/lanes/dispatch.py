@@ -14,7 +14,6 @@ from flare.common.engine import Engine, find_engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.container import Conditions
-from flare.measuring.errors import DeviceError
 from flare.measuring.host import find_weaknesses
 from flare.measuring.inputs import digest_of
 from flare.measuring.lane import (
@@ -35,6 +34,7 @@ from flare.measuring.lanes.process import (
     TeamJob,
 )
 from flare.measuring.options import Caches, Options
+from flare.measuring.sampling.nvml import DeviceError
 from flare.measuring.summary import Failures, Listener, cases_to_run
 from flare.measuring.team import Job, Setup, TeamPlan, planned_team
 from flare.results.efficiency_csv import CaseRecord

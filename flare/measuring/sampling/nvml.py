@@ -13,11 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from flare.common.errors import HostError
 from flare.common.text import safe
-from flare.measuring.errors import DeviceError
 
 MB = 2**20
 """Bytes that the official scripts call a megabyte."""
+
+
+class DeviceError(HostError):
+    """The GPU cannot be used, or read.
+
+    There is no driver, or no such GPU, or it is divided (MIG), or does not answer any
+    more. `nvidia-smi` should show it; `--gpu none` measures without one.
+    """
+
+    code = "H08"
+    remedy = "Try nvidia-smi; --gpu none measures without a GPU."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from flare.common.machine import CGROUPS
-from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.nvml import MB, DeviceState, MemorySource
+from flare.measuring.sampling.nvml import MB, DeviceError, DeviceState, MemorySource
 from flare.results.traces_csv import Sample, Trace
 
 STATE_EVERY = 10

@@ -11,10 +11,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from flare.common.errors import HostError
 from flare.common.installation import install_remedy
 from flare.common.options import option
 from flare.common.text import safe, shell_word, why
-from flare.platforms.errors import PlatformError
 
 API = "https://grand-challenge.org/api/v1/"
 
@@ -34,6 +34,17 @@ TIMEOUT_S = 60.0
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 """What ssh, too, allows nobody but the owner of a key."""
+
+
+class PlatformError(HostError):
+    """The platform refuses what is asked of it, or does not answer.
+
+    `download` was refused, or got no answer: the message says which. A token has to be
+    that of an admin of the challenge.
+    """
+
+    code = "H09"
+    remedy = "The documentation's page Phase settings tells how to get results."
 
 
 def api_option() -> Any:

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from flare.common.files import read_regular, unwritable, write_whole
 from flare.common.text import printable, safe
-from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge.access import (
     NEW_TOKEN,
+    PlatformError,
     open_client,
     redacted,
     without_tokens,

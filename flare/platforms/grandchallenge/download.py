@@ -22,8 +22,7 @@ from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
-from flare.platforms.errors import PlatformError
-from flare.platforms.grandchallenge.access import api_option, key
+from flare.platforms.grandchallenge.access import PlatformError, api_option, key
 from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON

@@ -19,9 +19,13 @@ from flare.common.options import option
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
-from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.errors import PlatformError
-from flare.platforms.grandchallenge.access import api_option, key, read_tokens
+from flare.measuring.archive.strict import ArchiveError, ModelError
+from flare.platforms.grandchallenge.access import (
+    PlatformError,
+    api_option,
+    key,
+    read_tokens,
+)
 from flare.platforms.grandchallenge.client import (
     LARGEST_BYTES,
     TRIES,

@@ -21,7 +21,7 @@ from flare.common.schema import Count, Is, Positive
 from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
-from flare.measuring.errors import ArchiveError, ModelError
+from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.serving.source import Answer, Claim, Submission
 from flare.results.team_folder import REMEDY, derived_folder, name_problem
 

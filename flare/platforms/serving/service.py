@@ -27,7 +27,6 @@ from flare.common.errors import (
 )
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.platforms.errors import OverdueError
 from flare.platforms.serving.journal import HOURS, Entry, Journal, Step
 from flare.platforms.serving.source import (
     Answer,
@@ -40,7 +39,7 @@ from flare.platforms.serving.source import (
     Submission,
     Work,
 )
-from flare.platforms.serving.work import OverdueSignal, ended_after
+from flare.platforms.serving.work import OverdueError, OverdueSignal, ended_after
 from flare.results.errors import MeasurementError
 
 _log = logging.getLogger(__name__)

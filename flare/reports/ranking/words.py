@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flare.challenge.metrics import METRICS, metric_of
+from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.common.text import listing, printable, safe
 from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
@@ -50,7 +50,7 @@ def metric_title(metric: str) -> str:
     """
     if metric in TITLES:
         return TITLES[metric]
-    score, organ = metric_of(metric), metric.partition("_")[2]
+    score, organ = metric_of(metric), organ_of(metric)
     if score and organ:
         unit = f" ({score.unit})" if score.unit else ""
         return f"{score.title} of {organ.replace('_', ' ')}{unit}"

@@ -27,7 +27,12 @@ from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.finder import find_labels
-from flare.evaluation.scoring.case import score_case, score_labels
+from flare.evaluation.scoring.case import (
+    Mirrored,
+    mirrored,
+    score_case,
+    score_labels,
+)
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -237,7 +242,7 @@ def moved_by(axis, shift):
     return {"affine": affine}
 
 
-def mirrored(axis):
+def turned(axis):
     affine = AFFINE.copy()
     affine[:, axis] *= -1
     return {"affine": affine}
@@ -257,7 +262,7 @@ SIZE = dataclasses.replace(FLARE21, grid=GridRules(compare=GridComparison.SIZE))
             for axis in range(3)
             for mm in (-100, 100)
         ),
-        *((mirrored(axis), "axes point to") for axis in range(3)),
+        *((turned(axis), "axes point to") for axis in range(3)),
         (moved_by(0, 0.11), "0.11 mm off"),
         (moved_by(0, 0.09), ""),
     ],
@@ -366,3 +371,55 @@ def test_labels_that_make_a_case_0_are_named():
     text = ignored_labels_text([(2,), ()], flare.read_challenge("flare24-lesion"))
 
     assert text == "label 2 is no organ and makes its case score 0, in 1 of 2 files"
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ((2,), "left to right"),
+        ((1,), "front to back"),
+        ((0,), "head to feet"),
+        ((1, 2), "left to right and front to back"),
+    ],
+)
+def test_a_prediction_that_is_far_better_the_other_way_round(axes, said):
+    """Two boxes of 8 voxels, of which the second prediction lacks half: 2 x 4 / 12."""
+    labels = np.zeros((6, 8, 10), dtype=np.uint8)
+    labels[:2, :2, :2], labels[:2, :2, 3:5] = 1, 2
+    half = labels.copy()
+    half[1][half[1] == 2] = 0
+    maps = label_map(labels), label_map(np.flip(half, axes).copy())
+
+    assert mirrored(*maps, FLARE21) == Mirrored(axes=said, dsc=(1 + 2 / 3) / 2)
+
+
+def test_axes_are_those_of_the_patient():
+    """Of a file whose slices are sagittal, x of the array runs to the head."""
+    labels = np.zeros((6, 8, 10), dtype=np.uint8)
+    labels[0, 0, 0] = 1
+    affine = ((0, 0, 1.0, 0), (0, 1.0, 0, 0), (1.0, 0, 0, 0))
+    reference = label_map(labels)
+    grid = dataclasses.replace(reference.grid, affine=affine)
+    reference = dataclasses.replace(reference, grid=grid)
+
+    found = mirrored(reference, label_map(labels[:, :, ::-1].copy()), FLARE21)
+
+    assert found == Mirrored(axes="head to feet", dsc=1.0)
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction"),
+    [
+        ([1, 1, 1, 0, 0], [1, 1, 1, 0, 0]),  # right as it is
+        ([1, 1, 1, 1, 0], [0, 1, 1, 1, 1]),  # 0.75 as it is, 1 if not
+        ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0]),
+        ([1, 0, 0, 0, 0], [0, 0, 0, 0, 2]),  # another organ
+        ([1, 0, 0, 0, 0], [0, 0, 0, 1]),  # of another shape
+    ],
+)
+def test_a_prediction_that_is_not_mirrored(reference, prediction):
+    maps = (
+        label_map(np.array([[labels]], dtype=np.uint8))
+        for labels in (reference, prediction)
+    )
+    assert mirrored(*maps, FLARE21) is None

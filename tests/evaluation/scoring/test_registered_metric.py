@@ -32,6 +32,7 @@ def challenge(monkeypatch):
     far = Metric(
         name="far",
         title="Far",
+        definition="the voxels that differ",
         unit="mm",
         function="fake:difference",
         range=(0.0, math.inf),

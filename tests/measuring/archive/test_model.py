@@ -15,7 +15,7 @@ from flare.common.errors import InputError, OutputError
 from flare.measuring.archive import model, strict
 from flare.measuring.archive.model import model_beside, read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.errors import ModelError
+from flare.measuring.archive.strict import ModelError
 from tests.builders.archives import FILES, save
 from tests.builders.models import WEIGHTS, entry, model_bytes, write_model
 

@@ -13,7 +13,7 @@ from flare.common.errors import InputError
 from flare.measuring.archive.checks import Findings, check_script
 from flare.measuring.archive.model import read_model
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.errors import ModelError
+from flare.measuring.archive.strict import ModelError
 from tests.builders import run_flare
 from tests.builders.archives import FILES, SCRIPT, configuration, findings, save, tar
 from tests.builders.archives import sha256 as digest_of

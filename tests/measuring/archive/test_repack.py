@@ -10,7 +10,7 @@ import tarfile
 import pytest
 
 from flare.measuring.archive.reading import read_archive, write_image
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from tests.builders import ROOT
 from tests.builders.archives import FILES, save, sha256, tar
 

@@ -9,11 +9,11 @@ from flare.common.docker import Docker
 from flare.common.engine import Limits
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
-from flare.measuring.errors import DeviceError
 from flare.measuring.lane import Wanted, look_at_place
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
 from flare.measuring.lanes.process import Ended
+from flare.measuring.sampling.nvml import DeviceError
 from tests.builders.lanes import device, place
 
 ADDRESS = "tcp://10.0.0.1:8786"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from flare.common.errors import EngineError
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended, Planned
 from flare.measuring.summary import Failures, Listener

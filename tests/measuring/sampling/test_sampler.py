@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from flare.measuring.errors import DeviceError
-from flare.measuring.sampling.nvml import DeviceState, MemoryReading
+from flare.measuring.sampling.nvml import DeviceError, DeviceState, MemoryReading
 from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
 from tests.builders import wait_until
 

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from flare.common.errors import OutputError
-from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge.access import (
+    PlatformError,
     read_token,
     read_tokens,
     without_tokens,

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flare.platforms.errors import PlatformError
 from flare.platforms.grandchallenge import download as download_module
+from flare.platforms.grandchallenge.access import PlatformError
 from flare.platforms.grandchallenge.download import (
     Evaluation,
     _folders,

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from flare.common.errors import OutputError
-from flare.measuring.errors import ArchiveError, ModelError
-from flare.platforms.errors import PlatformError
+from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.grandchallenge import access
 from flare.platforms.grandchallenge import client as client_module
+from flare.platforms.grandchallenge.access import PlatformError
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.external import PhaseSource
 from flare.platforms.serving.source import (

@@ -8,7 +8,7 @@ import pytest
 
 from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.errors import ArchiveError, ModelError
+from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.serving.drop_folder import DropFolder
 from flare.platforms.serving.source import Answer
 

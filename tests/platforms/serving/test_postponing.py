@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flare.common.errors import EngineError, OutputError
-from flare.measuring.errors import ArchiveError
-from flare.platforms.errors import PlatformError
+from flare.measuring.archive.strict import ArchiveError
+from flare.platforms.grandchallenge.access import PlatformError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import (

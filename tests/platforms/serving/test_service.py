@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from flare.common.errors import EngineError
-from flare.measuring.errors import ArchiveError
+from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import NotNowError, NotOursError

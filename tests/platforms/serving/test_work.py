@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flare.platforms.errors import NoCaseError
 from flare.platforms.serving.work import (
     Forecast,
+    NoCaseError,
     OverdueSignal,
     Worst,
     ended_after,

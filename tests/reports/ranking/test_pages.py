@@ -8,6 +8,8 @@ import time
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.ranking.options import RankingOptions
+from flare.ranking.rank import rank_results
 from flare.ranking.simulation import write_simulation
 from flare.reports.ranking import pages as ranking_pages
 from flare.reports.ranking.organisers import hardest_first
@@ -44,8 +46,9 @@ def results(tmp_path):
 def page_of(source, tmp_path, *, is_organiser=True, **options):
     """The page of results, as HTML."""
     output = tmp_path / "page.html"
-    options = {"bootstrap": 30} | options  # fewer than usual, which take longer
-    write_report([source], output, is_organiser=is_organiser, **options)
+    # Fewer draws than usual, which take longer.
+    ranking = RankingOptions(**({"bootstrap": 30} | options))
+    write_report([source], output, is_organiser=is_organiser, ranking=ranking)
     return output.read_text(encoding="utf-8")
 
 
@@ -257,8 +260,9 @@ def test_the_hardest_case_is_the_one_with_the_lowest_mean():
 def test_fifty_teams_and_a_hundred_cases(tmp_path, monkeypatch, is_organiser):
     """No page has more than a megabyte; all 51 take 5 s beyond the ranking itself."""
     write_simulation(read_challenge("flare21"), tmp_path / "results", teams=50)
-    ranking = rank(tmp_path / "results", bootstrap=100)
-    monkeypatch.setattr(ranking_pages, "rank", lambda *_, **__: ranking)
+    options = RankingOptions(bootstrap=100)
+    found = rank_results(tmp_path / "results", read_challenge("flare21"), options)
+    monkeypatch.setattr(ranking_pages, "rank_results", lambda *_: found)
     start = time.process_time()
 
     write_report([tmp_path / "results"], tmp_path / "pages", is_organiser=is_organiser)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from flare.ranking.options import RankingOptions
 from flare.reports.ranking.ranking import rank
 from flare.reports.report import write_report
 from tests.builders.fewer import few_fast
@@ -42,7 +43,8 @@ def make_results(folder, others=0.0, own=0.0):
 
 def pages_of(source, folder, *, is_organiser=False, **options):
     """All pages of results, as HTML by the names of their files."""
-    write_report([source], folder, is_organiser=is_organiser, **(OPTIONS | options))
+    ranking = RankingOptions(**(OPTIONS | options))
+    write_report([source], folder, is_organiser=is_organiser, ranking=ranking)
     return {
         str(file.relative_to(folder)): file.read_text(encoding="utf-8")
         for file in sorted(folder.rglob("*.html"))
@@ -80,7 +82,10 @@ def test_teams_are_linked_from_the_ranking_and_back_but_not_to_each_other(
 def test_a_single_file_has_no_link_to_another(tmp_path, is_organiser):
     source = make_results(tmp_path / "results")
 
-    write_report([source], tmp_path / "a.html", is_organiser=is_organiser, **OPTIONS)
+    ranking = RankingOptions(**OPTIONS)
+    write_report(
+        [source], tmp_path / "a.html", is_organiser=is_organiser, ranking=ranking
+    )
 
     links = links_of((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert all(link.startswith("#") for link in links)

@@ -8,6 +8,7 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.text import safe
+from flare.ranking.options import MissingRule, RankingOptions, Ties
 from flare.reports.ranking.ranking import rank
 from flare.reports.report import Kind, kind_of, write_report
 from flare.results.errors import RankingError
@@ -65,8 +66,8 @@ def make_options(folder):
         "decisions": folder / "decisions.toml",
         "bootstrap": 25,
         "seed": 3,
-        "ties": "average",
-        "missing": "worst-plus-one",
+        "ties": Ties.AVERAGE,
+        "missing": MissingRule.WORST_PLUS_ONE,
         "gate": 0.3,
     }
 
@@ -98,7 +99,9 @@ def test_pages_of_what_was_written_are_those_of_the_results(
     """With decisions, options, flags and reasons: byte by byte."""
     options = make_options(tmp_path)
     for source, name, more in ((results, "a", options), (written, "b", {})):
-        write_report([source], tmp_path / name, is_organiser=is_organiser, **more)
+        ranking = RankingOptions(**more)
+        output = tmp_path / name
+        write_report([source], output, is_organiser=is_organiser, ranking=ranking)
 
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*"))
     assert len(files) == 6  # the index, the folder, and four teams
@@ -113,7 +116,8 @@ def test_the_numbers_are_those_of_ranking_json(written, tmp_path):
     page = tmp_path / "page.html"
 
     # Defaults of the command, such as ties, do not count.
-    write_report([written], page, is_organiser=True, ties="min", challenge="flare22")
+    options = RankingOptions(challenge="flare22")
+    write_report([written], page, is_organiser=True, ranking=options)
 
     html = page.read_text(encoding="utf-8")
     rows = Page(html).table("Score and mean ranks over 4 cases")
