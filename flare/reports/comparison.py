@@ -340,9 +340,10 @@ def _paired(
         None if old is None or new is None else (old, new)
         for old, new in zip(before, after, strict=True)
     ]
-    sign = 1 if metric.better is Better.HIGHER else -1
     differences = tuple(
-        None if pair is None else sign * round(pair[1] - pair[0], DECIMALS) + 0.0
+        None
+        if pair is None
+        else round(worth(metric, pair[1]) - worth(metric, pair[0]), DECIMALS) + 0.0
         for pair in both
     )
     present = [value for value in differences if value is not None]
@@ -357,6 +358,13 @@ def _paired(
         effect=float(effect[0]),
         p=float(p[0]),
     )
+
+
+def worth(metric: Metric, value: float) -> float:
+    """A value, turned so that a higher one is better."""
+    if metric.better is None:
+        return -abs(value)
+    return value if metric.better is Better.HIGHER else -value
 
 
 def _mean(values: Sequence[float]) -> float | None:

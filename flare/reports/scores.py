@@ -1,8 +1,8 @@
 """Holds the scores of one evaluation: exact ones, and those that anybody may know.
 
 A score in full precision gives away how many voxels the reference has. So participants'
-scores are whole thousandths before anything is drawn, and whatever is drawn, counted or
-averaged comes from these alone.
+scores are rounded before anything is drawn, as each metric's record says, and whatever
+is drawn, counted or averaged comes from these alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import METRICS, SCORES, Metric, is_score
+from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, printable, safe
 from flare.reports.model import Cell, number_cell, shade
@@ -172,17 +172,22 @@ class OwnScores(CaseScores):
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """See that all scores are thousandths, and means are made from them."""
-        for metric, values in self.values.items():
+        """See that no score has more digits than told, and means are made from them."""
+        for column, values in self.values.items():
+            metric = metric_of(column)
+            if metric is None or not metric.for_participants:
+                raise ValueError(f"{column} is not for participants")
             for score in values:
-                is_known = type(score) is float and score in _THOUSANDTHS
-                if score is not None and not is_known:
-                    raise ValueError(f"{metric} is {score!r}, not in whole thousandths")
+                if score is not None and not _is_told(score, metric):
+                    raise ValueError(f"{column} is {score!r}, not as it is told")
         if self.means:
             raise ValueError("means of exact scores")
 
 
-_THOUSANDTHS = frozenset(number / 1000 for number in range(1001))
+def _is_told(score: object, metric: Metric) -> bool:
+    """Whether a score is one that participants may know."""
+    low, high = metric.range
+    return type(score) is float and low <= score <= high and metric.told(score) == score
 
 
 def scores_of(found: EvaluationFile) -> CaseScores:
@@ -258,7 +263,7 @@ def own_scores(
 
     A case has the name of the participant's own file, or its number where there is
     none, unless its name is no secret; why it was not scored are words that no voxel of
-    the reference has a part in. Values in another unit than shares are not told.
+    the reference has a part in. Each value has the digits of its metric's record.
     """
     exact = scores_of(found)
     files = [found.prediction_files.get(case, "") for case in exact.cases]
@@ -271,9 +276,9 @@ def own_scores(
         cases=tuple(names.values()),
         organs=exact.organs,
         values={
-            metric: thousandths(values)
-            for metric, values in exact.values.items()
-            if is_score(metric)
+            column: tuple(None if v is None else metric.told(v) for v in values)
+            for column, values in exact.values.items()
+            if (metric := metric_of(column)) and metric.for_participants
         },
         failed={names[case]: why for case, why in exact.failed.items()},
     )
@@ -282,17 +287,6 @@ def own_scores(
 def own_name(file: str, number: int) -> str:
     """What a case is called without the name of its reference; numbers are from 1."""
     return case_of(file) if file else f"case {number}, without a file"
-
-
-def thousandths(values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Scores of three decimals.
-
-    Examples
-    --------
-    >>> thousandths([0.97394, None])
-    (0.974, None)
-    """
-    return tuple(None if v is None else round(v * 1000) / 1000 for v in values)
 
 
 # --- Groups of cases --------------------------------------------------------------
