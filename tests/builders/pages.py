@@ -62,19 +62,16 @@ def metrics_content(scores, failed=None, **more):
 
 
 def numbered(values):
-    """Values by the number of their case."""
     return {str(number): value for number, value in enumerate(values)}
 
 
 def write_json(file, content):
-    """Write a file; its folder is made if need be."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content))
     return file
 
 
 def compare(folder, *contents, names=("old", "new", "next"), organiser=True):
-    """The page of evaluations with these contents, in folders of these names."""
     sources = [
         write_json(folder / name / "metrics.json", content)
         for name, content in zip(names, contents, strict=False)
@@ -155,7 +152,6 @@ class Cell(str):
     """The text of a cell, and its value in full precision."""
 
     def __new__(cls, text, exact):
-        """Keep both."""
         found = super().__new__(cls, text)
         found.exact = None if exact is None else float(exact)
         return found

@@ -36,8 +36,6 @@ better = "higher"
 
 @pytest.fixture
 def read(tmp_path):
-    """A challenge from a text."""
-
     def start(text):
         (tmp_path / "thorax.toml").write_text(text)
         return flare.read_challenge(tmp_path / "thorax.toml")

@@ -32,7 +32,6 @@ ORGANS = {
 
 @pytest.fixture
 def folders(tmp_path):
-    """Reference and prediction of the case."""
     for index, kind in ((1, "reference"), (2, "predictions")):
         labels = np.zeros((12, 90, 90), dtype=np.uint8)
         for number, columns in enumerate(ORGANS.values()):
@@ -43,7 +42,6 @@ def folders(tmp_path):
 
 
 def scores(folders, challenge):
-    """DSC and NSD by name, of the organs and of the case."""
     (case,) = flare.evaluate(*folders, challenge=challenge).cases
     found = {"dsc": case.dsc, "nsd": case.nsd}
     for organ in case.organs:

@@ -107,7 +107,6 @@ PAIRS = {
 
 
 def write_pairs(folder, name):
-    """The label maps of an edition, in two folders: predictions and references."""
     pairs, spacing = PAIRS[name]
     for case, (reference, prediction) in pairs().items():
         for kind, labels in (("references", reference), ("predictions", prediction)):
@@ -240,8 +239,6 @@ def test_a_task_that_goes_on_has_the_rules_of_before(name, base):
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a challenge from the text of its file."""
-
     def read_text(text):
         file = tmp_path / "mine.toml"
         file.write_text(text, encoding="utf-8")

@@ -93,8 +93,6 @@ def reported(*, rule="x", link="https://a.b", teams=1, keys="grid"):
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a challenge from the text of its file."""
-
     def read_text(text):
         file = tmp_path / "mine.toml"
         file.write_text(text, encoding="utf-8")

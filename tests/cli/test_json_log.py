@@ -13,7 +13,6 @@ from tests.builders.schemas import problems
 
 @pytest.fixture
 def log():
-    """A log of the program, that is heard."""
     found = logging.getLogger("flare.test")
     found.setLevel(logging.INFO)
     return found

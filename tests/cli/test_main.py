@@ -13,7 +13,6 @@ from tests.builders import ROOT, run_flare
 
 
 def every_command():
-    """All commands, and those below them, by what is typed."""
     found = {}
     for name in command_names():
         found[name] = command = load(name)
@@ -164,7 +163,6 @@ def test_there_is_a_script_for_every_shell(shell):
 
 @pytest.mark.tools("bash")
 def test_bash_completes_by_the_script(tmp_path):
-    """The script is loaded as the documentation says, and asked as bash asks it."""
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     load_script = re.search(r"`(eval .*bash_source.*?)`", page)[1]
     (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')

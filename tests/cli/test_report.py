@@ -14,7 +14,6 @@ from tests.builders.results import write_table
 
 @pytest.fixture
 def metrics(tmp_path):
-    """A small metrics.json."""
     return write_json(tmp_path / "metrics.json", metrics_content({"liver": [0.9, 0.8]}))
 
 

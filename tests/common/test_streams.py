@@ -48,7 +48,6 @@ def read_all(kind, packed, size=3_196_608):
 
 
 def flipped(place, bit=16):
-    """The packed content with another bit."""
     packed = bytearray(PACKED)
     packed[place] ^= bit
     return bytes(packed)

@@ -54,7 +54,6 @@ def run_limited(predictions, ground_truth, output, *, code=None):
 
 
 def refusal(run):
-    """The line of a refused submission."""
     assert run.returncode == 1, (run.returncode, run.stdout[-500:], run.stderr[-500:])
     assert run.stderr.count(b"\n") == 1
     assert b"Traceback" not in run.stderr
@@ -66,8 +65,6 @@ def refusal(run):
 
 @pytest.fixture
 def refused(predictions, ground_truth, output):
-    """Write a file for a case, and get the line of its refusal."""
-
     def evaluate(content, suffix=".nii.gz"):
         (predictions / f"{CASE}.nii.gz").unlink(missing_ok=True)
         (predictions / f"{CASE}{suffix}").write_bytes(content)
@@ -492,7 +489,6 @@ def test_cheating_by_reading_the_references_from_within_the_submission(
 def test_a_result_holds_no_more_of_the_references_than_its_scores(
     predictions, secret, output
 ):
-    """Not their header, nor where they are."""
     run = run_limited(predictions, secret, output)
 
     assert run.returncode == 0

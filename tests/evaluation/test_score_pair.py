@@ -94,7 +94,6 @@ def readers_of(file):
 
 
 def evaluated(files):
-    """The only case of an evaluation of both files."""
     reference, prediction = files
     return flare.evaluate(prediction.parent, reference.parent).cases[0]
 
@@ -140,7 +139,6 @@ def test_an_image_that_was_made_in_memory():
 
 
 def image(labels, **changes):
-    """An image of nibabel on the usual grid."""
     return nib.Nifti1Image(labels.T, changes.get("affine", AFFINE))
 
 

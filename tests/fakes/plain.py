@@ -34,7 +34,6 @@ class PlainEngine:
     # --- Images -------------------------------------------------------------------
 
     def _load(self):
-        """Take in what `begin_load` was given."""
         file = self.home / "loaded"
         if not file.exists():
             return

@@ -52,7 +52,6 @@ NAMES = [
 
 
 def contents():
-    """What files may hold."""
     good = nifti_bytes(organ_boxes())
     return [good, good[:-9], b"", b"PK\x03\x04", b"\x1f\x8b", b"NRRD", good[:200]]
 
@@ -124,7 +123,6 @@ VALUES = (
 
 
 def jobs(chance: random.Random) -> bytes:
-    """A predictions.json, of which something may be odd."""
     oddity = chance.choice((0, 0.02, 0.2))
 
     def mostly(usual, others):
@@ -176,7 +174,6 @@ def sparse(path: Path, content: bytes) -> None:
 
 
 def zipped(chance: random.Random, files: list[bytes]) -> bytes:
-    """A zip file, of which something may be odd."""
     target = io.BytesIO()
     odd = ("../x.nii.gz", "/x", "a\\b.nii.gz", "a//b", "a/", "", ".", "a/../b", "C:\\x")
     with zipfile.ZipFile(target, "w") as archive:
@@ -222,7 +219,6 @@ def judge(folder: Path, truth: Path, chance: random.Random, *, is_ours: bool) ->
 
 
 def _refusal(error: FlareError, *, is_ours: bool) -> str:
-    """The code of an error that may be shown."""
     line = _fitting(str(error))
     assert line.isprintable(), line
     assert re.search(r"\[[FGH]\d\d\]$", line), line

@@ -140,7 +140,6 @@ def change_voxels(content: bytes, chance: random.Random) -> bytes:
 
 
 def make(chance: random.Random, files: list[tuple[str, bytes]]) -> bytes:
-    """A changed file."""
     kind, content = chance.choice(files)
     structured = change_nifti if kind == "nifti" else change_text
     change = chance.choice((structured, structured, structured, change_voxels))

@@ -18,6 +18,7 @@ from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
 from tests.builders import case_names
+from tests.builders.errors import told as code_and_file
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
@@ -375,3 +376,9 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
         "as a plain process\n"
     )
     assert not (bench.engine.state / "calls").exists()
+    assert record["settings"]["container_engine"] == "plain"
+    image = bench.cases[0].image.path
+    archive = bench.archive("good", PREDICT)
+    assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
+    failed = bench.measure(bench.archive("good", PREDICT))
+    assert code_and_file(failed["good"])[0] == "H07"

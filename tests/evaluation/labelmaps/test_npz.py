@@ -40,8 +40,6 @@ NAME = "case.npz"
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a file of some bytes."""
-
     def read_bytes(content, layout=LAYOUT):
         file = tmp_path / NAME
         file.write_bytes(content)

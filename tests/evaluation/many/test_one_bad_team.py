@@ -54,7 +54,6 @@ def score(teams, tmp_path):
 
 
 def check_others(tmp_path, *bad, teams=TEAMS):
-    """All others have the bytes of an evaluation of their own."""
     scored = {file.parent.name for file in tmp_path.glob("results/*/metrics.json")}
     assert scored == {*teams} - {*bad}
     for team in scored:

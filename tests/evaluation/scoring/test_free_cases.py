@@ -23,7 +23,6 @@ LESION = ("flare24-lesion", "flare25-pancancer", "flare26-pancancer")
 
 @pytest.fixture
 def folders(tmp_path):
-    """Predictions and references of the seven cases."""
     for case, (reference, prediction) in editions.lesion_pairs().items():
         write_nifti(tmp_path / "predictions" / f"{case}.nii.gz", prediction)
         write_nifti(tmp_path / "references" / f"{case}.nii.gz", reference)
@@ -31,7 +30,6 @@ def folders(tmp_path):
 
 
 def counts(results):
-    """What is told of cases without a lesion."""
     (found,) = results.free_cases
     return found.organ, found.cases, found.left_empty
 
