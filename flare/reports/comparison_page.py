@@ -29,6 +29,7 @@ from flare.reports.comparison_tables import (
     mean_text,
     means_table,
     overview_table,
+    p_text,
     provenance_table,
     reasons_table,
     tests_table,
@@ -97,16 +98,17 @@ def _page(found: Comparison, note: str) -> Page:
     ]
     unlike, first = _unlike_text(found), found.first
     verdicts = [
-        Words(_verdict(pairs, first, other))
+        _verdict(pairs, first, other)
         for other, pairs in zip(found.others, compared, strict=True)
     ]
+    lead = Lines(verdicts) if has_overview else Words(*verdicts)
     names = f"{first.name} and {len(compared)} others"
     title = names if has_overview else f"{found.others[0].name} against {first.name}"
     return Page(
         title=f"{title}: comparison on {count(len(found.cases), 'case')}",
         kicker=found.challenge,
         audience_note=note,
-        lead=[*verdicts, *([Words(unlike, "banner")] if unlike else [])],
+        lead=[lead, *([Words(unlike, "banner")] if unlike else [])],
         tiles=_overview_tiles(found) if has_overview else _tiles(compared[0], found),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
@@ -234,6 +236,14 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
     whole = [own[0] for own in pairs.values()]
     if not any(own.is_tested for own in chain(*pairs.values())):
         return f"{other.name} has the scores of {first.name} on every case."
+    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
+    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
+    where = (
+        f"; {most.title} changed most ({most.metric.title} {mean_text(most)})"
+        if most
+        else ""
+    )
+    number = count(len(first.scores.cases), "case")
     told = [
         f"{word} than {first.name} by {listing(map(_change, found), last=' and ')}"
         for word, *signs in _OUTCOMES
@@ -243,24 +253,19 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
             ]
         )
     ]
-    number = count(len(first.scores.cases), "case")
-    if not told:
-        few = f" (none can be on fewer than {FEWEST_TESTED})"
-        return (
-            f"Neither is shown to be better than the other on {number}: no change of"
-            f" {listing(map(_change, whole), last=' and ')} is significant"
-            f"{few if len(first.scores.cases) < FEWEST_TESTED else ''}, which does not"
-            " show that both are equally good."
-        )
-    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
-    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
-    where = f", {most.title} changed most ({_change(most)})" if most else ""
-    return f"{other.name} is {' and '.join(told)}, significantly on {number}{where}."
+    if told:
+        return f"{other.name} is {' and '.join(told)} on {number}{where}."
+    few = len(first.scores.cases) < FEWEST_TESTED
+    why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
+    return (
+        f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
+        f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
+    )
 
 
 def _change(own: Paired) -> str:
-    """A metric, and its mean difference."""
-    return f"{own.metric.title} ({mean_text(own)})"
+    """A metric, its mean difference, and how likely chance alone makes one as large."""
+    return f"{own.metric.title} {mean_text(own)} (p {p_text(own.p_holm)})"
 
 
 def _lines(pairs: Pairs) -> tuple[str, ...]:
