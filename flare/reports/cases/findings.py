@@ -146,7 +146,9 @@ def look_at(
         By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     grid, metrics = reference.grid, [name for name in METRICS if name in scores]
-    is_low = scores["dsc"] < LOW_DSC
+    there = {*reference.present, *prediction.present}
+    dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in there]
+    is_low = sum(dsc) < LOW_DSC * len(dsc)  # organs that are nowhere score 1
     way = mirrored(reference, prediction, challenge) if is_low else None
     orientation = orientation_of(grid)
     memory, weights = ReusedMemory(), tuple(np.zeros(size) for size in grid.shape)
@@ -185,9 +187,9 @@ def look_at(
             if not has_all and orientation.axes[0] == 0:  # else they are not axial
                 ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
                 finding = replace(finding, scored=ends)
-            there = prediction.labels[box][masks[0]]
-            if finding.scores["dsc"] < LOW_DSC and not way and there.size:
-                held[organ.name] = np.bincount(there, minlength=256)
+            found = prediction.labels[box][masks[0]]
+            if finding.scores["dsc"] < LOW_DSC and not way and found.size:
+                held[organ.name] = np.bincount(found, minlength=256)
         organs.append(finding)
     box = _around(boxes)
     return CaseFinding(

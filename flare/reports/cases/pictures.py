@@ -315,7 +315,7 @@ def _names(
     """The name of each organ in it or beside it, the largest first, in mm."""
     size, spacing = NAME * unit_of(plane, field), (plane.down, plane.right)
     down, right = (field.spacing[axis] for axis in spacing)
-    places = Places(maps, (down, right))
+    places = Places(maps, (down, right), 5 * unit_of(plane, field))
     parts = []
     shown = [maps[not np.any(maps[0] == o.label)] == o.label for o in found.organs]
     for number in sorted(range(len(shown)), key=lambda n: -np.count_nonzero(shown[n])):
@@ -338,11 +338,14 @@ class Places:
     A name covers no other name, and as little as can be of outlines and other organs.
     """
 
-    def __init__(self, maps: list[Pixels], spacing: tuple[float, float]) -> None:
+    def __init__(
+        self, maps: list[Pixels], spacing: tuple[float, float], edge: float
+    ) -> None:
         self._organs = np.where(maps[0] > 0, maps[0], maps[1])
         self._spacing = np.array(spacing)
         self._edges = sum(ndimage.morphological_gradient(m, 3) > 0 for m in maps)
         self._taken = np.zeros(maps[0].shape, dtype=np.bool_)
+        self._margin = np.array([edge, 0.0])  # where letters and the bar are
 
     def find(
         self, mask: Mask, width: float, height: float
@@ -374,7 +377,8 @@ class Places:
     def _cost(self, place: Floats, half: Floats, mask: Mask, heart: Floats) -> float:
         """How bad a place is for the name of the organ with this heart."""
         size = np.array(mask.shape) * self._spacing
-        if np.any(place < half) or np.any(place > size - half):
+        low, high = self._margin + half, size - self._margin - half
+        if np.any(place < low) or np.any(place > high):
             return 100.0
         box = self._box(place, half)
         other = (self._organs[box] > 0) & ~mask[box]
