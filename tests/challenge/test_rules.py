@@ -7,6 +7,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+import flare
+from flare.challenge.formats import FileNames, NpzRules
 from flare.challenge.metrics import METRICS, Better, is_score, metric_of
 from flare.challenge.reading import (
     ChallengeError,
@@ -16,10 +18,13 @@ from flare.challenge.reading import (
 )
 from flare.challenge.rules import (
     AbsentOrgans,
+    AlgorithmRules,
+    BoardRules,
     GridComparison,
     GridRules,
     Organ,
     RankedMetric,
+    ReportedRule,
     TopSlice,
     UnknownLabelRules,
     UnknownLabels,
@@ -221,6 +226,19 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
          "npz.prediction is 'spacing', expected another array than spacing"),
         ("[grid]", '[npz]\nprediction = "s"\nreference = "g"\nspacing = "yxz"\n[grid]',
          "npz.spacing is 'yxz', expected xyz or zyx"),
+        *(("[grid]", f'[names]\nimage = "{pattern}"\n[grid]', f"names.image {problem}")
+          for pattern, problem in (
+            ("ct", "is 'ct', expected {case} in it once, such as {case}_gt"),
+            ("{case}_{case}", "is '{case}_{case}', expected {case} in it once"),
+            ("{case}{0}", "is '{case}{0}', expected {case} in it once"),
+            ("cts/{case}", "is 'cts/{case}', expected a name, no folder"),
+            ("..\\\\{case}", "is '..\\\\{case}', expected a name, no folder"),
+            ("{case}\\u0000", "is '{case}\\x00', expected a name, no folder"),
+            (".{case}", "is '.{case}', expected a name of no hidden file"),
+            ("{case}_ct.NII.gz", "is '{case}_ct.NII.gz', expected no extension"),
+            ("{case}.gz", "is '{case}.gz', expected no extension"),
+        )),
+        ("[grid]", '[names]\nct = "{case}"\n[grid]', "names.ct is an unknown key, "),
     ],
 )  # fmt: skip
 def test_a_mistake_names_file_key_value_and_what_is_allowed(read, old, new, problem):
@@ -274,6 +292,31 @@ def test_a_challenge_that_is_not_there(name, problem):
         read_challenge(name)
 
     assert caught.value.problem.startswith(problem)
+
+
+def test_every_key_of_the_schema_is_documented():
+    """The documentation has a row for each key that a challenge file can hold."""
+    text = (ROOT / "docs" / "reference" / "challenge-files.md").read_text(
+        encoding="utf-8"
+    )
+    tables = {
+        "": flare.Challenge,
+        "organs.": Organ,
+        "absent_organs.": AbsentOrgans,
+        "z_range.": ZRange,
+        "unknown_labels.": UnknownLabelRules,
+        "grid.": GridRules,
+        "algorithm.": AlgorithmRules,
+        "board.": BoardRules,
+        "npz.": NpzRules,
+        "names.": FileNames,
+        "reported.": ReportedRule,
+        "ranking.": RankedMetric,
+    }
+    for table, kind in tables.items():
+        for key in set(kind.__dataclass_fields__) - {"key", "checksum"}:
+            if f"{key}." not in tables:
+                assert f"| `{table}{key}` |" in text
 
 
 # --- flare challenge --------------------------------------------------------------

@@ -80,10 +80,9 @@ def plant(folder: Path, chance: random.Random, files: list[bytes]) -> None:
             else:
                 write_cases(path, CASES)
     if chance.random() < 0.3:  # otherwise too few are whole
-        left = [
-            name for name in CASES if not os.path.lexists(folder / f"{name}.nii.gz")
-        ]
-        write_cases(folder, left)
+        for name in CASES:
+            if not os.path.lexists(folder / f"{name}.nii.gz"):
+                write_cases(folder, [name])
 
 
 def dig(top: Path, depth: int, chance: random.Random) -> None:
