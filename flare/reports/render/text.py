@@ -80,8 +80,9 @@ def latex(table: Table, label: str) -> str:
     """A table in LaTeX; a line parts the rows that stand apart."""
     ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
     body = [r"\toprule"]
-    for rows in filter(None, ([list(map(escaped_latex, table.heads))], ranked, apart)):
-        body += [r"\midrule"] if len(body) > 1 else []
+    heads = [list(map(escaped_latex, table.heads))]
+    for number, rows in enumerate((heads, ranked, *([apart] if apart else []))):
+        body += [r"\midrule"] if number else []
         # What a row begins with must not be taken for an option of the line before.
         starts = ("{}" if row[0].startswith(("[", "*")) else "" for row in rows)
         body += [
