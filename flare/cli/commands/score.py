@@ -19,6 +19,7 @@ from flare.common.options import (
     csv_option,
     decimals,
     option,
+    summary_option,
     workers_option,
 )
 from flare.common.text import aligned, listing, safe
@@ -76,6 +77,7 @@ class Asked:
     )
     options: TeamOptions = field(default_factory=TeamOptions)
     csv: Path | None = csv_option()
+    nnunet_summary: Path | None = summary_option("for each team, as DIR/TEAM")
 
 
 @click.command("score", cls=Command, exclusive=("workers", "cluster"))
@@ -104,7 +106,8 @@ def command(asked: Asked) -> None:
             cluster=asked.cluster,
             on_progress=tell,
             on_team=_tell_team,
-            on_start=_tell_dashboard,
+            on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
+            nnunet_summary=asked.nnunet_summary,
             **asdict(asked.options),
         )
     after = _scored(asked)
@@ -133,7 +136,6 @@ def _stopped() -> StoppedError:
 
 
 def _tell_team(found: ScoredTeam) -> None:
-    """Say what became of a team."""
     if found.refusal:
         _log.info("%s: refused: %s", safe(found.team), found.refusal)
     else:
@@ -145,13 +147,7 @@ def _tell_team(found: ScoredTeam) -> None:
         _log.info("%s: %s", safe(found.team), line)
 
 
-def _tell_dashboard(address: str) -> None:
-    """Say where Dask shows what its workers do."""
-    _log.info("Dask's dashboard: %s", safe(address))
-
-
 def _summary(scored: ScoredTeams) -> str:
-    """How much there was to do, and what was refused."""
     teams = scored.teams
     cases, now = (sum(getattr(t, key) for t in teams) for key in ("cases", "scored"))
     rows = [
