@@ -19,6 +19,7 @@ from flare.common.options import (
     csv_option,
     decimals,
     option,
+    summary_option,
     workers_option,
 )
 from flare.common.text import aligned, listing, safe
@@ -74,6 +75,7 @@ class Asked:
     )
     options: TeamOptions = field(default_factory=TeamOptions)
     csv: Path | None = csv_option()
+    nnunet_summary: Path | None = summary_option("for each team, as DIR/TEAM")
 
 
 @click.command("score", cls=Command, exclusive=("workers", "cluster"))
@@ -103,6 +105,7 @@ def command(asked: Asked) -> None:
             on_progress=tell,
             on_team=_tell_team,
             on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
+            nnunet_summary=asked.nnunet_summary,
             **asdict(asked.options),
         )
     _log.info("\n%s", _summary(scored))
