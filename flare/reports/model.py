@@ -36,6 +36,9 @@ RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
 ABSENT = "absent"
 """Class of a field in which there is nothing but a line."""
 
+BEST = "best"
+"""Class of a cell that is bold: the best of its column, or as good as that."""
+
 Key = tuple[tuple[str, str], ...]
 """Classes of what is drawn, and what it means."""
 
@@ -238,6 +241,9 @@ class Chart:
     labels: tuple[str, ...]
     rows: Sequence[Mark] = ()
     """The mark of each label."""
+    ends: tuple[str, ...] = ()
+    """What stands behind each row, such as a mean; empty without that column."""
+    ends_title: str = "mean"
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None

@@ -37,7 +37,6 @@ KINDS = (
 
 
 def write_pages(folder):
-    """Write the pages of all kinds into a folder."""
     content = hostile_metrics()
     write_evaluations(folder, content)
     write_rankings(folder)
@@ -52,7 +51,6 @@ def write_pages(folder):
 
 
 def hostile_metrics():
-    """A metrics.json whose cases, messages and warnings are hostile."""
     content = metrics_content(scores_of(len(HOSTILE) + 3), warnings=[*HOSTILE])
     for number, name in enumerate(HOSTILE):
         content["case"]["gt_fname"][str(number)] = f"{number} {name}"
@@ -70,7 +68,6 @@ def scores_of(count):
 
 
 def write_evaluations(folder, content):
-    """The pages of an evaluation, whose cases are in groups."""
     source = write_json(folder / "metrics.json", content)
     cases = [f"{number} {name}" for number, name in enumerate(HOSTILE)]
     groups = write_groups(folder / "groups.csv", [c for c in cases if c.isprintable()])
@@ -81,13 +78,11 @@ def write_evaluations(folder, content):
 
 
 def hostile_run(name):
-    """A measurement of teams with hostile names, each once in trouble."""
     ended = HOSTILE[3] if name == "stopped" else ""
     return eventful(names=(*HOSTILE[1:], HOSTILE[0]), ended=ended)
 
 
 def write_comparisons(folder, content):
-    """The pages of two and of three evaluations, in folders with hostile names."""
     sources = []
     for number, name in enumerate(("old", HOSTILE[0], HOSTILE[10])):
         own = {**content, "case": {**content["case"]}}
@@ -139,7 +134,6 @@ def write_case_pages(folder):
 
 
 def write_rankings(folder):
-    """The pages of a ranking, some of whose teams and cases have hostile names."""
     seen = [name for name in HOSTILE if name.isprintable()]
     teams = [*seen, *(f"team {number}" for number in range(6))]  # rows are dense
     rows = [
