@@ -65,6 +65,12 @@ class Cell:
     """The whole name, where the text is shortened."""
     href: str = ""
     """Where the text leads to, if it does."""
+    note: str = ""
+    """Small, below the text."""
+    alarm: str = ""
+    """What is odd about it, behind a sign."""
+    mark: Mark | None = None
+    """Drawn before the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +282,8 @@ class Lines:
     """A list of lines."""
 
     items: Sequence[str]
+    title: str = ""
+    """Above them, in a box that stands out."""
 
 
 @dataclass(frozen=True, slots=True)
