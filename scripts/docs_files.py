@@ -21,6 +21,7 @@ What the commands write, and where; and one table that they read:
 RESULTS                    a folder with a folder for each team
 ├── ledger.csv             which archive of each team counts
 ├── refused.csv            what could not be run or scored
+├── flags.csv              what organisers should look at
 └── TEAM
     ├── metrics.json       scores: all that `flare evaluate` writes
     ├── predictions        label maps

@@ -37,7 +37,7 @@ from flare.results.groups_csv import GROUPS  # noqa: E402
 from flare.results.ledger_csv import Entry  # noqa: E402
 from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
-from flare.results.refused_csv import Refusal  # noqa: E402
+from flare.results.refused_csv import Flag, Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
 
 SCHEMAS = ROOT / "flare" / "results" / "schemas"
@@ -62,6 +62,7 @@ def schemas() -> dict[str, str]:
             Annotated[Entry, Is(optional=True, additionalProperties=False)],
             "ledger.csv",
         ),
+        "flags": (Annotated[Flag, CLOSED], "flags.csv"),
         "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
         "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
         "values": (ValueRow, "values.csv"),

@@ -72,9 +72,9 @@ def read_job(options: Options) -> Job:
         If there is nothing to measure, or images and references do not agree.
     """
     challenge = read_challenge(options.challenge)
-    cases = find_cases(options.images)
+    cases = find_cases(options.images, challenge)
     if options.ground_truth:
-        check_cases(cases, options.ground_truth)
+        check_cases(cases, options.ground_truth, challenge)
     files = find_archives(options.archives)
     if options.model and len(files) > 1:
         raise InputError(

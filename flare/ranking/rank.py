@@ -19,10 +19,14 @@ from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
 from flare.common.text import listing
-from flare.ranking.decisions import Decisions, apply_decisions, read_decisions
+from flare.ranking.decisions import (
+    Decisions,
+    apply_decisions,
+    find_flags,
+    read_decisions,
+)
 from flare.ranking.options import SAMPLES, SEED, MissingRule, RankingOptions
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.flags import find_flags
 from flare.ranking.robustness.schemes import Scheme, other_schemes
 from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
 from flare.ranking.robustness.uncertainty import (
@@ -271,7 +275,7 @@ def analyse(
         tests=tests,
         schemes=schemes,
         sensitivity=sensitivity_of(board, schemes),
-        flags=find_flags(board, table.notes),
+        flags=find_flags(table, board),
     )
 
 

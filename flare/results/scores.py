@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.digest import Rule
+from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -142,6 +143,8 @@ class Provenance:
     """Versions of the libraries that a result rests on."""
     machine: Machine
     """The computer of this run. Nothing else in the file depends on it."""
+    names: FileNames = field(default=PLAIN_NAMES, metadata=OMIT)
+    """Only where the challenge says what the files of a case are called."""
 
 
 EACH_RULE = (

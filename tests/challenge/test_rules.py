@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.formats import NpzRules
+from flare.challenge.formats import FileNames, NpzRules
 from flare.challenge.metrics import METRICS, Better, is_score, metric_of
 from flare.challenge.reading import (
     ChallengeError,
@@ -224,6 +224,19 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
          "npz.prediction is 'spacing', expected another array than spacing"),
         ("[grid]", '[npz]\nprediction = "s"\nreference = "g"\nspacing = "yxz"\n[grid]',
          "npz.spacing is 'yxz', expected xyz or zyx"),
+        *(("[grid]", f'[names]\nimage = "{pattern}"\n[grid]', f"names.image {problem}")
+          for pattern, problem in (
+            ("ct", "is 'ct', expected {case} in it once, such as {case}_gt"),
+            ("{case}_{case}", "is '{case}_{case}', expected {case} in it once"),
+            ("{case}{0}", "is '{case}{0}', expected {case} in it once"),
+            ("cts/{case}", "is 'cts/{case}', expected a name, no folder"),
+            ("..\\\\{case}", "is '..\\\\{case}', expected a name, no folder"),
+            ("{case}\\u0000", "is '{case}\\x00', expected a name, no folder"),
+            (".{case}", "is '.{case}', expected a name of no hidden file"),
+            ("{case}_ct.NII.gz", "is '{case}_ct.NII.gz', expected no extension"),
+            ("{case}.gz", "is '{case}.gz', expected no extension"),
+        )),
+        ("[grid]", '[names]\nct = "{case}"\n[grid]', "names.ct is an unknown key, "),
     ],
 )  # fmt: skip
 def test_a_mistake_names_file_key_value_and_what_is_allowed(read, old, new, problem):
@@ -316,6 +329,7 @@ def test_every_key_of_the_schema_is_documented():
         "algorithm.": AlgorithmRules,
         "board.": BoardRules,
         "npz.": NpzRules,
+        "names.": FileNames,
         "reported.": ReportedRule,
         "ranking.": RankedMetric,
     }

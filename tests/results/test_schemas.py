@@ -24,7 +24,13 @@ from flare.ranking.simulation import write_simulation
 from flare.results.csv_rows import cell_types
 from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_reading import Evaluation
-from flare.results.refused_csv import Refusal, write_refused
+from flare.results.refused_csv import (
+    FLAGS_CSV,
+    Flag,
+    Refusal,
+    TeamRows,
+    write_refused,
+)
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs
@@ -70,9 +76,9 @@ def test_a_schema_is_one_and_describes_every_key_in_a_sentence(name):
 
 
 def test_a_ranking_reads_only_what_every_metrics_json_has():
-    """The note is for papers alone."""
+    """The note is for papers alone; names are told where a challenge sets them."""
     required = SCHEMAS["metrics"]["properties"]["evaluation"]["required"]
-    read = {f.name for f in fields(Evaluation)} - {"rules_note"}
+    read = {f.name for f in fields(Evaluation)} - {"rules_note", "names"}
     assert set(required) == read
 
 
@@ -253,6 +259,9 @@ def simulated(tmp_path_factory):
     (folder / "nothing").mkdir()
     refusal = Refusal(team="bad", archive="bad.tar.gz", problem="it is empty [F15]")
     write_refused(folder, [refusal, replace(refusal, archive_sha256="0" * 64)], ["bad"])
+    flags = TeamRows(folder / FLAGS_CSV, Flag)
+    flags.replace("team_01", [Flag(team="team_01", flag="=3 cases look mirrored")])
+    flags.write()
     entry = Entry(
         team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
     )
@@ -279,9 +288,9 @@ def test_simulated_teams_and_what_was_sent(simulated):
         assert file_problems(simulated / team / "metrics.json", "metrics") == []
         efficiency = simulated / team / "efficiency.csv"
         assert file_problems(efficiency, "efficiency-row") == []
-    for name in ("ledger", "refused"):
+    for name, rows in (("ledger", 2), ("refused", 2), ("flags", 1)):
         assert file_problems(simulated / f"{name}.csv", f"{name}-row") == []
-        assert len(read_table(simulated / f"{name}.csv", f"{name}-row")[1]) == 2
+        assert len(read_table(simulated / f"{name}.csv", f"{name}-row")[1]) == rows
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -197,7 +197,7 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     from flare.results.efficiency_csv import RunStatus
 
     challenge = read_challenge(request.challenge)
-    case = case_of(image)
+    case = case_of(image, challenge)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
         opened_limits(request.limits) as (limits, gpu),

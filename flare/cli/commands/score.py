@@ -136,7 +136,7 @@ def _tell_team(found: ScoredTeam) -> None:
             "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
             *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
         )
-    for line in found.zeros:
+    for line in (*found.zeros, *found.flags):
         _log.info("%s: %s", safe(found.team), line)
 
 

@@ -42,6 +42,7 @@ from flare.evaluation.many.teams import (
     ScoredTeams,
     Submission,
     find_submissions,
+    mirrored_lines,
     opened,
 )
 from flare.evaluation.options import Options, check_count
@@ -50,7 +51,13 @@ from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.refused_csv import Refusal, RefusedRows
+from flare.results.refused_csv import (
+    FLAGS_CSV,
+    REFUSED_CSV,
+    Flag,
+    Refusal,
+    TeamRows,
+)
 from flare.results.scores import statistics
 from flare.results.team_folder import FolderLock, is_measured
 
@@ -189,7 +196,8 @@ class _Run:
     def __post_init__(self) -> None:
         """Begin with no team."""
         self._reference_checksum = lru_cache(maxsize=None)(reference_digest)
-        self._refused = RefusedRows(self.output)
+        self._refused = TeamRows(self.output / REFUSED_CSV, Refusal)
+        self._flags = TeamRows(self.output / FLAGS_CSV, Flag)
         self._open: dict[str, OpenTeam] = {}
         self._again: list[Batch] = []
         """Cases that waited for an equal file, which has changed meanwhile."""
@@ -220,6 +228,7 @@ class _Run:
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
             self._refused.write()
+            self._flags.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _score(self, pool: Pool, batches: Iterator[Batch], teams: int) -> None:
@@ -380,6 +389,8 @@ class _Run:
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
         self._refused.replace(name, ())
+        flags = tuple(mirrored_lines(attempts))
+        self._flags.replace(name, [Flag(team=name, flag=line) for line in flags])
         dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in SCORES)
         return ScoredTeam(
             team=name,
@@ -388,6 +399,7 @@ class _Run:
             dsc=dsc,
             nsd=nsd,
             zeros=tuple(low.reason for low in results.low_scores),
+            flags=flags,
         )
 
     def _refuse(
@@ -414,6 +426,7 @@ class _Run:
             problem=str(error),
         )
         self._refused.replace(submission.team, (refusal,))
+        self._flags.replace(submission.team, ())
         self._tell(
             ScoredTeam(
                 team=submission.team,

@@ -133,12 +133,13 @@ def serve(
         What keeps the service from its work, or, if it is to look once, what is left
         undone.
     """
-    cases = find_cases(options.images or Path())
+    challenge = read_challenge(options.challenge)
+    cases = find_cases(options.images or Path(), challenge)
     if options.ground_truth:
-        check_cases(cases, options.ground_truth)
+        check_cases(cases, options.ground_truth, challenge)
     job = Job(
         options=options.measuring,
-        challenge=read_challenge(options.challenge),
+        challenge=challenge,
         results=options.output,
         cases=tuple(cases),
         archives=(),

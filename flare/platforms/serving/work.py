@@ -35,7 +35,7 @@ from flare.results.efficiency_csv import (
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import read_evaluated
+from flare.results.metrics_reading import case_names, read_evaluated
 from flare.results.scores import statistics
 
 REPEAT_S = 60.0
@@ -351,8 +351,7 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
     """
     content, _ = read_evaluated(folder / METRICS_JSON)
     found = read_records(folder / EFFICIENCY_CSV)
-    cases = [case_of(str(name)) for name in content["case"]["gt_fname"].values()]
-    records = [found[case] for case in cases]
+    records = [found[case] for case in case_names(content).values()]
     if all(record.status is not RunStatus.OK for record in records):
         raise NoCaseError(len(records), _endings(records))
     by_case, aggregates = dict(content["case"]), dict(content["aggregates"])

@@ -383,14 +383,17 @@ def test_labels_that_make_a_case_0_are_named():
     ],
 )
 def test_a_prediction_that_is_far_better_the_other_way_round(axes, said):
-    """Two boxes of 8 voxels, of which the second prediction lacks half: 2 x 4 / 12."""
+    """Two boxes of 8 voxels, of which the second prediction lacks half: 2 x 4 / 12.
+
+    The other two organs are absent from both, and count 1.
+    """
     labels = np.zeros((6, 8, 10), dtype=np.uint8)
     labels[:2, :2, :2], labels[:2, :2, 3:5] = 1, 2
     half = labels.copy()
     half[1][half[1] == 2] = 0
     maps = label_map(labels), label_map(np.flip(half, axes).copy())
 
-    assert mirrored(*maps, FLARE21) == Mirrored(axes=said, dsc=(1 + 2 / 3) / 2)
+    assert mirrored(*maps, FLARE21) == Mirrored(axes=said, dsc=(1 + 2 / 3 + 2) / 4)
 
 
 def test_axes_are_those_of_the_patient():
