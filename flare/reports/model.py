@@ -69,7 +69,7 @@ class Cell:
     """Small, below the text."""
     alarm: str = ""
     """What is odd about it, behind a sign."""
-    mark: Mark | None = None
+    mark: Blobs | None = None
     """Drawn before the text."""
 
 
@@ -271,7 +271,7 @@ class Words:
 
     text: str
     kind: str = ""
-    """``note``, ``banner``, or a plain one."""
+    """``note``, ``lead``, ``banner``, or a plain one."""
     href: str = ""
     link: str = ""
     """The words before the text that lead there."""
@@ -326,6 +326,7 @@ class Section:
     name: str
     """In the navigation."""
     title: str
+    """Above it, if it has one."""
     parts: Sequence[Part | None]
     """What is None is left out."""
 
@@ -353,7 +354,8 @@ class Page:
     """A report."""
 
     title: str
-    kicker: str
+    kicker: str = ""
+    """Above the title."""
     audience_note: str
     sections: Sequence[Section]
     tiles: Sequence[Tile] = ()

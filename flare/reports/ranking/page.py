@@ -7,8 +7,9 @@ type here has a field for the value of any case.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from flare.challenge.metrics import metric_of
 from flare.common.text import count, printable, safe
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
@@ -23,7 +24,6 @@ from flare.reports.model import (
     Part,
     Section,
     Table,
-    Tile,
     Words,
     name_cell,
     number_cell,
@@ -33,10 +33,13 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
+    decimals_of,
     guests_note,
     interim_text,
     left_out_text,
     metric_title,
+    too_few_text,
 )
 from flare.reports.scores import group_title, silence
 from flare.results.groups_csv import Grouping
@@ -148,8 +151,7 @@ def public_ranking(
             ("gate of efficiency", gate),
         ),
         groups=tuple(
-            _group_ranks(analysis, own, is_public=not is_organiser)
-            for own in groupings
+            _group_ranks(analysis, own, is_public=not is_organiser) for own in groupings
         ),
     )
 
@@ -170,9 +172,11 @@ def _means(
         if metric and not (is_organiser or metric.for_participants):
             continue
         rows = analysis.table.cube("value", teams, [rule.metric])[:, :, 0]
-        told = [mean_of(row, rule, analysis.rules) for row in rows]
+        told = [analysis.rules.mean_of(row, rule) for row in rows]
         if not is_organiser:
-            told = [(mean and round(mean, decimals_of(rule.metric)), n) for mean, n in told]
+            told = [
+                (mean and round(mean, decimals_of(rule.metric)), n) for mean, n in told
+            ]
         found[rule.metric] = tuple(told)
     return found
 
@@ -239,8 +243,7 @@ def ranking_page(
         None if is_whole else Words(MISSING_NOTE, "note"),
         Words(PRIZE_RULE, "note"),
     ]
-    note = Words(found.draws_note) if found.draws_note else None
-    draws = [draws_chart(found) if found.draws else note, *doubts]
+    draws = [draws_chart(found) if found.draws else None, *doubts]
     decisions = [lines_or(found.decisions, "There are none.")]
     groups = [part for own in found.groups for part in _rank_parts(own, found)]
     settings = pairs_table("What the ranking was made with", found.settings)
@@ -297,15 +300,19 @@ def _first_table(
                 *(_metric_cell(found, place, number, m) for m in found.metrics),
             )
         )
-    over = f"over {count(found.cases, 'case')}"
-    caption = f"Score and mean ranks {over}; smaller is better"
+    over, smaller = f"over {count(found.cases, 'case')}", "smaller is better"
+    caption = f"Score and mean ranks {over}; {smaller}"
     if found.means:
-        caption = f"Means {over}; shades and small print: mean ranks, smaller is better"
+        caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
     return table(
         caption,
         (
             *("rank", "team", *(["ranks in 95 % of samples"] if drawn else [])),
-            *("score", *found.metrics.values()),
+            "score",
+            *(
+                title if metric in found.means else f"mean rank: {title}"
+                for metric, title in found.metrics.items()
+            ),
         ),
         rows,
         words=("team",),

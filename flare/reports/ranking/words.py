@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flare.challenge.metrics import METRICS, metric_of, organ_of
+from flare.challenge.metrics import METRICS, RUNTIME, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
@@ -56,6 +56,20 @@ def metric_title(metric: str) -> str:
         unit = f" ({score.unit})" if score.unit else ""
         return f"{score.title} of {organ.replace('_', ' ')}{unit}"
     return metric
+
+
+def decimals_of(metric: str) -> int:
+    """How many decimals of a metric's values pages show.
+
+    Examples
+    --------
+    >>> decimals_of("dsc_liver"), decimals_of("runtime_s"), decimals_of("max_host_mb")
+    (3, 2, 0)
+    """
+    score = metric_of(metric)
+    if score:
+        return score.decimals
+    return 2 if metric.startswith(RUNTIME) else 0
 
 
 def plain(number: Fraction | float) -> int | float:
@@ -162,21 +176,25 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
     told = listing(names, last=" and ")
     if len(board.teams) == 1:
         return f"{told} is the only team: there is nothing to compare it with."
-    parts = [f"{told} {'is first' if len(names) == 1 else 'share first place'}"]
+    is_one = len(names) == 1
+    first = f"{told} {'is first' if is_one else 'share first place'}"
     if note := too_few_text(analysis):
-        return f"{parts[0]}. {note}"
+        return f"{first}. {note}"
+    parts = []
     if drawn:
         shares = {own.team: own.frequencies[0] for own in drawn.intervals}
-        of = f"{drawn.samples} bootstrap samples of the cases"
-        parts += [
-            f"{f'{safe(name)} ' * (len(names) > 1)}in {_percent(shares[name])} of {of}"
+        firsts = (
+            f"{'' if is_one else f'{safe(name)} '}in {_percent(shares[name])}"
             for name in names
-        ]
-    if is_organiser and analysis.sensitivity:
+        )
+        parts.append(
+            f"{', '.join(firsts)} of {drawn.samples} bootstrap samples of the cases"
+        )
+    if is_organiser and is_one and analysis.sensitivity:
         own = analysis.sensitivity[0]
         parts.append(f"under {own.first} of {own.choices} choices of rules")
-    changes = _changes(analysis, names, is_organiser=is_organiser)
-    return f"{', '.join(parts)}. {changes}".rstrip()
+    sure = f"{' ' if is_one else '; first: '}{' and '.join(parts)}" if parts else ""
+    return f"{first}{sure}. {_changes(analysis, names, is_organiser)}".rstrip()
 
 
 def _percent(share: float) -> str:
@@ -192,7 +210,7 @@ def _percent(share: float) -> str:
     return "over 99 %" if share > 0.99 else f"{max(share, 0.01):.0%}".replace("%", " %")
 
 
-def _changes(analysis: Analysis, names: Sequence[str], *, is_organiser: bool) -> str:
+def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> str:
     """Without what other teams would be first."""
     ranks = {scheme.name: scheme.ranks for scheme in analysis.schemes}
     without: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -200,7 +218,9 @@ def _changes(analysis: Analysis, names: Sequence[str], *, is_organiser: bool) ->
         own = ranks.get(f"without {metric}", {})
         others = tuple(team for team, rank in own.items() if rank == 1)
         if others and set(others) != set(names):
-            without[others].append(metric_title(metric).partition(" (")[0])
+            title = metric_title(metric).partition(" (")[0]
+            is_word = title[1:2].islower()
+            without[others].append(title[0].lower() + title[1:] if is_word else title)
     found = [
         f"without {listing(titles, last=' or ')}, {listing(others, last=' and ')}"
         for others, titles in without.items()
