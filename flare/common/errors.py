@@ -204,7 +204,6 @@ def problem_lines(problems: Sequence[SubmissionError]) -> tuple[str, ...]:
 def _kinds(
     problems: Sequence[SubmissionError],
 ) -> tuple[tuple[SubmissionError, ...], ...]:
-    """Problems of one kind together, in the order of their codes."""
     ordered = sorted(problems, key=_kind)
     return tuple(tuple(group) for _, group in itertools.groupby(ordered, key=_kind))
 
@@ -215,7 +214,6 @@ def _kind(problem: SubmissionError) -> tuple[str, str]:
 
 
 def _kind_text(group: tuple[SubmissionError, ...]) -> str:
-    """All problems of one kind in one sentence."""
     first = group[0]
     return f"{_kind_finding(group)}. {first.remedy} [{first.code}]"
 

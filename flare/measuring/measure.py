@@ -105,7 +105,6 @@ def read_job(options: Options) -> Job:
 
 
 def _read(file: Path, options: Options) -> Archive:
-    """Read an archive, and the model beside it."""
     if file.is_file():
         megabytes = file.stat().st_size / 1e6
         size = f"{megabytes:.1f} MB" if megabytes < 1e3 else f"{megabytes / 1e3:.1f} GB"

@@ -244,6 +244,9 @@ class Chart:
     labels: tuple[str, ...]
     rows: Sequence[Mark] = ()
     """The mark of each label."""
+    ends: tuple[str, ...] = ()
+    """What stands behind each row, such as a mean; empty without that column."""
+    ends_title: str = "mean"
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None

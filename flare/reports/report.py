@@ -200,7 +200,7 @@ def _evaluation(
 ) -> Page:
     """The page of an evaluation, with links to the pages of cases."""
     from flare.reports.evaluation import organiser_page, participant_page
-    from flare.reports.scores import own_scores
+    from flare.reports.scores import evaluation_names, own_scores
 
     found = read_evaluation(source)
     groupings = read_groups(groups, found.scores.cases) if groups else ()
@@ -210,4 +210,4 @@ def _evaluation(
         from flare.reports.paper_figures import write_evaluation_figures
 
         write_evaluation_figures(found, figures, groupings)
-    return organiser_page(found, groupings, links)
+    return organiser_page(found, groupings, links, evaluation_names([source])[0])

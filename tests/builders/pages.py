@@ -2,7 +2,9 @@
 
 import json
 from html.parser import HTMLParser
+from itertools import chain
 
+from flare.reports.model import Pair
 from flare.reports.report import write_report
 from flare.results.scores import statistics
 from tests.builders.fewer import few_fast
@@ -76,6 +78,29 @@ def compare(folder, *contents, names=("old", "new", "next"), organiser=True):
     ]
     write_report(sources, folder / "page.html", is_organiser=organiser)
     return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def parts_of(page, section=None):
+    """What the sections of a page's content hold; of one section, if it is named."""
+    shown = [own for own in page.shown if section in (None, own.id)]
+    return [
+        own
+        for part in chain.from_iterable(each.shown for each in shown)
+        for own in (part.charts if isinstance(part, Pair) else (part,))
+    ]
+
+
+def rows_of(table):
+    """The cells of a table's rows, by their heads."""
+    return [dict(zip(table.heads, row, strict=True)) for row in table.rows]
+
+
+def content_of(page, start):
+    """The rows of the table of a page's content whose caption begins so."""
+    tables = (getattr(own, "table", None) or own for own in parts_of(page))
+    found = (own for own in tables if getattr(own, "caption", "").startswith(start))
+    (table,) = found
+    return rows_of(table)
 
 
 class Page(HTMLParser):

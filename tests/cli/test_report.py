@@ -91,7 +91,7 @@ def test_several_evaluations_are_compared_with_the_first(tmp_path, capfd):
 
     page = tmp_path / "pages" / "index.html"
     assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
-    assert "new is compared with old, case by case" in page.read_text()
+    assert "new against old: comparison on" in page.read_text()
 
 
 def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):

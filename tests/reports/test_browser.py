@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 of_each_kind = pytest.mark.parametrize("kind", KINDS)
 
 TITLES = (
-    r"(Evaluation|Your scores|Ranking|Results|Comparison|Measuring .*) (of|on) .*"
+    r"(.*evaluation|.*your scores|Ranking|Results|Comparison|Measuring .*) (of|on) .*"
     r"|.* in the ranking|Case .*|What is wrong .*"
 )
 

@@ -102,7 +102,7 @@ def command(asked: Asked) -> None:
             cluster=asked.cluster,
             on_progress=tell,
             on_team=_tell_team,
-            on_start=_tell_dashboard,
+            on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
             **asdict(asked.options),
         )
     _log.info("\n%s", _summary(scored))
@@ -128,7 +128,6 @@ def _stopped() -> StoppedError:
 
 
 def _tell_team(found: ScoredTeam) -> None:
-    """Say what became of a team."""
     if found.refusal:
         _log.info("%s: refused: %s", safe(found.team), found.refusal)
     else:
@@ -140,13 +139,7 @@ def _tell_team(found: ScoredTeam) -> None:
         _log.info("%s: %s", safe(found.team), line)
 
 
-def _tell_dashboard(address: str) -> None:
-    """Say where Dask shows what its workers do."""
-    _log.info("Dask's dashboard: %s", safe(address))
-
-
 def _summary(scored: ScoredTeams) -> str:
-    """How much there was to do, and what was refused."""
     teams = scored.teams
     cases, now = (sum(getattr(t, key) for t in teams) for key in ("cases", "scored"))
     rows = [

@@ -245,8 +245,6 @@ def json_lines(file: Path | None) -> Iterator[None]:
 
 
 class _JsonFormatter(logging.Formatter):
-    """Makes a line of a record."""
-
     def format(self, record: logging.LogRecord) -> str:
         """Return a JSON object, in ASCII: no name can break a line, or a terminal."""
         line = {

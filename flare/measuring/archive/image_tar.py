@@ -174,7 +174,6 @@ def read_contents(path: Path) -> Contents:
 
 
 def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
-    """Read a file as a layer."""
     layer = Layer()
     try:
         with explained():

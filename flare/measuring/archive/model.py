@@ -162,7 +162,6 @@ def _make_folder(path: Path) -> None:
 
 
 def _write(path: Path, content: IO[bytes], *, mode: int) -> None:
-    """Write a file that is not there yet."""
     with path.open("xb") as file:
         while True:
             with explained():
@@ -174,7 +173,6 @@ def _write(path: Path, content: IO[bytes], *, mode: int) -> None:
 
 
 def _model_error(path: Path, error: BrokenError) -> ModelError:
-    """What is wrong with a model, for whoever has sent it."""
     problem = str(error)
     if isinstance(error, LimitError):
         problem = (

@@ -313,7 +313,6 @@ class Client:
             return None
 
     def _headers(self) -> dict[str, str]:
-        """What makes a request ours."""
         return {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
 
     def _client(self) -> Any:
@@ -425,7 +424,6 @@ def _total(response: Any, have: int) -> int | None:
 
 
 def _note_of(part: Path) -> Path:
-    """The file that says which file a part is of."""
     return part.with_name(f"{part.name}.json")
 
 
@@ -445,5 +443,4 @@ def _mark_of(response: Any) -> str:
 
 
 def _keep_mark(part: Path, mark: str) -> None:
-    """Note which file a part is of."""
     write_whole(_note_of(part), json_module.dumps({"mark": mark}))

@@ -1,10 +1,9 @@
-"""Says what a service works with: where submissions come from, and what is done."""
+"""Says where submissions of a service come from, and where its answers go."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -159,26 +158,3 @@ class Source(Protocol):
         NotKnownError
             If it is not there now.
         """
-
-
-class Work(Protocol):
-    """What is done with an archive. Each can be done again after it was ended."""
-
-    def check(self, file: Path) -> None:
-        """See that an archive can be run; a SubmissionError if not."""
-
-    def measure(self, file: Path, end: datetime) -> None:
-        """Run it on all cases; a SubmissionError if it cannot be loaded."""
-
-    def score(self, team: str) -> dict[str, Any]:
-        """Score what it has predicted; the metrics."""
-
-    def done(self, team: str) -> int:
-        """How many cases are measured."""
-
-    def check_host(self) -> None:
-        """See that this computer can measure; a HostError if not."""
-
-    @property
-    def cases(self) -> int:
-        """How many there are."""

@@ -283,7 +283,6 @@ class ServedWork:
         return count_done(self._results / team)
 
     def _read(self, file: Path) -> Archive:
-        """What is known of an archive before it is loaded."""
         return read_archive(
             file,
             is_named=self._is_named,
@@ -381,7 +380,6 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
 
 
 def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
-    """What counts of a case; None if that is not known."""
     if record.status is RunStatus.OK:
         value: float | None = getattr(record, metric)
         return value
@@ -390,13 +388,11 @@ def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
 
 
 def _complete_statistics(values: Sequence[float | None]) -> Mapping[str, float | None]:
-    """Mean and others; none if a value is not known."""
     known = [value for value in values if value is not None]
     return statistics(known) if len(known) == len(values) else {}
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    """Values by the number of their case, as in metrics.json."""
     return {str(number): value for number, value in enumerate(values)}
 
 
