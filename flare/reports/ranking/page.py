@@ -121,8 +121,8 @@ def public_ranking(
     is_organiser: bool = False,
 ) -> PublicRanking:
     """What the page of all teams has: for everybody, nothing of small groups."""
-    found, challenge, rules = analysis.bootstrap, analysis.challenge, analysis.rules
-    too_few = too_few_text(analysis)
+    challenge, rules = analysis.challenge, analysis.rules
+    found = None if too_few_text(analysis) else analysis.bootstrap
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
         f"{metric_title(rule.metric)} ({rule.better.value} is better, weight"
@@ -139,8 +139,8 @@ def public_ranking(
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         guests_note=guests_note(analysis) if analysis.standings.guests else "",
-        draws=found.intervals if found and not too_few else (),
-        draws_note=too_few or _draws_note(found) if found else "",
+        draws=found.intervals if found else (),
+        draws_note=_draws_note(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=(
             ("challenge", f"{challenge.name} ({challenge.key})"),

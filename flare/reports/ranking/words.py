@@ -174,12 +174,10 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
         if rank == 1
     )
     told = listing(names, last=" and ")
-    if len(board.teams) == 1:
-        return f"{told} is the only team: there is nothing to compare it with."
     is_one = len(names) == 1
     first = f"{told} {'is first' if is_one else 'share first place'}"
-    if note := too_few_text(analysis):
-        return f"{first}. {note}"
+    if too_few := too_few_text(analysis):
+        return f"{first}. {too_few}"
     parts = []
     if drawn:
         shares = {own.team: own.frequencies[0] for own in drawn.intervals}
@@ -236,9 +234,11 @@ def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> st
 
 
 def too_few_text(analysis: Analysis) -> str:
-    """What so few cases cannot tell; empty where they are enough for all."""
-    teams, cases = len(analysis.board.teams), len(analysis.board.cases)
-    if cases >= FEWEST_CASES or teams == 1:
+    """Why nobody can say how sure a rank is; empty where that can be said."""
+    cases = len(analysis.board.cases)
+    if len(analysis.board.teams) == 1:
+        return "It is the only team: there is nothing to compare it with."
+    if cases >= FEWEST_CASES:
         return ""
     are = "is" if cases == 1 else "are"
     return (
