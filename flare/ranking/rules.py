@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import Better, metric_of
+from flare.challenge.metrics import Better
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing
 from flare.ranking.options import MissingRule, RankingOptions, Ties
@@ -71,30 +71,6 @@ class RankingRules:
         if all(rule.failed is not None for rule in self.metrics):
             found.append(MissingRule.VALUE)
         return tuple(found)
-
-    def mean_of(self, values: Values, rule: RankedMetric) -> tuple[float | None, int]:
-        """The mean of a team's values by a metric, and how many are missing.
-
-        A missing value counts as that of a failed run where this is the rule, else
-        a missing share as its worst; of any other metric it is left out. None if all
-        are missing.
-
-        Examples
-        --------
-        >>> rule = RankedMetric(metric="dsc", better=Better.HIGHER)
-        >>> RankingRules(metrics=(rule,)).mean_of(np.array([0.9, np.nan]), rule)
-        (0.45, 1)
-        """
-        is_known = ~np.isnan(values)
-        missing = int((~is_known).sum())
-        if missing == len(values):
-            return None, missing
-        metric = metric_of(rule.metric)
-        bad = metric.worst if metric and metric.is_share else None
-        if self.missing is MissingRule.VALUE:
-            bad = rule.failed
-        counted = values[is_known] if bad is None else np.where(is_known, values, bad)
-        return float(counted.mean()), missing
 
     @property
     def failed(self) -> Values:

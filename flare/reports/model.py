@@ -36,6 +36,9 @@ RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
 ABSENT = "absent"
 """Class of a field in which there is nothing but a line."""
 
+BEST = "best"
+"""Class of a cell that is bold: the best of its column, or as good as that."""
+
 Key = tuple[tuple[str, str], ...]
 """Classes of what is drawn, and what it means."""
 

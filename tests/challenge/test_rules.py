@@ -210,6 +210,8 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
         ('"Two organs"', '"x"\nmetrics = ["nsd", "dsc"]', "metrics is ['nsd', 'dsc']"),
         ('"Two organs"', '"x"\nmetrics = ["dsc", "nsd", "hd"]', "metrics[3] is 'hd', "),
         ('"Two organs"', '"x"\nmetrics = ["dsc", "nsd", "nsd"]', "metrics[2] is 'nsd'"),
+        ('extends', 'name = "None"\norgans = []', "organs is [], expected at"),
+        ('extends', "organs: 4", "is not TOML ("),
         ('extends', 'extends = "flare20"', "extends is 'flare20', expected flare21, "),
         ('extends', "extends = 7", "extends is 7, expected"),
         ('extends', 'extends = "flare24"\ndecimal = 4', "decimal is an unknown key, "),
@@ -276,28 +278,6 @@ def test_hostile_challenge_files_are_one_safe_line(read, text):
 
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
-
-
-def test_all_labels_are_told(read):
-    """However many: a participant has to know them all."""
-    organs = "".join(
-        f'[[organs]]\nlabel = {n}\nname = "organ_{n}"\ntolerance_mm = 1\n'
-        for n in range(1, 14)
-    )
-
-    assert read(f'name = "Many"\n{organs}').labels_text.endswith(", 13 organ_13")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('name = "None"\norgans = []', r"organs is \[\], expected at least one"),
-        ("organs: 4", r"is not TOML \(.*line 1"),
-    ],
-)
-def test_a_file_without_organs_or_not_toml_is_refused(read, text, problem):
-    with pytest.raises(ChallengeError, match=problem):
-        read(text)
 
 
 @pytest.mark.parametrize(
@@ -400,13 +380,6 @@ def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, action):
     assert (status, stdout, stderr.count("\n")) == (1, "", 1)
     assert "mine.toml: organs[1].label is 0" in stderr
     assert stderr.endswith("[G01]\n")
-
-
-def test_the_program_says_which_actions_there_are():
-    status, _, stderr = challenge_command()
-
-    assert (status, stderr.count("\n")) == (2, 1)
-    assert "COMMAND" in stderr
 
 
 # --- validate ---------------------------------------------------------------------

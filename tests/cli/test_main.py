@@ -95,20 +95,6 @@ def test_messages_name_the_program_as_it_was_called():
     )
 
 
-def test_only_the_command_that_is_called_is_loaded():
-    code = (
-        "import sys\n"
-        "from flare.cli.main import main\n"
-        "main(['phase-settings', '--help'])\n"
-        "print(*(name for name in sys.modules if 'cli.commands.' in name))\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
-
-    assert run.stdout.splitlines()[-1] == "flare.cli.commands.phase_settings"
-
-
 # --- Completion -------------------------------------------------------------------
 
 
@@ -148,17 +134,6 @@ def test_a_shell_completes_commands_options_and_values(words, found):
 def test_a_shell_completes_files_where_files_are_meant():
     assert completed("rank", "res") == {"res": "file"}
     assert completed("challenge", "validate", "mine.t") == {"mine.t": "file"}
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_script_for_every_shell(shell):
-    if shell == "bash":
-        shell_version = subprocess.getoutput("bash -c 'echo ${BASH_VERSINFO[0]}'")
-        assert int(shell_version) >= 4
-    run = run_flare(env=os.environ | {"_FLARE_COMPLETE": f"{shell}_source"})
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert f"_FLARE_COMPLETE={shell}_complete" in run.stdout
 
 
 @pytest.mark.tools("bash")

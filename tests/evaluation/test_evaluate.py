@@ -89,7 +89,7 @@ def test_a_good_submission(predictions, ground_truth, output, expected):
     assert evaluation["libraries"]["numpy"] == np.__version__
     assert re.fullmatch("[0-9a-f]{64}", evaluation["references_sha256"])
     assert content["warnings"] == []
-    assert "low_scores" not in content
+    assert not {"low_scores", "jobs"} & set(content)
     lines = run.stdout.decode().splitlines()
     cases = [line for line in lines if line.startswith("[")]
     assert len(cases) == 3
@@ -186,17 +186,12 @@ def test_what_is_accepted_scores_equally(tmp_path, output, expected):
         write_cases(tmp_path / "ground-truth", [name])
         (tmp_path / "input").mkdir(exist_ok=True)
         write(tmp_path / "input" / f"{name}.nii.gz", organ_boxes(shift=1))
-    sheared = AFFINE.copy()
-    sheared[0, 1] = 0.3
-    for folder, shift in (("ground-truth", 0), ("input", 1)):
-        path = tmp_path / folder / "sheared sform.nii.gz"
-        write_nifti(path, organ_boxes(shift=shift), affine=sheared)
 
     run = run_evaluate(tmp_path / "input", tmp_path / "ground-truth", output)
 
     assert (run.returncode, run.stderr) == (0, b"")
     case = read_metrics(output)["case"]
-    assert len(case["dsc"]) == len(VARIANTS) + 1
+    assert len(case["dsc"]) == len(VARIANTS)
     for organ, (dsc, nsd) in expected.items():
         assert set(case[f"dsc_{organ}"].values()) == {dsc}
         for value in case[f"nsd_{organ}"].values():

@@ -1,7 +1,5 @@
 """Feeds file trees, zip files and lists of jobs to the code that looks for label maps.
 
-    python -m tests.fuzzing.folders --seconds 600 [--seed 7]
-
 Whatever a participant sends, it is scored, or refused by one of the program's errors,
 on one line, in time. What a tree or a zip is refused for is never called the fault of
 the organisers, or of the computer; in a phase for predictions, neither is a
@@ -30,7 +28,6 @@ from flare.evaluation.submission.unpack import find_label_maps_in_tar, unpack_zi
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
-from tests.fuzzing.harness import main
 
 CASES = case_names(3)
 
@@ -83,10 +80,9 @@ def plant(folder: Path, chance: random.Random, files: list[bytes]) -> None:
             else:
                 write_cases(path, CASES)
     if chance.random() < 0.3:  # otherwise too few are whole
-        left = [
-            name for name in CASES if not os.path.lexists(folder / f"{name}.nii.gz")
-        ]
-        write_cases(folder, left)
+        for name in CASES:
+            if not os.path.lexists(folder / f"{name}.nii.gz"):
+                write_cases(folder, [name])
 
 
 def dig(top: Path, depth: int, chance: random.Random) -> None:
@@ -274,7 +270,3 @@ def attempt(chance: random.Random, work: Path) -> str:
         return f"zip {_refusal(error, is_ours=True)}"
     assert {path.name for path in work.iterdir()} == {"input", "submission.zip"}
     return f"zip {judge(folder, truth, chance, is_ours=True)}"
-
-
-if __name__ == "__main__":
-    main(attempt, __doc__)

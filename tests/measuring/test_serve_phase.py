@@ -20,10 +20,9 @@ from tests.builders.teams import PREDICT, SCRIPTS
 from tests.builders.warm import PLATFORM, run_warm
 from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
+from tests.measuring.conftest import QUICK
 
 pytestmark = pytest.mark.slow
-
-LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 
 
 def words(bench, platform, *options):
@@ -33,7 +32,7 @@ def words(bench, platform, *options):
         for word in (
             *("serve", "--phase", PHASE, "--api", platform.api, "--once"),
             *("--images", bench.images, "--ground-truth", bench.labels),
-            *("--output", bench.results, *LIMITS, *options),
+            *("--output", bench.results, *QUICK, *options),
         )
     ]
 

@@ -154,7 +154,10 @@ def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
         problem = _kinds()[name](*arguments)
     elif content["score"]:
         fields = content["score"]
-        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
+        organs = tuple(
+            OrganScore(**{**organ, "voxels": tuple(organ["voxels"])})
+            for organ in fields.pop("organs")
+        )
         for name in ("unknown_labels", "free_of", "left_empty"):
             fields[name] = tuple(fields[name])
         score = CaseScore(organs=organs, **fields)

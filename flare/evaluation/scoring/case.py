@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 
@@ -95,6 +95,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
+        common = agreement.common_voxels
         for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
@@ -108,7 +109,8 @@ def score_labels(
                 values[name] = _worst(name, reference.grid)
             else:
                 values[name] = METRICS[name].best
-        found.append(_organ_score(organ, values, voxels, challenge))
+        score = _organ_score(organ, values, voxels, challenge)
+        found.append(replace(score, voxels=(*voxels, common)))
     return tuple(found)
 
 
@@ -221,6 +223,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         by_metric=_means(organs, challenge),
         free_of=free_of,
         left_empty=left_empty(free_of, prediction, challenge),
+        map_voxels=reference.labels.size,
     )
 
 

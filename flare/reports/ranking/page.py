@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 
 from flare.challenge.metrics import metric_of
 from flare.common.text import count, printable, safe
+from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.rules import RankingRules
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
+    NO_RESULT,
     Cell,
     Chart,
     Heading,
@@ -34,12 +37,13 @@ from flare.reports.model import (
 from flare.reports.ranking.words import (
     SHARED_FIRST,
     certainty_text,
-    decimals_of,
+    counted_text,
     guests_note,
     interim_text,
     left_out_text,
     metric_title,
     too_few_text,
+    value_text,
 )
 from flare.reports.scores import group_title, silence
 from flare.results.groups_csv import Grouping
@@ -51,10 +55,6 @@ PUBLIC_NOTE = (
 MEANS_PUBLIC_NOTE = (
     "For everybody: it holds ranks, what follows from ranks, and rounded means over all"
     " cases, but no value of any case."
-)
-MISSING_NOTE = (
-    "A missing score counts as 0 in a mean, and a missing time or memory as the"
-    " challenge's value of a failed run; where it has none, it is left out."
 )
 RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
@@ -96,6 +96,8 @@ class PublicRanking:
     means: Mapping[str, tuple[tuple[float | None, int], ...]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
+    means_note: str
+    """What missing results count as; empty without any."""
     cases: int
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
@@ -123,6 +125,9 @@ def public_ranking(
     """What the page of all teams has: for everybody, nothing of small groups."""
     challenge, rules = analysis.challenge, analysis.rules
     found = None if too_few_text(analysis) else analysis.bootstrap
+    means = None
+    if is_organiser or analysis.shows_means:
+        means = ranking_means(analysis, has_organs=False)
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
         f"{metric_title(rule.metric)} ({rule.better.value} is better, weight"
@@ -135,7 +140,12 @@ def public_ranking(
         certainty=certainty_text(analysis, is_organiser=is_organiser),
         left_out=left_out_text(rules.left_out),
         metrics={rule.metric: metric_title(rule.metric) for rule in rules.metrics},
-        means=_means(analysis, is_organiser=is_organiser),
+        means=_means(means, rules, is_organiser=is_organiser) if means else {},
+        means_note=(
+            f"In a mean, a missing result {counted_text(means.counted)}."
+            if means and any(own.missing for own in means.rows)
+            else ""
+        ),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         guests_note=guests_note(analysis) if analysis.standings.guests else "",
@@ -157,28 +167,29 @@ def public_ranking(
 
 
 def _means(
-    analysis: Analysis, *, is_organiser: bool
+    means: Means, rules: RankingRules, *, is_organiser: bool
 ) -> dict[str, tuple[tuple[float | None, int], ...]]:
-    """The means of all teams by each metric; for everybody, as far as it is chosen.
+    """The means of all teams by each metric that is ranked, and may be told.
 
     Others than organisers get them rounded, before anything else is made of them.
     """
-    if not (is_organiser or analysis.shows_means):
-        return {}
-    teams = [place.team for place in analysis.standings.standings]
     found = {}
-    for rule in analysis.rules.metrics:
-        metric = metric_of(rule.metric)
+    for name in rules.names:
+        metric = metric_of(name)
         if metric and not (is_organiser or metric.for_participants):
             continue
-        rows = analysis.table.cube("value", teams, [rule.metric])[:, :, 0]
-        told = [analysis.rules.mean_of(row, rule) for row in rows]
-        if not is_organiser:
-            told = [
-                (mean and round(mean, decimals_of(rule.metric)), n) for mean, n in told
-            ]
-        found[rule.metric] = tuple(told)
+        rows = [own for own in means.rows if (own.metric, own.organ) == (name, "")]
+        found[name] = tuple(
+            (_told(own, is_exact=is_organiser), own.missing) for own in rows
+        )
     return found
+
+
+def _told(own: Mean, *, is_exact: bool) -> float | None:
+    """A mean, if there is any result; with no more digits than are shown, or exact."""
+    if own.mean is None or own.missing == own.n:
+        return None
+    return own.mean if is_exact else float(value_text(own.metric, own.mean))
 
 
 def _draws_note(found: Bootstrap) -> str:
@@ -236,12 +247,10 @@ def ranking_page(
     For organisers, with what to look at before it is published, what else there is to
     say of how sure it is, means of groups, and other sections.
     """
-    is_whole = not any(missing for own in found.means.values() for _, missing in own)
-    ranking = [
+    notes = (found.left_out, found.guests_note, found.means_note, PRIZE_RULE)
+    ranking: list[Part] = [
         _first_table(found, look, links),
-        *(Words(note, "note") for note in (found.left_out, found.guests_note) if note),
-        None if is_whole else Words(MISSING_NOTE, "note"),
-        Words(PRIZE_RULE, "note"),
+        *(Words(note, "note") for note in notes if note),
     ]
     draws = [draws_chart(found) if found.draws else None, *doubts]
     decisions = [lines_or(found.decisions, "There are none.")]
@@ -348,8 +357,9 @@ def _metric_cell(
     note = f"rank {own.text}"
     if missing and mean is not None:
         note += f", {missing} missing"
-    shown = number_cell(mean, decimals=decimals_of(metric), exact=True)
-    return replace(shown, css=css, note=note)
+    if mean is None:
+        return replace(own, text=NO_RESULT, exact="", note=note)
+    return replace(own, text=value_text(metric, mean), exact=repr(mean), note=note)
 
 
 def draws_chart(found: PublicRanking) -> Chart:

@@ -6,10 +6,10 @@ Every page, table and file that people read takes its words from here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from flare.challenge.metrics import METRICS, RUNTIME, metric_of, organ_of
+from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
@@ -58,18 +58,35 @@ def metric_title(metric: str) -> str:
     return metric
 
 
-def decimals_of(metric: str) -> int:
-    """How many decimals of a metric's values pages show.
+def value_text(metric: str, value: float) -> str:
+    """A value, or a mean of values, in print.
 
     Examples
     --------
-    >>> decimals_of("dsc_liver"), decimals_of("runtime_s"), decimals_of("max_host_mb")
-    (3, 2, 0)
+    >>> value_text("dsc_liver", 0.97394), value_text("runtime_s", 12.345)
+    ('0.974', '12.3')
     """
-    score = metric_of(metric)
-    if score:
-        return score.decimals
-    return 2 if metric.startswith(RUNTIME) else 0
+    known = metric_of(metric)
+    return known.text(value) if known else f"{value:.1f}"
+
+
+def counted_text(counted: Mapping[str, float | None]) -> str:
+    """What missing results count as, by metric.
+
+    Examples
+    --------
+    >>> counted_text({"dsc": 0.0, "nsd": 0.0, "runtime_s": None})
+    'counts as DSC 0, NSD 0; of Running time (s), it is left out'
+    """
+    values = [
+        f"{metric_title(metric)} {value:g}"
+        for metric, value in counted.items()
+        if value is not None
+    ]
+    out = [metric_title(metric) for metric, value in counted.items() if value is None]
+    parts = [f"counts as {', '.join(values)}"] if values else []
+    parts += [f"of {listing(out, last=' and ')}, it is left out"] if out else []
+    return "; ".join(parts)
 
 
 def plain(number: Fraction | float) -> int | float:
