@@ -117,14 +117,9 @@ def test_the_page_describes_the_algorithm_that_is_asked_for(capfd):
     [
         (ALGORITHM, "--contract algorithm: it is about what flare serve runs."),
         (("--gpu", "none"), "--gpu: it is about what flare serve runs."),
-        (
-            ("--external", *ALGORITHM[:2]),
-            "--contract algorithm: it needs --input-socket and --output-path.",
-        ),
-        (("--external", *ALGORITHM[4:]), "--output-path: it is about algorithms."),
     ],
 )
-def test_a_contract_that_is_not_whole_is_refused(capfd, words, problem):
+def test_options_of_flare_serve_are_refused_without_it(capfd, words, problem):
     assert main(["phase-settings", *words]) == 1
     line = capfd.readouterr().err
     assert line.startswith(problem)
