@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 from flare.common.docker import Docker  # noqa: E402  the checkout's
 from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
-from flare.measuring.empty_image import NOTHING, make_empty_image  # noqa: E402
+from flare.measuring.empty_image import NOTHING, image_tar  # noqa: E402
 from flare.measuring.host import choose_caches, empty_caches  # noqa: E402
 from flare.measuring.image import LoadedImage  # noqa: E402
 from flare.measuring.options import Caches  # noqa: E402
@@ -141,7 +141,7 @@ def main() -> None:
     engine = Docker()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder = Path(name)
-        team, empty = make_image(folder), make_empty_image(engine, EMPTY)
+        team, empty = make_image(folder), engine.import_image(image_tar(), EMPTY)
         try:
             runs = measure(engine, team, empty, folder, arguments.rounds)
         finally:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 from flare.common.docker import Docker  # noqa: E402  the checkout's
 from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
-from flare.measuring.empty_image import make_empty_image  # noqa: E402
+from flare.measuring.empty_image import image_tar  # noqa: E402
 from flare.measuring.image import LoadedImage  # noqa: E402
 
 EMPTY = "flare-benchmark-side-empty:latest"
@@ -119,7 +119,7 @@ def main() -> None:
     engine = Docker()
     table = ["| what | median | all rounds |", "|---|---|---|"]
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
-        folder, empty = Path(name), make_empty_image(engine, EMPTY)
+        folder, empty = Path(name), engine.import_image(image_tar(), EMPTY)
         try:
             for kind in KINDS:
                 image = make_image(folder, kind)

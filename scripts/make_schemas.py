@@ -25,6 +25,7 @@ from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
 from flare.platforms.serving.drop_folder import RETURNED, ReturnedFile  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
 from flare.platforms.serving.source import Answer  # noqa: E402
+from flare.ranking.means import Mean  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
     CaseRankRow,
@@ -37,7 +38,7 @@ from flare.results.groups_csv import GROUPS  # noqa: E402
 from flare.results.ledger_csv import Entry  # noqa: E402
 from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
-from flare.results.refused_csv import Refusal  # noqa: E402
+from flare.results.refused_csv import Flag, Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
 
 SCHEMAS = ROOT / "flare" / "results" / "schemas"
@@ -62,6 +63,8 @@ def schemas() -> dict[str, str]:
             Annotated[Entry, Is(optional=True, additionalProperties=False)],
             "ledger.csv",
         ),
+        "flags": (Annotated[Flag, CLOSED], "flags.csv"),
+        "means": (Annotated[Mean, CLOSED], "means.csv"),
         "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
         "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
         "values": (ValueRow, "values.csv"),

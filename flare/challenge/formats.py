@@ -1,16 +1,18 @@
-"""The formats of label maps: one record each, from which everything else follows.
+"""The formats of label maps, and how their files are called.
 
-Which files are found, how their cases are called, what reads them, and the lists of
-suffixes in messages are made from these records; of NumPy's files, a challenge says
-what they hold.
+Which files are found, what reads them, and the lists of suffixes in messages are made
+from a record for each format; of NumPy's files, a challenge says what they hold. What
+the files of a case are called, a challenge may say as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from flare.common.schema import check
 from flare.common.text import listing
@@ -67,6 +69,9 @@ ANY_SUFFIX = listing(SUFFIXES, last=" or ")
 ANY_FORMAT = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
 """Those that are read for every challenge, as a message lists them."""
 
+CASE = "{case}"
+"""Stands for the name of a case where a challenge says what files are called."""
+
 CHANNEL = "_0000"
 """What nnU-Net's convention adds to the name of an image, but not of its label map."""
 
@@ -97,15 +102,93 @@ def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
     return path.name[: -len(suffix)] if suffix else None
 
 
-def case_of(name: str) -> str:
+def case_of(name: str, pattern: str = CASE) -> str:
     """The case that is meant by the name of a label map, or by its own name.
 
     Examples
     --------
     >>> case_of("validation_001.nii.gz"), case_of("validation_001")
     ('validation_001', 'validation_001')
+    >>> case_of("case_004_gt.nii.gz", "{case}_gt")
+    'case_004'
     """
-    return case_name(Path(name), may_be_npz=True) or name
+    stem = case_name(Path(name), may_be_npz=True) or name
+    return _fitting(pattern, stem) or stem
+
+
+def _fitting(pattern: str, stem: str) -> str:
+    """The case of a file whose name, without extension, fits a pattern; else empty."""
+    before, _, after = unicodedata.normalize("NFC", pattern).partition(CASE)
+    case = stem.removeprefix(before).removesuffix(after)
+    fits = stem == f"{before}{case}{after}" and not case.startswith(".")
+    return case if fits else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileNames:
+    """What the files of a case are called, without extensions."""
+
+    reference: str = CASE
+    """What its reference is called."""
+    prediction: str = CASE
+    """What its prediction is called; the name of the case alone is accepted, too."""
+    image: str = CASE
+    """What its image is called; the name of the case alone is accepted, too, and both
+    with `_0000` behind."""
+
+    def __post_init__(self) -> None:
+        """Check the patterns."""
+        for key in ("reference", "prediction", "image"):
+            pattern = getattr(self, key)
+            rest = pattern.replace(CASE, "", 1)
+            for holds, expected in (
+                (CASE in pattern and not {*"{}"} & {*rest}, f"{CASE} in it once"),
+                (not {*"/\\"} & {*rest} and rest.isprintable(), "a name, no folder"),
+                (not pattern.startswith("."), "a name of no hidden file"),
+                (not suffix_of(pattern, (*ALL_SUFFIXES, ".gz")), "no extension"),
+            ):
+                check(holds, key, pattern, f"{expected}, such as {CASE}_gt")
+
+    def case_of_reference(self, stem: str) -> str:
+        """The case of a reference, by its name without extension; empty if none."""
+        return _fitting(self.reference, unicodedata.normalize("NFC", stem))
+
+    def case_of(
+        self,
+        role: Literal["prediction", "image"],
+        stem: str,
+        cases: Container[str] = (),
+    ) -> str:
+        """The case of another file, by its name without extension.
+
+        Of `cases`, as far as they are known: the one of just that name, or by the
+        pattern, or without the ending `_0000` of an image. A file of none of them has a
+        name all the same.
+
+        Examples
+        --------
+        >>> names = FileNames(image="{case}_ct")
+        >>> [names.case_of("image", stem) for stem in ("a_ct", "a_0000", "a")]
+        ['a', 'a', 'a']
+        """
+        # A Mac takes letters apart.
+        stem = plain = unicodedata.normalize("NFC", stem)
+        if role == "image":
+            plain = stem.removesuffix(CHANNEL) or stem
+        pattern = getattr(self, role)
+        likely = [plain]
+        if pattern != CASE:
+            likely = [_fitting(pattern, stem), _fitting(pattern, plain), plain]
+        known = (case for case in (stem, *likely) if case in cases)
+        return next(known, "") or next(filter(None, likely), stem)
+
+    def prediction_of(self, case: str, suffix: str = SUFFIX) -> str:
+        """What the prediction of a case is to be called."""
+        return self.prediction.replace(CASE, case) + suffix
+
+
+PLAIN_NAMES = FileNames()
+"""All files are called like their case."""
 
 
 class SpacingOrder(Enum):

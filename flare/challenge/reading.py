@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.digest import further_rules
+from flare.challenge.formats import PLAIN_NAMES
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import AboutFile, OrganiserError
-from flare.common.schema import build
+from flare.common.schema import build, dump
 from flare.common.text import listing, safe, why
 
 
@@ -208,6 +209,11 @@ def challenge_summary(challenge: Challenge) -> str:
         names = ", ".join(counted)
         lines.append(f"It is told how many cases without {names} are left empty.")
     lines += _npz_lines(challenge)
+    if challenge.names != PLAIN_NAMES:
+        lines += [
+            f"The {role} of a case is called {name}, and an extension."
+            for role, name in dump(challenge.names).items()
+        ]
     further = further_rules(challenge).items()
     lines += [
         f"{key.replace('_', ' ').capitalize()}: {value}." for key, value in further

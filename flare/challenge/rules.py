@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Annotated, Any
 
-from flare.challenge.formats import NO_NPZ, NpzRules
+from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better, MetricName
 from flare.common.schema import Amount, Is, check
 from flare.common.text import listing
@@ -292,6 +292,8 @@ class Challenge:
     """Other metrics than DSC and NSD count only on cases with at least this DSC."""
     npz: NpzRules = NO_NPZ
     """Whether .npz files are label maps, and what is in them."""
+    names: FileNames = PLAIN_NAMES
+    """What the files of a case are called."""
     reported: tuple[ReportedRule, ...] = ()
     """From whom rules are known that the organisers have not confirmed."""
     not_known: tuple[str, ...] = ()

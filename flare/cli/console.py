@@ -97,13 +97,14 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
 
 def _fault(error: Exception) -> str:
     """What is said of an error that nobody expected; the log has it all."""
-    _log_traceback()
+    with suppress(OSError, ValueError):  # there may be no log to write to
+        traceback.print_exc(file=sys.stdout)
     return str(as_flare_error(error))
 
 
 @contextmanager
 def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
-    """Let whoever stops the program within the block be told this, in its words."""
+    """Tell this, in its words, to a user who stops the program within the block."""
     try:
         yield
     except (KeyboardInterrupt, _TerminatedError) as error:
@@ -112,19 +113,13 @@ def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
 
 
 def _stopped(error: BaseException, problem: str) -> str:
-    """What whoever has stopped the program is told."""
+    """The message for a user who has stopped the program."""
     told = next((a for a in error.args if isinstance(a, StoppedError)), None)
     return str(told or StoppedError(problem))
 
 
-def _log_traceback() -> None:
-    """Write the traceback to the log, if there is one to write to."""
-    with suppress(OSError, ValueError):
-        traceback.print_exc(file=sys.stdout)
-
-
 def _open_closed_streams() -> None:
-    """Let stdout and stderr exist, as they may not under a careless caller."""
+    """Open stdout and stderr if the caller has closed them."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         try:
             os.fstat(number)
@@ -220,8 +215,6 @@ _drawn: list[str] = []
 
 
 class _TerminalHandler(logging.StreamHandler[TextIO]):
-    """Writes the log where a line may be drawn."""
-
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, in the place of what was drawn."""
         erase()
@@ -399,7 +392,6 @@ def _width(text: str) -> int:
 
 
 def _shortened(text: str, width: int) -> str:
-    """A text in so many columns, the middle left out if need be."""
     if _width(text) <= width:
         return text
     start, end = "", ""

@@ -146,7 +146,6 @@ def _part(row: Field[Any], hint: Any) -> Any:
 
 
 def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
-    """The dataclass of what was given; what was not is left to its defaults."""
     hints = get_type_hints(kind)
     values = {}
     for row in fields(kind):
@@ -161,7 +160,6 @@ def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _argument(row: Field[Any], hint: Any) -> click.Argument:
-    """What is told by its place."""
     declared: Declared = row.metadata[KEY]
     is_several = get_origin(hint) is tuple
     return click.Argument(
@@ -175,7 +173,6 @@ def _argument(row: Field[Any], hint: Any) -> click.Argument:
 
 
 def _option(row: Field[Any], hint: Any) -> click.Option:
-    """What is told by a flag."""
     declared: Declared = row.metadata[KEY]
     name = row.name
     for unit in _UNITS:

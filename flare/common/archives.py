@@ -187,7 +187,6 @@ class ZipMemberStream(Stream):
         return content
 
     def _inflated(self) -> bytes:
-        """Some more of the unpacked content; nothing at its end."""
         inflate = self._inflate
         while not inflate.eof:
             if not self._compressed:

@@ -45,10 +45,6 @@ class Docker(Engine):
 
     # --- Its command --------------------------------------------------------------
 
-    def is_installed(self) -> bool:
-        """Whether there is such a command."""
-        return shutil.which(self.program) is not None
-
     def begin(
         self,
         *arguments: str,
@@ -406,7 +402,6 @@ def _table(text: str) -> Mapping[str, Any]:
 
 
 def _toolkit_version() -> str:
-    """Version of the NVIDIA container toolkit on this computer; empty if none is."""
     for program in ("nvidia-ctk", "nvidia-container-cli"):
         if not shutil.which(program):
             continue

@@ -9,27 +9,51 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from flare.common.errors import EngineError
 from flare.common.options import option, seconds
-from flare.common.schema import Text
+from flare.common.schema import OMIT, Count, Length, Positive, Text
+from flare.common.text import listing
 
-ENGINES = {"docker": "flare.common.docker:Docker"}
+DOCKER = "docker"
+"""The engine that is used unless told otherwise."""
+
+ENGINES = {DOCKER: "flare.common.docker:Docker"}
 """Where the engines are; a module is loaded when its engine is used."""
 
 ANSWER_S = 120.0
 """An engine that does not answer for so long will not."""
 
 
-def find_engine(name: str = "docker") -> Engine:
+def find_engine(name: str = DOCKER) -> Engine:
     """An engine by its name in `ENGINES`."""
     module, _, kind = ENGINES[name].partition(":")
     engine: Engine = getattr(import_module(module), kind)()
     return engine
+
+
+def engine_name(text: str) -> str:
+    """The name of an engine that is known."""
+    if text not in ENGINES:
+        raise ValueError(
+            f"{text!r} is not {listing(ENGINES, last=' or ')}; Podman is used through"
+            " its Docker socket (DOCKER_HOST): leave --engine out"
+        )
+    return text
+
+
+def engine_option() -> Any:
+    """The engine that containers run in."""
+    return option(
+        f"Run containers by this engine (default: {DOCKER}).",
+        default=DOCKER,
+        parse=engine_name,
+        is_hidden=True,
+    )
 
 
 # --- What a container may use, and is made of -------------------------------------
@@ -132,6 +156,53 @@ class Limits:
     def has_gpu(self) -> bool:
         """Whether it gets a GPU: once limits are opened, no name means none."""
         return self.gpu not in ("", NO_GPU)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is said of a setting besides its value."""
+
+    is_of_host: bool = False
+    """Whether another computer, or another GPU, may change it."""
+    absent: str = ""
+    """What it is where the file does not have it."""
+    is_compared: bool = True
+    """Whether it should be equal for all teams."""
+
+
+def setting(*, default: Any = MISSING, **said: Any) -> Any:
+    """A field of which something is to be said; not written where it is the default."""
+    found = {"setting": Setting(**said)}
+    if default is MISSING:
+        return field(metadata=found)
+    return field(default=default, metadata={**found, **OMIT})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitSettings:
+    """The limits as measurement.json has them: a field for each of `Limits`."""
+
+    gpu: str = setting(is_of_host=True)
+    """UUID of the GPU; empty without one. With several lanes, its name: a team may go
+    on on another one of that kind."""
+    timeout_s: Length
+    """Time limit of a case, in s."""
+    memory: Text
+    """Memory that a container may use, as Docker writes it; swap is not added."""
+    shm_size: Text
+    """Size of /dev/shm, as Docker writes it."""
+    output_size: Text
+    """Size of /workspace/outputs, or /output, which is in memory, as Docker writes
+    it."""
+    disk_bytes: Count
+    """What a container may write to the disk, in bytes."""
+    processes: Positive
+    """Processes that a container may have."""
+    cpus: str = setting(is_of_host=True)
+    """Numbers of the processors that it may use, such as 1-7; empty for all. With
+    several lanes, how many each has, such as `4 processors`."""
+    runtime: str
+    """Runtime of the engine, such as runsc; empty for its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

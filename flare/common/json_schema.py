@@ -76,7 +76,6 @@ def row_schema(kind: Any, title: str) -> dict[str, Any]:
 
 
 def _rules(hint: Any) -> tuple[Any, Is]:
-    """A type, and what is said of its values."""
     if get_origin(hint) is NotRequired:
         hint = get_args(hint)[0]
     if get_origin(hint) is Annotated:
@@ -97,7 +96,6 @@ def _record(hint: Any) -> Any:
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    """What a JSON schema says of a type, without what a value means."""
     hint, rules = _rules(hint)
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (UnionType, Union):
@@ -122,7 +120,6 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _mapping(kind: Any, rules: Is) -> dict[str, Any]:
-    """What a JSON schema says of an object with any keys."""
     found: dict[str, Any] = {"type": "object", **rules.said}
     if rules.families:
         return found | _families(rules)

@@ -121,7 +121,6 @@ def describe_host() -> Host:
 
 
 def _processor() -> str:
-    """The name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

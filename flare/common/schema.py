@@ -173,7 +173,6 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _convert(value: object, hint: Any, key: str) -> Any:
-    """Turn a value into what a field of type `hint` holds."""
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             text = f"{key} is {value!r}, expected a list"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.challenge.formats import ANY_SUFFIX, CHANNEL, SUFFIX
+from flare.challenge.formats import ANY_SUFFIX, PLAIN_NAMES, FileNames
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError, SubmissionError, problem_lines
 from flare.common.text import aligned, listing, safe
@@ -28,9 +28,9 @@ from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
-    find_label_maps,
     find_references,
     is_demonstration,
+    refuse_twice,
 )
 from flare.evaluation.submission.match import match_cases
 
@@ -137,19 +137,19 @@ def _prepare(
     else:
         _check_folder(predictions)
         if images:
-            references = _stand_ins(predictions, images)
+            references = _stand_ins(predictions, images, challenge)
             note = "Names and grids are those of the images."
         else:
             note = (
                 "Whether names and grids are right, and every case is there, is not"
                 " known: add --images with the CTs."
             )
-        submitted = (
-            find_submission(predictions, references or (), challenge)
-            if are_jobs_read
-            else find_label_maps(predictions, npz=challenge.npz.predictions)
+        submitted = find_submission(
+            predictions, references or (), challenge, are_jobs_read=are_jobs_read
         )
-    matching = match_cases(submitted, references, challenge.labels_by_name)
+    matching = match_cases(
+        submitted, references, challenge.labels_by_name, challenge.names
+    )
     return prepare(matching, challenge), note
 
 
@@ -164,18 +164,23 @@ def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
     )
 
 
-def _stand_ins(predictions: Path, images: Path) -> Sequence[LabelMapFile]:
+def _stand_ins(
+    predictions: Path, images: Path, challenge: Challenge
+) -> Sequence[LabelMapFile]:
     """The CTs in the place of the references, as far as CTs tell of them."""
-    found = find_images(images)
+    found = find_images(images, challenge.names)
     if predictions.resolve() == images.resolve():
         raise InputError(
             f"{safe(images)}: these are the predictions as well",
             "Give the folder of the CTs with --images.",
         )
-    return [replace(file, name=f"{file.case}{SUFFIX}") for file in found]
+    names = challenge.names
+    return [replace(file, name=names.prediction_of(file.case)) for file in found]
 
 
-def find_images(images: Path) -> tuple[LabelMapFile, ...]:
+def find_images(
+    images: Path, names: FileNames = PLAIN_NAMES
+) -> tuple[LabelMapFile, ...]:
     """The CTs of a folder, one for each case, whose headers can be read.
 
     Raises
@@ -185,14 +190,18 @@ def find_images(images: Path) -> tuple[LabelMapFile, ...]:
     """
     _check_folder(images)
     try:
-        files = find_references(images)
+        files = tuple(
+            replace(file, case=names.case_of("image", file.case))
+            for file in find_references(images)
+        )
+        refuse_twice(files)
         for file in files:
             if min(read_grid(file.path, file.name).spacing) <= 0:
                 raise FileFormatError(file.name, "its header has a voxel size of 0")
     except (GroundTruthError, FileError) as error:
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
         raise InputError(f"{safe(images)}: {found}", _IMAGES_REMEDY) from error
-    return tuple(replace(file, case=file.case.removesuffix(CHANNEL)) for file in files)
+    return files
 
 
 def _check_folder(folder: Path) -> None:
@@ -275,7 +284,7 @@ def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
     InputError
         If the folder is not there.
     """
-    references = find_references(ground_truth, challenge.npz.references)
+    references = find_references(ground_truth, challenge)
     grids = []
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:

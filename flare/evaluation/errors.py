@@ -69,8 +69,8 @@ class DuplicateCasesError(SubmissionError):
 class MisnamedCasesError(SubmissionError):
     """Files have names that are nearly those of cases.
 
-    The message names the case that was probably meant. Rename the file: the name of the
-    case and `.nii.gz`, without `_0000` or a suffix of your own. If the numbering is off
+    The message names the case that was probably meant. Rename the file as it says,
+    without `_0000` or a suffix of your own. If the numbering is off
     by one, every file has the name of its neighbour: name all of them anew.
     """
 

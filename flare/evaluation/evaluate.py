@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
-from flare.challenge.formats import case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError, SubmissionError, WorkerError, raise_problems
@@ -42,7 +41,7 @@ from flare.evaluation.scoring.case import (
     worst_score,
 )
 from flare.evaluation.submission.find import Folder, LabelMapFile
-from flare.evaluation.submission.match import CasePair
+from flare.evaluation.submission.match import CasePair, asked_name
 from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
@@ -255,7 +254,7 @@ def results_of(
         raise_problems(problems)
 
     jobs = _durations(plan)
-    reasons = _reasons(problems, plan.submitted)
+    reasons = _reasons(problems, plan)
     ignored = _ignored_labels(scores, plan.rules)
     told = [file for file in plan.references if file.case not in absent]
     unusable = _unusable(scores, reasons, told, len(plan.references))
@@ -303,13 +302,14 @@ _FOREIGN = (UnexpectedCasesError, NothingToScoreError)
 
 
 def _reasons(
-    problems: Sequence[SubmissionError], submitted: Folder
+    problems: Sequence[SubmissionError], plan: Plan
 ) -> dict[str, tuple[str, Sequence[str]]]:
     """Why the prediction of a case cannot be used, by case: the reason, and its files.
 
     The reason alone is equal for all cases of which the same is wrong.
     """
-    cases = {file.name: file.case for file in submitted.files}
+    cases = {file.name: file.case for file in plan.submitted.files}
+    asked = {asked_name(file, plan.rules.names): file.case for file in plan.references}
     reasons: dict[str, tuple[str, Sequence[str]]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
@@ -319,8 +319,7 @@ def _reasons(
                 reasons[case] = f"{len(files)} files for one case", files
         elif isinstance(problem, MisnamedCasesError):
             for file, expected in problem.renames:
-                case = case_name(Path(expected)) or expected
-                reasons[case] = "no case has this name", [file]
+                reasons[asked[expected]] = "no case has this name", [file]
         elif isinstance(problem, OrganFilesError):
             of_case: dict[str, list[str]] = {}
             for file, case in zip(problem.files, problem.cases, strict=True):

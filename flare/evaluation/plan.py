@@ -9,6 +9,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from flare.challenge.digest import rules_digest, scoring_rules
@@ -78,7 +79,7 @@ def plan_evaluation(
     references, submitted = find_files(
         predictions, ground_truth, rules, is_measured=is_measured
     )
-    matching = match_cases(submitted, references, rules.labels_by_name)
+    matching = match_cases(submitted, references, rules.labels_by_name, rules.names)
     return Plan(
         challenge=challenge,
         rules=rules,
@@ -169,7 +170,7 @@ def find_files(
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:
-        references = find_references(ground_truth, challenge.npz.references)
+        references = find_references(ground_truth, challenge)
     except (GroundTruthError, InputError) as error:
         if not is_hidden:
             raise
@@ -197,15 +198,24 @@ def find_files(
 
 
 def find_submission(
-    predictions: Path, references: Sequence[LabelMapFile], challenge: Challenge
+    predictions: Path,
+    references: Sequence[LabelMapFile],
+    challenge: Challenge,
+    *,
+    are_jobs_read: bool = True,
 ) -> Folder:
     """What was submitted: files, or what the jobs of an algorithm have written."""
-    if os.path.lexists(predictions / JOBS_FILE_NAME):
+    if are_jobs_read and os.path.lexists(predictions / JOBS_FILE_NAME):
         # Not at the top: an evaluation of files starts sooner without it.
         from flare.evaluation.submission.jobs import find_job_outputs
 
         return find_job_outputs(predictions, references, challenge)
-    return find_label_maps(predictions, npz=challenge.npz.predictions)
+    cases = {file.case for file in references}
+    return find_label_maps(
+        predictions,
+        npz=challenge.npz.predictions,
+        case_of=partial(challenge.names.case_of, "prediction", cases=cases),
+    )
 
 
 def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
@@ -254,6 +264,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
         rules=rules,
         rules_sha256=rules_digest(rules),
         rules_note=plan.challenge.rules_note,
+        names=plan.challenge.names,
         version=__version__,
         commit=source_commit(),
         references=sources.get(plan.ground_truth.resolve(), "given"),

@@ -133,7 +133,11 @@ def guarded(
     guard = _start_guard(engine, made, place.work, lock)
     is_cut = True
     try:
-        make_private(place.work)
+        try:
+            place.work.mkdir(mode=0o700)
+        except OSError as error:
+            problem = f"{safe(place.work)}: it cannot be made ({why(error)})"
+            raise OutputError(problem) from error
         yield place
         is_cut = False
     except Exception as error:
@@ -141,16 +145,6 @@ def guarded(
         raise
     finally:
         end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that other users cannot enter."""
-    try:
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise OutputError(
-            f"{safe(folder)}: it cannot be made ({why(error)})"
-        ) from error
 
 
 def _start_guard(

@@ -29,7 +29,7 @@ from flare.measuring.host import (
     empty_caches,
 )
 from flare.measuring.options import Caches
-from flare.measuring.sampling.nvml import MemorySource, open_gpu
+from flare.measuring.sampling.nvml import NvmlSource, open_gpu
 from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler
 from flare.results.traces_csv import Trace
 
@@ -52,14 +52,14 @@ class Conditions:
     """Between two samples."""
     caches: Caches = Caches.WARM
     """What a run finds in the memory of the computer."""
-    gpu: MemorySource | None = None
+    gpu: NvmlSource | None = None
     """What is sampled of the GPU of the limits."""
     own_cpus: tuple[int, ...] = ()
     """Where other containers run beside these, processors that those have not."""
 
 
 @contextmanager
-def opened_limits(limits: Limits) -> Iterator[tuple[Limits, MemorySource | None]]:
+def opened_limits(limits: Limits) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """Limits of one container at a time on this computer, and its GPU, if it has one.
 
     Parameters

@@ -41,16 +41,6 @@ OUTPUT_FILES = 10_000
 """Number of files and folders that fit into a volume."""
 
 
-def program_that_ends() -> bytes:
-    """A program that ends at once, with exit code 0."""
-    return _elf_program(_EXIT_CODE)
-
-
-def program_that_waits() -> bytes:
-    """A program that waits until it is killed."""
-    return _elf_program(_PAUSE_CODE)
-
-
 def _elf_program(code: bytes) -> bytes:
     """An ELF file for x86-64 Linux with a single segment, which holds the code."""
     size = _HEADER_BYTES + len(code)
@@ -76,26 +66,13 @@ def _elf_program(code: bytes) -> bytes:
     return header + segment + code
 
 
-def make_empty_image(engine: Engine, tag: str) -> str:
-    """Make the image under a tag, and return its ID.
-
-    Raises
-    ------
-    EngineError
-        If that fails.
-    """
-    return engine.import_image(image_tar(), tag)
-
-
 def image_tar() -> bytes:
     """The file system of the image, as a tar file."""
     content = io.BytesIO()
-    programs = (
-        (NOTHING, program_that_ends()),
-        (HOLD, program_that_waits()),
-    )
+    programs = {NOTHING: _EXIT_CODE, HOLD: _PAUSE_CODE}
     with tarfile.open(fileobj=content, mode="w") as archive:
-        for (path,), program in programs:
+        for (path,), code in programs.items():
+            program = _elf_program(code)
             entry = tarfile.TarInfo(path.lstrip("/"))
             entry.size, entry.mode = len(program), 0o755
             archive.addfile(entry, io.BytesIO(program))

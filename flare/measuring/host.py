@@ -138,7 +138,6 @@ def _is_low(now: Room) -> tuple[bool, bool]:
 
 
 def _taken(before: Room, after: Room) -> tuple[int, int]:
-    """Bytes and files that were taken between two moments."""
     files = (before.free_files or 0) - (after.free_files or 0)
     return before.free_bytes - after.free_bytes, files
 
@@ -328,7 +327,6 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
-    """Security options that every engine can have, and this one has not."""
     options = [str(option) for option in engine.get("security") or ()]
     if not any("name=seccomp" in o and "unconfined" not in o for o in options):
         yield "the engine filters no system calls (seccomp is off): turn it on"

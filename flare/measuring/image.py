@@ -22,7 +22,7 @@ from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.cleanup import TEAM_TAG, guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.contract import MODEL_FOLDER
-from flare.measuring.empty_image import Volume, make_empty_image, output_volume
+from flare.measuring.empty_image import Volume, image_tar, output_volume
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
 from flare.results.team_folder import FolderLock
 
@@ -168,10 +168,15 @@ def loaded_image(
     is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
     with guarded(engine, folder, images=images, lock=lock) as place:
-        empty = make_empty_image(engine, place.empty_tag)
+        empty = engine.import_image(image_tar(), place.empty_tag)
         with place.loading():
             image = load_image(engine, archive, place.team_tag)
-        model = model_folder(archive, place.work)
+        model = None
+        if archive.model:
+            needed = archive.model.unpacked_bytes + SPARE_BYTES
+            check_room(place.work, needed, archive.model.path.name, "model")
+            model = place.work / "model"
+            unpack_model(archive.model, model)
         yield LoadedImage(
             engine=engine,
             conditions=conditions,
@@ -255,7 +260,6 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
 
 
 def _of_others(tags: Iterable[str]) -> set[str]:
-    """Tags without those of measurements, of which several may use the engine."""
     return {tag for tag in tags if TEAM_TAG not in tag}
 
 
@@ -328,28 +332,3 @@ def _close(process: subprocess.Popen[bytes]) -> bytes:
         return b""
     with process.stderr as stderr:
         return stderr.read()
-
-
-def model_folder(archive: Archive, work: Path) -> Path | None:
-    """The folder of the model that was sent beside an image; None if none was.
-
-    It is for `flare.measuring.contract.MODEL_FOLDER` of each of its containers, where
-    nobody may change it, and is removed with the folder that it is in.
-
-    Raises
-    ------
-    MeasurementError
-        If there is no room for it.
-    ModelError
-        If the file has changed since it was read.
-    OutputError
-        If it cannot be written.
-    """
-    model = archive.model
-    if not model:
-        return None
-    needed = model.unpacked_bytes + SPARE_BYTES
-    check_room(work, needed, model.path.name, "model")
-    folder = work / "model"
-    unpack_model(model, folder)
-    return folder

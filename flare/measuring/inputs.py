@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.formats import ANY_SUFFIX
+from flare.challenge.formats import ANY_SUFFIX, PLAIN_NAMES
+from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.evaluation.check import find_images
@@ -61,15 +62,15 @@ def find_archives(path: Path) -> tuple[Path, ...]:
     return found
 
 
-def case_of(image: Path) -> Case:
-    """The case of one image.
+def case_of(image: Path, challenge: Challenge | None = None) -> Case:
+    """The case of one image, by its name.
 
     Raises
     ------
     InputError
-        If it is none.
+        If there is no such image.
     """
-    found = find_cases(image.parent) if image.is_file() else ()
+    found = find_cases(image.parent, challenge) if image.is_file() else ()
     for case in found:
         if case.image.path.resolve() == image.resolve():
             return case
@@ -79,7 +80,7 @@ def case_of(image: Path) -> Case:
     )
 
 
-def find_cases(images: Path) -> tuple[Case, ...]:
+def find_cases(images: Path, challenge: Challenge | None = None) -> tuple[Case, ...]:
     """The images of a folder, in the order of their names.
 
     Raises
@@ -87,7 +88,8 @@ def find_cases(images: Path) -> tuple[Case, ...]:
     InputError
         If there is none, a case has two, or one is broken.
     """
-    return tuple(Case(name=f.case, image=f) for f in find_images(images))
+    names = challenge.names if challenge else PLAIN_NAMES
+    return tuple(Case(name=f.case, image=f) for f in find_images(images, names))
 
 
 def digest_of(cases: Sequence[Case]) -> str:
@@ -100,7 +102,9 @@ def digest_of(cases: Sequence[Case]) -> str:
     return digest.hexdigest()
 
 
-def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
+def check_cases(
+    cases: Sequence[Case], ground_truth: Path, challenge: Challenge | None = None
+) -> None:
     """See that images and references are of the same cases.
 
     Raises
@@ -113,7 +117,7 @@ def check_cases(cases: Sequence[Case], ground_truth: Path) -> None:
             f"{safe(ground_truth)}: there is no such folder",
             "Give the reference labels with --ground-truth.",
         )
-    known = {file.case for file in find_references(ground_truth)}
+    known = {file.case for file in find_references(ground_truth, challenge)}
     other = sorted(known ^ {case.name for case in cases})
     if other:
         raise MeasurementError(

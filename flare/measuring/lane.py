@@ -290,7 +290,6 @@ def _processors(
 
 
 def _numbers(cpus: str) -> list[int]:
-    """Numbers such as 1-3,5."""
     found: set[int] = set()
     for part in cpus.split(","):
         first, _, last = part.partition("-")
@@ -316,5 +315,4 @@ def _memory(place: Place, wanted: Wanted) -> str:
 
 
 def _written(size: int) -> str:
-    """A size as Docker takes it, in whole units."""
     return f"{size >> 30}g" if size % 2**30 == 0 else f"{size >> 20}m"

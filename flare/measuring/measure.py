@@ -72,9 +72,9 @@ def read_job(options: Options) -> Job:
         If there is nothing to measure, or images and references do not agree.
     """
     challenge = read_challenge(options.challenge)
-    cases = find_cases(options.images)
+    cases = find_cases(options.images, challenge)
     if options.ground_truth:
-        check_cases(cases, options.ground_truth)
+        check_cases(cases, options.ground_truth, challenge)
     files = find_archives(options.archives)
     if options.model and len(files) > 1:
         raise InputError(
@@ -105,7 +105,6 @@ def read_job(options: Options) -> Job:
 
 
 def _read(file: Path, options: Options) -> Archive:
-    """Read an archive, and the model beside it."""
     if file.is_file():
         megabytes = file.stat().st_size / 1e6
         size = f"{megabytes:.1f} MB" if megabytes < 1e3 else f"{megabytes / 1e3:.1f} GB"

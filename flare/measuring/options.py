@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from flare.common.engine import ENGINES, Limits, limit, size
+from flare.common.engine import Limits, engine_option, limit, size
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -91,16 +91,6 @@ class LaneLimits(Limits):
     )
 
 
-def engine_name(text: str) -> str:
-    """The name of an engine that is known."""
-    if text not in ENGINES:
-        raise ValueError(
-            f"{text!r}: images are run with Docker, or with Podman through its Docker"
-            " socket (DOCKER_HOST); leave --engine out"
-        )
-    return text
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What is measured, and how."""
@@ -127,12 +117,7 @@ class Options:
     )
     limits: Limits = field(default_factory=LaneLimits)
     contract: Contract = field(default_factory=Contract)
-    engine: str = option(
-        "Of earlier versions: docker, and nothing else.",
-        default="docker",
-        parse=engine_name,
-        is_hidden=True,
-    )
+    engine: str = engine_option()
     lanes: int | None = option(
         "With --gpu none, measure N teams at once, each on processors of its own"
         " (default: 1).",

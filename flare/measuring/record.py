@@ -113,7 +113,6 @@ def record_of(
 
 
 def _doubts(runs: Sequence[ContainerRun], rule: MaxMemory, cpus: int) -> Iterator[str]:
-    """What makes the values of a case doubtful."""
     run = counted_run(runs)
     yield from run.trace.doubts
     maximum, is_defined = _max_memory(run.trace, rule)
@@ -144,7 +143,6 @@ def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:
 
 
 def _spread(values: Sequence[float | None]) -> float | None:
-    """The largest less the smallest; None unless there are several."""
     known = [value for value in values if value is not None]
     return max(known) - min(known) if len(known) > 1 else None
 
@@ -194,7 +192,6 @@ def keep_label_maps(
 
 
 def _rejected_bytes(folder: Path) -> int:
-    """What is kept of a team's outputs that cannot be used."""
     return sum(file.stat().st_size for file in (folder / REJECTED).glob("*/*"))
 
 

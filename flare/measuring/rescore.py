@@ -120,7 +120,6 @@ def rescore(
 def _rescore_team(
     folder: Path, before: tuple[float | None, ...], score: Callable[[], Results]
 ) -> Rescored:
-    """Score one team; nobody measures it meanwhile."""
     failures, scored = Failures(folder.parent), []
     with failures.noted(folder.name), FolderLock(folder):
         scored.append(score())
@@ -164,7 +163,6 @@ def _options(file: Path) -> dict[str, Any]:
 
 
 def _means(results: Results) -> tuple[float | None, ...]:
-    """The mean DSC and NSD of a team."""
     return tuple(statistics(results.metrics[name])["mean"] for name in SCORES)
 
 

@@ -76,7 +76,6 @@ class Failures:
         return bulkhead(self._results, team, lambda error: self._note(team, error))
 
     def _note(self, team: str, error: FlareError) -> None:
-        """Note the first error of a team."""
         if team not in self.found:
             self.found[team] = error
             if self._tell:

@@ -14,7 +14,7 @@ from typing import Any
 from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
-from flare.common.engine import Engine
+from flare.common.engine import DOCKER, Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
@@ -108,7 +108,8 @@ class TeamPlan:
     done: Mapping[str, CaseRecord]
     """What was measured before, by case."""
     todo: tuple[Case, ...]
-    """The cases that are run."""
+    """The cases that are run: those without a result, those on which the engine failed,
+    and those asked for."""
 
     @property
     def team(self) -> str:
@@ -183,6 +184,13 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
             )
             register(ledger, entry)
         done = read_records(folder / EFFICIENCY_CSV)
+        todo = [
+            case
+            for case in setup.job.cases
+            if case.name not in done
+            or done[case.name].status is RunStatus.ENGINE_ERROR
+            or case.name in options.rerun
+        ]
         yield TeamPlan(
             setup=setup,
             archive=archive,
@@ -190,25 +198,11 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
             lock=lock,
             log=log,
             done=done,
-            todo=_todo(setup.job.cases, done, options.rerun),
+            todo=tuple(todo),
         )
 
 
-def _todo(
-    cases: Sequence[Case], done: Mapping[str, CaseRecord], rerun: Sequence[str]
-) -> tuple[Case, ...]:
-    """Cases without a result, those on which the engine failed, and those asked for."""
-    return tuple(
-        case
-        for case in cases
-        if case.name not in done
-        or done[case.name].status is RunStatus.ENGINE_ERROR
-        or case.name in rerun
-    )
-
-
 def _entry(setup: Setup, archive: Archive) -> Entry:
-    """What the ledger is to say of a team's archive."""
     return Entry(
         team=archive.team,
         archive_sha256=archive.sha256,
@@ -220,8 +214,8 @@ def _entry(setup: Setup, archive: Archive) -> Entry:
 
 
 def _settings(setup: Setup, archive: Archive) -> Settings:
-    """What must not change while a team is measured."""
     conditions, runs = setup.conditions, setup.job.options.runs
+    engine = setup.job.options.engine
     found = Settings(
         archive_sha256=archive.sha256,
         **asdict(conditions.limits),
@@ -233,6 +227,7 @@ def _settings(setup: Setup, archive: Archive) -> Settings:
         processor=describe_host()["processor"],
         **conditions.contract.settings(),
         model_sha256=archive.model.sha256 if archive.model else "",
+        container_engine="" if engine == DOCKER else engine,
     )
     return replace(found, **setup.lane.settings()) if setup.lane else found
 
@@ -380,7 +375,6 @@ class OpenTeam:
         return record, runs, files
 
     def _keep(self, record: CaseRecord) -> None:
-        """Write the row of a case."""
         self._records[record.case] = record
         write_records(self._records.values(), self._plan.folder / EFFICIENCY_CSV)
 

@@ -120,12 +120,9 @@ def _problem(folder: Path, inputs: Path, rules: Challenge) -> str:
         )
     except (SubmissionError, OSError, ValueError, RecursionError) as error:
         return str(error)  # it was provoked by what is there: nothing else was read
-    return "" if _is_empty_only(report.problems) else " ".join(report.lines)
-
-
-def _is_empty_only(problems: Sequence[SubmissionError]) -> bool:
-    """Whether all that is wrong is that nothing was found, which may be right."""
-    return all(isinstance(problem, EmptyError) for problem in problems)
+    if all(isinstance(problem, EmptyError) for problem in report.problems):
+        return ""  # nothing was found, which may be right
+    return " ".join(report.lines)
 
 
 def largest_bytes(image: Path) -> int:
@@ -247,7 +244,6 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
 
 
 def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
-    """Run an image, and judge the outcome if it could be started."""
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
     ct = lay_out(case, inputs, contract)

@@ -23,7 +23,7 @@ from flare.results.measurement_json import (
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
-from flare.results.refused_csv import read_refused
+from flare.results.refused_csv import read_flags, read_refused
 from flare.results.team_folder import finished_cases, is_measured, is_team
 from flare.results.traces_csv import TRACES, area_above
 
@@ -264,7 +264,7 @@ def read_teams(
         waiting=waiting,
         unfinished=tuple(found.team for found in teams if found.unfinished),
         copies=find_copies(path, scores),
-        warned=_warned(scores),
+        warned=(*_warned(scores), *_flagged(path, scores)),
         strays=folders.strays,
         ranked=tuple(scores),
     )
@@ -291,6 +291,11 @@ def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (team, line) for team, own in scores.items() for line in own.low_scores
     )
+
+
+def _flagged(path: Path, scores: Mapping[str, Scores]) -> list[tuple[str, str]]:
+    """What was found odd when the teams were scored."""
+    return [(own.team, own.flag) for own in read_flags(path) if own.team in scores]
 
 
 def _check_parent(path: Path) -> None:

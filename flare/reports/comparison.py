@@ -8,7 +8,7 @@ differences are taken, tests are made, or anything is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,13 +16,14 @@ from typing import TypeVar
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
-from flare.common.text import printable, safe
 from flare.ranking.provenance import Unlike, check_comparable
 from flare.ranking.robustness.uncertainty import ALPHA, holm, two_sided
 from flare.reports.scores import (
     CaseScores,
     OwnScores,
+    challenge_title,
     difference_interval,
+    evaluation_names,
     own_name,
     own_scores,
     scores_of,
@@ -142,30 +143,6 @@ def read_matched(sources: Sequence[Path]) -> Matched:
     )
 
 
-def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
-    """What evaluations are called: short, and no two alike.
-
-    Examples
-    --------
-    >>> evaluation_names([Path("old/metrics.json"), Path("new/metrics.json")])
-    ('old', 'new')
-    >>> evaluation_names([Path("runs/old.json"), Path("runs/new.json")])
-    ('old', 'new')
-    >>> evaluation_names([Path("old.json"), Path("old.json")])
-    ('1: old.json', '2: old.json')
-    """
-    ways: tuple[Callable[[Path], str], ...] = (
-        lambda source: source.absolute().parent.name,
-        lambda source: source.stem,
-        str,
-    )
-    for name_of in ways:
-        names = tuple(safe(name_of(source)) for source in sources)
-        if all(names) and len({*names}) == len(names):
-            return names
-    return tuple(safe(f"{n}: {source}") for n, source in enumerate(sources, start=1))
-
-
 def comparison(matched: Matched) -> Comparison:
     """All that several metrics.json tell organisers."""
     told = [dict(each.provenance) for each in matched.found]
@@ -177,14 +154,7 @@ def comparison(matched: Matched) -> Comparison:
                 name=name,
                 scores=_common(scores_of(found), matched, found, matched.cases),
                 failed=_numbered(found.scores.failed, matched.cases),
-                reasons=_numbered(
-                    {
-                        case: low.reason
-                        for low in found.low_scores
-                        for case in low.cases
-                    },
-                    matched.cases,
-                ),
+                reasons=_numbered(_reasons(found), matched.cases),
                 left_out=tuple(_left_out(found, matched)),
             )
             for name, found in zip(matched.names, matched.found, strict=True)
@@ -230,7 +200,7 @@ def own_comparison(matched: Matched) -> OwnComparison:
 
 def _challenge_of(matched: Matched) -> str:
     """The challenge of all evaluations."""
-    return printable(str(matched.found[0].scores.evaluation.challenge or ""))
+    return challenge_title(matched.found[0].scores.evaluation.challenge)
 
 
 def _left_out(found: EvaluationFile, matched: Matched) -> list[str]:
@@ -370,9 +340,10 @@ def _paired(
         None if old is None or new is None else (old, new)
         for old, new in zip(before, after, strict=True)
     ]
-    sign = 1 if metric.better is Better.HIGHER else -1
     differences = tuple(
-        None if pair is None else sign * round(pair[1] - pair[0], DECIMALS) + 0.0
+        None
+        if pair is None
+        else round(worth(metric, pair[1]) - worth(metric, pair[0]), DECIMALS) + 0.0
         for pair in both
     )
     present = [value for value in differences if value is not None]
@@ -387,6 +358,13 @@ def _paired(
         effect=float(effect[0]),
         p=float(p[0]),
     )
+
+
+def worth(metric: Metric, value: float) -> float:
+    """A value, turned so that a higher one is better."""
+    if metric.better is None:
+        return -abs(value)
+    return value if metric.better is Better.HIGHER else -value
 
 
 def _mean(values: Sequence[float]) -> float | None:

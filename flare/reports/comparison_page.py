@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from flare.challenge.metrics import Better
 from flare.common.text import count, listing
 from flare.reports.comparison import (
     TEST_METHOD,
@@ -18,6 +18,7 @@ from flare.reports.comparison import (
     comparison,
     own_comparison,
     read_matched,
+    worth,
 )
 from flare.reports.comparison_tables import (
     DIFFERENCE_KEY,
@@ -25,11 +26,12 @@ from flare.reports.comparison_tables import (
     differences_chart,
     interval_text,
     left_out_table,
+    mean_text,
     means_table,
     overview_table,
+    p_text,
     provenance_table,
     reasons_table,
-    signed,
     tests_table,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
@@ -46,6 +48,9 @@ from flare.reports.model import (
     Words,
 )
 from flare.reports.scores import DIFFERENCES_METHOD
+
+FEWEST_TESTED = 6
+"""On fewer cases, the test finds 5 % not even where all of them change in one way."""
 
 CERTAINTY = (
     "The test asks whether most cases change in one way, the interval how far the mean"
@@ -91,13 +96,19 @@ def _page(found: Comparison, note: str) -> Page:
         DIFFERENCES_METHOD,
         CERTAINTY,
     ]
-    unlike = _unlike_text(found)
+    unlike, first = _unlike_text(found), found.first
+    verdicts = [
+        _verdict(pairs, first, other)
+        for other, pairs in zip(found.others, compared, strict=True)
+    ]
+    lead = Lines(verdicts) if has_overview else Words(*verdicts)
+    names = f"{first.name} and {len(compared)} others"
+    title = names if has_overview else f"{found.others[0].name} against {first.name}"
     return Page(
-        title=f"Comparison of {count(len(found.evaluations), 'evaluation')} on"
-        f" {count(len(found.cases), 'case')}",
+        title=f"{title}: comparison on {count(len(found.cases), 'case')}",
         kicker=found.challenge,
         audience_note=note,
-        lead=[Words(_lead(found)), *([Words(unlike, "banner")] if unlike else [])],
+        lead=[lead, *([Words(unlike, "banner")] if unlike else [])],
         tiles=_overview_tiles(found) if has_overview else _tiles(compared[0], found),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
@@ -122,8 +133,8 @@ def _differences(
     titles = {own.name: f"{own.title}, {title}" for own in found.metrics}
     every = pairs.items()
     return [
+        Pair([differences_chart(own, first, other, pairs) for own in found.metrics]),
         Lines(_lines(pairs)),
-        Pair([differences_chart(pairs, n, first, other, titles[n]) for n in pairs]),
         *(tests_table(own, first, other, titles[n]) for n, own in every),
         Heading("Who improved where"),
         Legend(DIFFERENCE_KEY),
@@ -141,16 +152,6 @@ def _remarks(found: Comparison) -> list[Part | None]:
     return parts
 
 
-def _lead(found: Comparison) -> str:
-    """What is compared with what."""
-    names = listing((each.name for each in found.others), last=" and ")
-    is_or_are, those = ("is", "both") if len(found.others) == 1 else ("are", "all")
-    return (
-        f"{names} {is_or_are} compared with {found.first.name}, case by case, on the"
-        f" cases that {those} have. A difference above 0 is a gain."
-    )
-
-
 def _unlike_text(found: Comparison) -> str:
     """A warning that scores may differ for another reason than the predictions."""
     if not found.unlike:
@@ -165,15 +166,15 @@ def _unlike_text(found: Comparison) -> str:
 def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
     """The mean differences, and on how many cases there is one."""
     tiles = []
-    for metric in found.metrics:
-        own = pairs[metric.name][0]
+    for own in (pairs[metric.name][0] for metric in found.metrics):
         is_exact = found.first.scores.exact and own.mean is not None
+        means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
         tiles.append(
             Tile(
-                name=f"Change of mean {metric.title}",
-                value=NO_RESULT if own.mean is None else signed(own.mean),
+                name=f"Change of mean {own.metric.title_with_unit}",
+                value=mean_text(own),
                 exact=repr(own.mean) if is_exact else "",
-                note=_means_text(own),
+                note=f"from {' to '.join(means)}" if means else "no case has both",
             )
         )
     own = pairs[found.metrics[0].name][0]
@@ -185,13 +186,6 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
         )
     )
     return (*tiles, _cases_tile(found))
-
-
-def _means_text(own: Paired) -> str:
-    """Both means."""
-    if own.before is None or own.after is None:
-        return "no case has both scores"
-    return f"from {own.before:.3f} to {own.after:.3f}"
 
 
 def _cases_tile(found: Comparison) -> Tile:
@@ -210,12 +204,11 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
     for metric in found.metrics:
         means = {own.name: own.scores.mean(metric.name) for own in found.evaluations}
         known = {name: mean for name, mean in means.items() if mean is not None}
-        is_high = metric.better is Better.HIGHER
-        best = (max if is_high else min)(known, key=known.__getitem__, default="")
+        best = max(known, key=lambda name: worth(metric, known[name]), default="")
         tiles.append(
             Tile(
-                name=f"{'Highest' if is_high else 'Lowest'} mean {metric.title}",
-                value=f"{known[best]:.3f}" if known else NO_RESULT,
+                name=f"Best mean {metric.title_with_unit}",
+                value=metric.text(known[best]) if known else NO_RESULT,
                 exact=repr(known[best]) if found.first.scores.exact and known else "",
                 note=best,
             )
@@ -223,17 +216,63 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
     return (*tiles, _cases_tile(found))
 
 
+_OUTCOMES = (
+    ("better", 1, 1),
+    ("worse", -1, -1),
+    ("better on most cases, but worse on average,", 1, -1),
+    ("worse on most cases, but better on average,", -1, 1),
+)
+"""In words, and the signs of the effect and of the mean difference."""
+
+
+def _signs(own: Paired) -> list[int]:
+    """The signs of the effect and of the mean difference."""
+    effect = 1 if own.effect > 0 else -1
+    return [effect, effect if not own.mean else int(math.copysign(1, own.mean))]
+
+
+def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
+    """Which is better, by how much, in which organ, and how sure that is."""
+    whole = [own[0] for own in pairs.values()]
+    if not any(own.is_tested for own in chain(*pairs.values())):
+        return f"{other.name} has the scores of {first.name} on every case."
+    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
+    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
+    where = (
+        f"; {most.title} changed most ({most.metric.title} {mean_text(most)})"
+        if most
+        else ""
+    )
+    number = count(len(first.scores.cases), "case")
+    told = [
+        f"{word} than {first.name} by {listing(map(_change, found), last=' and ')}"
+        for word, *signs in _OUTCOMES
+        if (
+            found := [
+                own for own in whole if own.is_significant and signs == _signs(own)
+            ]
+        )
+    ]
+    if told:
+        return f"{other.name} is {' and '.join(told)} on {number}{where}."
+    few = len(first.scores.cases) < FEWEST_TESTED
+    why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
+    return (
+        f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
+        f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
+    )
+
+
+def _change(own: Paired) -> str:
+    """A metric, its mean difference, and how likely chance alone makes one as large."""
+    return f"{own.metric.title} {mean_text(own)} (p {p_text(own.p_holm)})"
+
+
 def _lines(pairs: Pairs) -> tuple[str, ...]:
     """What has come of it, in words."""
-    every = list(chain(*pairs.values()))
-    if not any(own.is_tested for own in every):
-        return (
-            "Both have the same scores on every case: there is nothing to test, and"
-            " nobody is better.",
-        )
     lines = [_score_line(own[0]) for own in pairs.values()]
-    sure = [own for own in every if own.is_significant]
-    for sign, word, other in ((1, "better", "lower"), (-1, "worse", "higher")):
+    sure = [own for own in chain(*pairs.values()) if own.is_significant]
+    for sign, word, other in ((1, "better", "worse"), (-1, "worse", "better")):
         found = [own for own in sure if own.effect * sign > 0]
         if found:
             names = ", ".join(map(_name, found))
@@ -245,11 +284,6 @@ def _lines(pairs: Pairs) -> tuple[str, ...]:
                 f"And yet the mean is {other}, as a few cases outweigh the many that"
                 f" are {word}: {names}."
             )
-    if not sure:
-        lines.append(
-            "No difference is significant (5 %). That does not show that both are"
-            " equally good."
-        )
     return tuple(lines)
 
 
@@ -263,10 +297,10 @@ def _score_line(own: Paired) -> str:
     start = f"{own.metric.title}, {own.title}: "
     if own.mean is None:
         return f"{start}no case has both scores."
-    interval = f" (95 % interval {interval_text(own.interval)})" if own.interval else ""
+    interval = f" (95 % interval {interval_text(own)})" if own.interval else ""
     return (
         f"{start}better on {own.better} of {count(len(own.present), 'case')}, equal on"
-        f" {own.equal}, worse on {own.worse}; on average {signed(own.mean)}{interval}."
+        f" {own.equal}, worse on {own.worse}; on average {mean_text(own)}{interval}."
     )
 
 

@@ -22,7 +22,6 @@ from flare.reports.model import (
     text_cell,
 )
 from flare.reports.scores import metric_cell
-from flare.results.scores import statistics
 
 BOUNDS = (0.01, 0.05, 0.2)
 """A difference above a bound has a darker shade than one up to it."""
@@ -59,33 +58,38 @@ def difference_shade(value: float) -> str:
     return shades[steps - 1] if steps else ""
 
 
-def signed(value: float) -> str:
+def signed(value: float, decimals: int = 3) -> str:
     """A difference with its sign.
 
     Examples
     --------
-    >>> signed(0.0123), signed(-0.5), signed(0.0)
-    ('+0.012', '-0.500', '0.000')
+    >>> signed(0.0123), signed(-0.5, 1), signed(0.0)
+    ('+0.012', '-0.5', '0.000')
     """
-    return f"{value:+.3f}" if value else "0.000"
+    return f"{value:{'+' if value else ''}.{decimals}f}"
 
 
-def interval_text(interval: tuple[float, float] | None) -> str:
-    """An interval of a difference in words."""
-    if interval is None:
-        return "too few cases"
-    return f"{signed(interval[0])} to {signed(interval[1])}"
+def interval_text(own: Paired) -> str:
+    """The interval of a mean difference in words: only those of scores have one."""
+    if own.interval is None:
+        return "too few cases" if own.metric.is_share else "none"
+    return f"{signed(own.interval[0])} to {signed(own.interval[1])}"
+
+
+def mean_text(own: Paired) -> str:
+    """The mean difference, with its sign."""
+    return NO_RESULT if own.mean is None else signed(own.mean, own.metric.decimals)
 
 
 def difference_cell(
-    value: float | None, *, exact: bool, is_shaded: bool = True
+    metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
 ) -> Cell:
-    """A difference with its sign, on its shade."""
+    """A difference with its sign; that of a score on its shade."""
     if value is None:
         return number_cell(None)
     return Cell(
-        signed(value),
-        css=difference_shade(value) if is_shaded else "",
+        signed(value, metric.decimals),
+        css=difference_shade(value) if is_shaded and metric.is_share else "",
         exact=repr(value) if exact else "",
     )
 
@@ -109,10 +113,12 @@ def tests_table(
     rows = [
         (
             name_cell(own.title),
-            number_cell(own.before, exact=exact),
-            number_cell(own.after, exact=exact),
-            difference_cell(own.mean, exact=exact, is_shaded=False),
-            interval_text(own.interval) if own.metric.is_share else "none",
+            *(
+                number_cell(mean, decimals=own.metric.decimals, exact=exact)
+                for mean in (own.before, own.after)
+            ),
+            difference_cell(own.metric, own.mean, exact=exact, is_shaded=False),
+            interval_text(own),
             *map(str, (own.better, own.equal, own.worse)),
             *_test_cells(own, exact=exact),
         )
@@ -138,15 +144,15 @@ def _test_cells(own: Paired, *, exact: bool) -> list[Cell]:
 
 
 def differences_chart(
-    pairs: Pairs, metric: str, first: Compared, other: Compared, title: str
+    metric: Metric, first: Compared, other: Compared, pairs: Pairs
 ) -> Chart:
     """A dot for each case and organ, and the line on which nothing has changed.
 
     The axis is the same for all metrics of one unit.
     """
-    own, exact = pairs[metric], other.scores.exact
-    unit = own[0].metric.unit
-    alike = (each for each in chain(*pairs.values()) if each.metric.unit == unit)
+    own, exact = pairs[metric.name], other.scores.exact
+    every = chain(*pairs.values())
+    alike = (each for each in every if each.metric.unit == metric.unit)
     axis = difference_axis([value for each in alike for value in each.present])
     boxed = (("boxed", "middle half"), ("line", "median"))
     note = f"Right of the line, {other.name} is better than {first.name}. {axis.note}"
@@ -155,37 +161,13 @@ def differences_chart(
         [each.title for each in own],
         [each.present for each in own],
         has_boxes=exact,
-        title=f"{title}: difference of each case",
+        title=f"{metric.title_with_unit}: difference of each case",
         note=note.rstrip(),
-        summary="; ".join(
-            f"{each.title} mean {NO_RESULT if each.mean is None else signed(each.mean)}"
-            for each in own
-        ),
+        summary="; ".join(f"{each.title} mean {mean_text(each)}" for each in own),
+        ends=tuple(map(mean_text, own)),
         key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
         zero=0.5,
-        table=_spread_table(own, title=title, exact=exact),
     )
-
-
-def _spread_table(pairs: Sequence[Paired], *, title: str, exact: bool) -> Table:
-    """How the differences of each organ are spread."""
-    names = ("std", "median", "min", "max") if exact else ()
-    titles = ("SD", "median", "largest loss", "largest gain") if exact else ()
-    rows = []
-    for own in pairs:
-        told = statistics(own.present) if own.present else {}
-        cells = [
-            name_cell(own.title),
-            *map(str, (own.better, own.equal, own.worse)),
-            difference_cell(own.mean, exact=exact, is_shaded=False),
-        ]
-        for name in names:
-            cell = number_cell if name == "std" else difference_cell
-            cells.append(cell(told.get(name), exact=exact))
-        rows.append(cells)
-    heads = ("organ", "better", "equal", "worse", "mean", *titles)
-    caption = f"{title}: how the differences are spread"
-    return table(caption, heads, rows, words=("organ",))
 
 
 def changes_table(
@@ -201,7 +183,10 @@ def changes_table(
         rows.append(
             (
                 name_cell(found.cases[number]),
-                *(difference_cell(o.differences[number], exact=exact) for o in pairs),
+                *(
+                    difference_cell(own.metric, own.differences[number], exact=exact)
+                    for own in pairs
+                ),
                 *(words for _ in remark),
             )
         )
@@ -247,7 +232,7 @@ def overview_table(
         cells = [name_cell(title)]
         for pairs in compared:
             own = pairs[metric.name][number]
-            cell = difference_cell(own.mean, exact=found.first.scores.exact)
+            cell = difference_cell(metric, own.mean, exact=found.first.scores.exact)
             arrow = " \u2191" if own.effect > 0 else " \u2193"
             text = cell.text + (arrow if own.is_significant else "")
             cells.append(replace(cell, text=text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from flare.challenge.metrics import Metric
 from flare.common.text import count, listing, printable, safe
@@ -64,14 +65,18 @@ NO_LINKS: Mapping[str, str] = {}
 """No case has a page of its own."""
 
 
-def participant_page(scores: OwnScores, groupings: Sequence[Grouping] = ()) -> Page:
+def participant_page(
+    scores: OwnScores, groupings: Sequence[Grouping] = (), name: str = ""
+) -> Page:
     """What a participant may know, from a type that holds nothing else."""
+    title = f"your scores on {count(len(scores.cases), 'case')}"
     return Page(
-        title=f"Your scores on {count(len(scores.cases), 'case')}",
-        kicker=scores.challenge,
+        title=": ".join(filter(None, (name or scores.challenge, title))),
+        kicker=scores.challenge if name else "",
         audience_note=NOTE,
+        lead=[Words(scores.missed)],
         tiles=score_tiles(scores),
-        sections=score_sections(scores, scores.failed, groupings),
+        sections=score_sections(scores, {}, groupings),
     )
 
 
@@ -79,18 +84,20 @@ def organiser_page(
     found: EvaluationFile,
     groupings: Sequence[Grouping] = (),
     links: Mapping[str, str] = NO_LINKS,
+    name: str = "",
 ) -> Page:
     """All that an evaluation has found; `links` are the pages of single cases."""
     scores = scores_of(found)
-    low = {case: low.reason for low in found.low_scores for case in low.cases}
-    reasons = {**low, **scores.failed}
+    said = {case: low.reason for low in found.low_scores for case in low.cases}
+    title = f"evaluation of {count(len(scores.cases), 'case')}"
     return Page(
-        title=f"Evaluation of {count(len(scores.cases), 'case')}",
+        title=": ".join(filter(None, (name, title))),
         kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
+        lead=[Words(scores.missed)],
         tiles=score_tiles(scores),
         sections=[
-            *score_sections(scores, reasons, groupings, links),
+            *score_sections(scores, said, groupings, links),
             Section("remarks", "Remarks", "Remarks", _remarks(found)),
             Section(
                 "provenance",
@@ -137,13 +144,15 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval; and how many cases there are."""
     found = []
     for metric in scores.metrics:
-        mean = number_cell(scores.mean(metric.name), exact=scores.exact)
+        mean = number_cell(
+            scores.mean(metric.name), decimals=metric.decimals, exact=scores.exact
+        )
         interval = metric_interval(metric.name, scores.present(metric.name))
         note = f"95 % interval {interval_words(metric.name, interval)}"
-        few = "too few cases for an interval" if metric.is_share else metric.unit
+        few = "too few cases for an interval" if metric.is_share else ""
         found.append(
             Tile(
-                name=f"Mean {metric.title}",
+                name=f"Mean {metric.title_with_unit}",
                 value=mean.text,
                 exact=mean.exact,
                 note=note if interval else few,
@@ -157,11 +166,11 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
 
 def score_sections(
     scores: CaseScores,
-    reasons: Mapping[str, str],
+    said: Mapping[str, str],
     groupings: Sequence[Grouping],
     links: Mapping[str, str] = NO_LINKS,
 ) -> list[Section]:
-    """What both audiences see; `reasons` say why cases score low, where it is known."""
+    """What both audiences see; `said` is what the evaluation has warned of cases."""
     pages = Words(
         ", with pictures of what is wrong.",
         href="cases/index.html",
@@ -171,12 +180,14 @@ def score_sections(
     for metric in scores.metrics:
         cases += [Heading(metric.title), case_table(scores, metric, links)]
     groups = [part for own in groupings for part in _group_parts(scores, own)]
-    means: list[Part] = [
+    alike = _alike_text(scores) if scores.exact else ""
+    means: list[Part | None] = [
         Pair([distribution(scores, metric) for metric in scores.metrics]),
+        Words(alike) if alike else None,
         Words(METHOD, "note"),
     ]
     worst: list[Part | None] = [
-        _worst_table(scores, reasons, links),
+        _worst_table(scores, said, links),
         pages if links else None,
     ]
     return [
@@ -185,6 +196,23 @@ def score_sections(
         Section("cases", "All cases", "All cases and organs", cases),
         Section("groups", "Groups", "Groups of cases", groups),
     ]
+
+
+def _alike_text(scores: CaseScores) -> str:
+    """Of which organs cases have the best score, as those that neither map has."""
+    first, found = scores.metrics[0], []
+    for end, title in scores.organ_rows:
+        values = scores.present(first.name + end)
+        rest = [value for value in values if value != first.best]
+        if len(rest) < len(values):
+            mean = f" (mean of the others {fmean(rest):.3f})" if rest else ""
+            found.append(f"{title} on {len(values) - len(rest)}{mean}")
+    if not found:
+        return ""
+    return (
+        f"{first.title} is exactly {first.best:g}, as where neither the reference nor"
+        f" the prediction has the organ: {', '.join(found)}."
+    )
 
 
 def _summary(names: Sequence[str], means: Sequence[float | None]) -> str:
@@ -200,6 +228,7 @@ def distribution(scores: CaseScores, metric: Metric) -> Chart:
     names = [name for _, name in scores.rows]
     columns = [metric.name + end for end, _ in scores.rows]
     values = [scores.values.get(column, ()) for column in columns]
+    means = [scores.mean(column) for column in columns]
     return spread_chart(
         metric.name,
         names,
@@ -207,10 +236,25 @@ def distribution(scores: CaseScores, metric: Metric) -> Chart:
         has_boxes=scores.exact,
         intervals=[metric_interval(own, scores.present(own)) for own in columns],
         title=f"{metric.title_with_unit} of each case",
-        summary=_summary(names, [scores.mean(column) for column in columns]),
+        summary=_summary(names, means),
+        ends=_ends(metric, means, values),
         table=_organ_table(scores, metric),
-        tips=(scores.cases, values, 3),
+        tips=(scores.cases, values, metric.decimals),
         axis_title=metric.title_with_unit,
+    )
+
+
+def _ends(
+    metric: Metric,
+    means: Sequence[float | None],
+    values: Sequence[Sequence[float | None]],
+) -> tuple[str, ...]:
+    """The mean of each row, and of how many cases it is, if not of all."""
+    missing = [row.count(None) for row in values]
+    return tuple(
+        number_cell(mean, decimals=metric.decimals).text
+        + (f" (n = {len(row) - lack})" if lack and mean is not None else "")
+        for mean, row, lack in zip(means, values, missing, strict=True)
     )
 
 
@@ -223,7 +267,10 @@ def _organ_table(scores: CaseScores, metric: Metric) -> Table:
         values = scores.present(metric.name + end)
         told = statistics(values) if values else {}
         numbers = [scores.mean(metric.name + end), *(told.get(name) for name in more)]
-        mean, *others = (number_cell(value, exact=scores.exact) for value in numbers)
+        mean, *others = (
+            number_cell(value, decimals=metric.decimals, exact=scores.exact)
+            for value in numbers
+        )
         found = metric_interval(metric.name, values)
         interval = interval_words(metric.name, found)
         rows.append((name_cell(title), mean, interval, *others))
@@ -256,13 +303,14 @@ def case_table(
 
 
 def _worst_table(
-    scores: CaseScores, reasons: Mapping[str, str], links: Mapping[str, str]
+    scores: CaseScores, said: Mapping[str, str], links: Mapping[str, str]
 ) -> Table:
-    """The worst cases with what they score, and why."""
+    """The worst cases with what they score, and why: organs come before warnings."""
     rows = []
     for number in scores.worst_first[:WORST_CASES]:
         case = scores.cases[number]
-        why = reasons.get(case) or scores.lowest_organ(number)
+        told = (scores.lowest_organ(number), said.get(case, ""))
+        why = scores.failed.get(case) or "; ".join(filter(None, told))
         cells = (
             metric_cell(own, scores.values[own.name][number], exact=scores.exact)
             for own in scores.metrics
@@ -294,13 +342,16 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
     """A dot for each case in the row of its group."""
     parts = [scores.part(numbers) for _, numbers in grouping.groups]
     names = [group_title(name, len(cases)) for name, cases in grouping.groups]
+    values = [part.values[metric.name] for part in parts]
+    means = [part.mean(metric.name) for part in parts]
     return spread_chart(
         metric.name,
         names,
-        [part.values[metric.name] for part in parts],
+        values,
         has_boxes=True,
         title=f"{metric.title_with_unit} of each case by {safe(grouping.column)}",
-        summary=_summary(names, [part.mean(metric.name) for part in parts]),
+        summary=_summary(names, means),
+        ends=_ends(metric, means, values),
         table=_group_table(scores, grouping, metric),
     )
 
@@ -312,7 +363,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
         for end, title in scores.rows:
             values = scores.values[metric.name + end]
             found = group_mean(metric.name, values, numbers)
-            mean = number_cell(found.mean, exact=scores.exact)
+            mean = number_cell(found.mean, decimals=metric.decimals, exact=scores.exact)
             words = interval_words(metric.name, found.interval)
             rows.append((name_cell(name), str(found.cases), title, mean, words))
     return table(

@@ -7,7 +7,7 @@ numbers that it shows, in full precision.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from flare.reports.model import (
 )
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
-from flare.reports.render.text import NEEDS, latex
+from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
     GroupMean,
@@ -98,14 +98,15 @@ def write_evaluation_figures(
     write_plates(plates, folder)
     write_groups(tables, folder)
     organs = latex(_organs_table(scores), "organs")
-    write_whole(folder / "organs.tex", f"{NEEDS}\n{organs}\n")
+    write_whole(folder / "organs.tex", latex_file([organs]))
     write_whole(folder / METHODS, f"{evaluation_methods(found)}\n")
 
 
-def write_plates(plates: Iterable[Plate], folder: Path) -> None:
+def write_plates(plates: Sequence[Plate], folder: Path) -> None:
     """Write all figures into a folder, and what they show into captions.txt."""
     captions = []
-    with drawing_style():
+    charts = [plate.chart for plate in plates]
+    with drawing_style(name for c in charts for name in (*c.labels, *c.columns)):
         for plate in plates:
             numbers = csv_text(plate.columns, plate.rows)
             write_whole(folder / f"{plate.name}.csv", numbers)
@@ -123,7 +124,7 @@ def write_plates(plates: Iterable[Plate], folder: Path) -> None:
 def write_groups(tables: Sequence[str], folder: Path) -> None:
     """Write the tables of all groups in LaTeX, if there are any."""
     if tables:
-        write_whole(folder / GROUPS_TEX, "\n\n".join([NEEDS, *tables]) + "\n")
+        write_whole(folder / GROUPS_TEX, latex_file(tables))
 
 
 def file_stem(text: str) -> str:

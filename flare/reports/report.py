@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flare.common.files import write_whole
+from flare.ranking.options import RankingOptions
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
@@ -72,7 +73,7 @@ def write_report(
     figures: Path | None = None,
     groups: Path | None = None,
     cases: CasePages | None = None,
-    **ranking: Any,
+    ranking: RankingOptions | None = None,
 ) -> Path:
     """Write pages of results.
 
@@ -94,8 +95,8 @@ def write_report(
     cases : CasePages, optional
         For the organisers' report of one evaluation, in a folder: the pages of cases
         that it gets as well.
-    **ranking
-        As `flare.reports.ranking.ranking.rank` takes them.
+    ranking : RankingOptions, optional
+        How teams are ranked, and what of a ranking everybody may see.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def write_report(
         figures=figures,
         groups=groups,
         links=_write_cases(sources[0], output, cases) if cases else {},
-        **ranking,
+        ranking=ranking or RankingOptions(),
     )
     if not is_folder:
         write_whole(output, page_html(next(found)[1]))
@@ -137,11 +138,11 @@ def write_report(
 def _write_cases(source: Path, folder: Path, cases: CasePages) -> Mapping[str, str]:
     """Write the pages of cases before those that lead to them: the file of each."""
     # Here, as other pages should not wait for SciPy.
-    from flare.reports.cases.pages import case_links, case_pages
+    from flare.reports.cases.pages import case_html, case_links, case_pages
 
     evaluation = read_evaluation(source)
-    for file, html in case_pages(source, evaluation, cases):
-        write_whole(folder / file, html)
+    for file, page in case_pages(source, evaluation, cases):
+        write_whole(folder / file, case_html(page))
     return case_links(evaluation, cases)
 
 
@@ -153,7 +154,7 @@ def _pages(
     groups: Path | None,
     figures: Path | None,
     links: Mapping[str, str],
-    **ranking: Any,
+    ranking: RankingOptions,
 ) -> Iterator[tuple[str, Page]]:
     """The pages and their files, each made when it is asked for; the index first."""
     # Imported here: no page should wait for what another one needs.
@@ -180,12 +181,12 @@ def _pages(
 
         yield from ranking_pages(
             source,
+            ranking,
             is_written=kind is Kind.WRITTEN,
             is_organiser=is_organiser,
             has_teams=has_teams,
             figures=figures,
             groups=groups,
-            **ranking,
         )
 
 
@@ -199,7 +200,7 @@ def _evaluation(
 ) -> Page:
     """The page of an evaluation, with links to the pages of cases."""
     from flare.reports.evaluation import organiser_page, participant_page
-    from flare.reports.scores import own_scores
+    from flare.reports.scores import evaluation_names, own_scores
 
     found = read_evaluation(source)
     groupings = read_groups(groups, found.scores.cases) if groups else ()
@@ -209,4 +210,4 @@ def _evaluation(
         from flare.reports.paper_figures import write_evaluation_figures
 
         write_evaluation_figures(found, figures, groupings)
-    return organiser_page(found, groupings, links)
+    return organiser_page(found, groupings, links, evaluation_names([source])[0])

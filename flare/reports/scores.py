@@ -1,15 +1,17 @@
 """Holds the scores of one evaluation: exact ones, and those that anybody may know.
 
 A score in full precision gives away how many voxels the reference has. So participants'
-scores are whole thousandths before anything is drawn, and whatever is drawn, counted or
-averaged comes from these alone.
+scores are rounded before anything is drawn, as each metric's record says, and whatever
+is drawn, counted or averaged comes from these alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Self
 
@@ -17,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import METRICS, SCORES, Metric, is_score
+from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
+from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, printable, safe
 from flare.reports.model import Cell, number_cell, shade
 from flare.results.groups_csv import Grouping
+from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.scores import statistics
 
@@ -98,40 +102,67 @@ class CaseScores:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """How each organ, and their mean, ends the name of a metric, and its title."""
-        organs = [
-            (f"_{organ}", printable(organ.replace("_", " "))) for organ in self.organs
-        ]
-        whole = [] if len(organs) == 1 else [("", "mean of organs")]
-        return (*whole, *organs)
+        whole = [] if len(self.organs) == 1 else [("", "mean of organs")]
+        return (*whole, *self.organ_rows)
+
+    @property
+    def organ_rows(self) -> tuple[tuple[str, str], ...]:
+        """Those of the organs alone."""
+        return tuple((f"_{o}", printable(o.replace("_", " "))) for o in self.organs)
 
     @property
     def worst_first(self) -> list[int]:
         """The numbers of the cases, lowest scores first; equal ones in their order."""
 
         def worth(number: int) -> tuple[float, ...]:
-            found = (self.values[score][number] for score in SCORES)
-            return *(-1.0 if value is None else value for value in found), number
+            scores = (self.values[m.name][number] for m in self.metrics if m.is_share)
+            return *(-1.0 if value is None else value for value in scores), number
 
         return sorted(range(len(self.cases)), key=worth)
 
+    def by_organ(self, number: int) -> dict[str, float]:
+        """What the organs of a case score by the first metric, by their titles."""
+        first = self.metrics[0].name
+        found = {
+            title: self.values[first + end][number] for end, title in self.organ_rows
+        }
+        return {title: value for title, value in found.items() if value is not None}
+
     def lowest_organ(self, number: int) -> str:
         """What the numbers tell of why a case scores low."""
-        found = [
-            (value, organ)
-            for organ in self.organs
-            if (value := self.values[f"dsc_{organ}"][number]) is not None
-        ]
-        zeros = [safe(organ.replace("_", " ")) for value, organ in found if value == 0]
+        found, first = self.by_organ(number), self.metrics[0]
+        zeros = [safe(title) for title, value in found.items() if value == 0]
         if zeros:
-            return f"no overlap with the reference: {', '.join(zeros)}"
+            every = "every organ" if len(zeros) == len(found) > 1 else ", ".join(zeros)
+            return f"no overlap with the reference: {every}"
         if len(found) < 2:
             return ""
-        value, organ = min(found)
-        text = f"lowest organ: {safe(organ.replace('_', ' '))}, DSC {value:.3f}"
-        if self.exact:
-            usual = statistics(self.present(f"dsc_{organ}"))["median"]
-            text += f" (median of all cases {usual:.3f})"
-        return text
+        means = {t: self.mean(first.name + end) or 0.0 for end, t in self.organ_rows}
+        title = min(found, key=lambda own: found[own] - means[own])
+        return (
+            f"lowest beside its mean: {safe(title)}, {first.title} {found[title]:.3f}"
+            f" (mean {means[title]:.3f})"
+        )
+
+    @property
+    def missed(self) -> str:
+        """How many cases were not scored, and on how many an organ is missed."""
+        scored = [n for n, case in enumerate(self.cases) if case not in self.failed]
+        zeros = Counter(
+            title
+            for number in scored
+            for title, value in self.by_organ(number).items()
+            if value == 0
+        )
+        names = listing(f"{title} on {n}" for title, n in zeros.most_common())
+        found = ["No organ of a scored case is missed altogether."] if scored else []
+        if zeros:
+            of = count(len(scored), "case")
+            found = [f"No overlap with the reference: {names} of {of}."]
+        if self.failed:
+            of = count(len(self.cases), "case")
+            found.insert(0, f"{len(self.failed)} of {of} not scored.")
+        return " ".join(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,17 +172,22 @@ class OwnScores(CaseScores):
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """See that all scores are thousandths, and means are made from them."""
-        for metric, values in self.values.items():
+        """See that no score has more digits than told, and means are made from them."""
+        for column, values in self.values.items():
+            metric = metric_of(column)
+            if metric is None or not metric.for_participants:
+                raise ValueError(f"{column} is not for participants")
             for score in values:
-                is_known = type(score) is float and score in _THOUSANDTHS
-                if score is not None and not is_known:
-                    raise ValueError(f"{metric} is {score!r}, not in whole thousandths")
+                if score is not None and not _is_told(score, metric):
+                    raise ValueError(f"{column} is {score!r}, not as it is told")
         if self.means:
             raise ValueError("means of exact scores")
 
 
-_THOUSANDTHS = frozenset(number / 1000 for number in range(1001))
+def _is_told(score: object, metric: Metric) -> bool:
+    """Whether a score is one that participants may know."""
+    low, high = metric.range
+    return type(score) is float and low <= score <= high and metric.told(score) == score
 
 
 def scores_of(found: EvaluationFile) -> CaseScores:
@@ -165,7 +201,7 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     metrics = [name for name in METRICS if name in SCORES or name in told]
     columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
     return CaseScores(
-        challenge=printable(str(scores.evaluation.challenge or "")),
+        challenge=challenge_title(scores.evaluation.challenge),
         cases=scores.cases,
         organs=tuple(organs),
         values={
@@ -181,6 +217,45 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     )
 
 
+def challenge_title(key: object) -> str:
+    """What a challenge is called in print: by its name, if it comes with the program.
+
+    Examples
+    --------
+    >>> challenge_title("flare21"), challenge_title("mine"), challenge_title(None)
+    ('FLARE 2021', 'mine', '')
+    """
+    name = printable(str(key or ""))
+    return read_challenge(name).name if name in challenge_names() else name
+
+
+def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
+    """What evaluations are called: short, and no two alike.
+
+    Examples
+    --------
+    >>> evaluation_names([Path("old/metrics.json"), Path("new/metrics.json")])
+    ('old', 'new')
+    >>> evaluation_names([Path("runs/old.json"), Path("runs/new.json")])
+    ('old', 'new')
+    >>> evaluation_names([Path("old.json"), Path("old.json")])
+    ('1: old.json', '2: old.json')
+    """
+
+    def parent(source: Path) -> str:
+        return source.absolute().parent.name
+
+    def usual(source: Path) -> str:
+        return parent(source) if source.name == METRICS_JSON else source.stem
+
+    ways: tuple[Callable[[Path], str], ...] = (usual, parent, str)
+    for name_of in ways:
+        names = tuple(safe(name_of(source)) for source in sources)
+        if all(names) and len({*names}) == len(names):
+            return names
+    return tuple(safe(f"{n}: {source}") for n, source in enumerate(sources, start=1))
+
+
 def own_scores(
     found: EvaluationFile, known: Collection[str] = frozenset()
 ) -> OwnScores:
@@ -188,7 +263,7 @@ def own_scores(
 
     A case has the name of the participant's own file, or its number where there is
     none, unless its name is no secret; why it was not scored are words that no voxel of
-    the reference has a part in. Values in another unit than shares are not told.
+    the reference has a part in. Each value has the digits of its metric's record.
     """
     exact = scores_of(found)
     files = [found.prediction_files.get(case, "") for case in exact.cases]
@@ -201,9 +276,9 @@ def own_scores(
         cases=tuple(names.values()),
         organs=exact.organs,
         values={
-            metric: thousandths(values)
-            for metric, values in exact.values.items()
-            if is_score(metric)
+            column: tuple(None if v is None else metric.told(v) for v in values)
+            for column, values in exact.values.items()
+            if (metric := metric_of(column)) and metric.for_participants
         },
         failed={names[case]: why for case, why in exact.failed.items()},
     )
@@ -212,17 +287,6 @@ def own_scores(
 def own_name(file: str, number: int) -> str:
     """What a case is called without the name of its reference; numbers are from 1."""
     return case_of(file) if file else f"case {number}, without a file"
-
-
-def thousandths(values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Scores of three decimals.
-
-    Examples
-    --------
-    >>> thousandths([0.97394, None])
-    (0.974, None)
-    """
-    return tuple(None if v is None else round(v * 1000) / 1000 for v in values)
 
 
 # --- Groups of cases --------------------------------------------------------------
@@ -258,7 +322,7 @@ def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float]
 def metric_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
     """A value, on the shade of a score if it is one."""
     css = shade(value) if metric.is_share and value is not None else ""
-    return number_cell(value, exact=exact, css=css)
+    return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 
 def group_title(name: str, cases: int) -> str:

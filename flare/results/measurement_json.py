@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.engine import EngineRecord
+from flare.common.engine import DOCKER, EngineRecord, LimitSettings, Setting, setting
 from flare.common.files import at, json_at, read_regular, write_whole
 from flare.common.installation import __version__, source_commit
 from flare.common.machine import Host
 from flare.common.schema import (
-    OMIT,
     Amount,
     Count,
     DateTime,
@@ -39,55 +38,20 @@ ACCEPT = "--unlike-host REASON"
 # --- Its keys ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What is said of a setting besides its value."""
+@dataclass(frozen=True, kw_only=True)
+class _Sent:
+    """What the settings begin with."""
 
-    is_of_host: bool = False
-    """Whether another computer, or another GPU, may change it."""
-    absent: str = ""
-    """What it is where the file does not have it."""
-    is_compared: bool = True
-    """Whether it should be equal for all teams."""
+    archive_sha256: Sha256 = setting(is_compared=False)
+    """SHA-256 of the team's archive."""
 
 
-def setting(*, default: Any = MISSING, **said: Any) -> Any:
-    """A field of which something is to be said; not written where it is the default."""
-    found = {"setting": Setting(**said)}
-    if default is MISSING:
-        return field(metadata=found)
-    return field(default=default, metadata={**found, **OMIT})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(LimitSettings, _Sent):
     """What must not change while a team is measured. Going on with other settings is
     refused.
     """  # noqa: D205  a sentence of the public schema
 
-    archive_sha256: Sha256 = setting(is_compared=False)
-    """SHA-256 of the team's archive."""
-    gpu: str = setting(is_of_host=True)
-    """UUID of the GPU; empty without one. With several lanes, its name: a team may go
-    on on another one of that kind."""
-    timeout_s: Length
-    """Time limit of a case, in s."""
-    memory: Text
-    """Memory that a container may use, as Docker writes it; swap is not added."""
-    shm_size: Text
-    """Size of /dev/shm, as Docker writes it."""
-    output_size: Text
-    """Size of /workspace/outputs, or /output, which is in memory, as Docker writes
-    it."""
-    disk_bytes: Count
-    """What a container may write to the disk, in bytes."""
-    processes: Positive
-    """Processes that a container may have."""
-    cpus: str = setting(is_of_host=True)
-    """Numbers of the processors that it may use, such as 1-7; empty for all. With
-    several lanes, how many each has, such as `4 processors`."""
-    runtime: str
-    """Runtime of the engine, such as runsc; empty for its default."""
     interval_s: Length
     """Time between two samples that is asked for, in s."""
     repeats: Positive
@@ -113,9 +77,9 @@ class Settings:
     way."""
     model_sha256: Sha256 = setting(default="", absent="none", is_compared=False)
     """SHA-256 of the model that was sent beside it; not there without one."""
-    container_engine: Literal["apptainer"] = setting(default="", absent="docker")
-    """What has run the containers; only in files of earlier versions, which could use
-    Apptainer."""
+    container_engine: Text = setting(default="", absent=DOCKER)
+    """What has run the containers, such as `apptainer` in files of earlier versions;
+    not there for Docker."""
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -127,8 +91,7 @@ OF_HOST = tuple(name for name, each in SETTINGS.items() if each.is_of_host)
 """Settings that another computer, or another GPU, may change."""
 
 DEFAULTS = {name: each.absent for name, each in SETTINGS.items() if each.absent}
-"""Settings that the file has only where they are others; earlier versions could run
-containers by Apptainer, too."""
+"""Settings that the file has only where they are others."""
 
 
 class MeasurementFile(TypedDict):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.formats import case_of
+from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, metric_of
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.text import listing, safe, why
@@ -44,6 +44,7 @@ class Evaluation:
     rules_note: Any = None
     version: Any = None
     options: Any = None
+    names: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
     Raises
     ------
     RankingError
-        If it cannot be read, or a value is none that a metric can have.
+        If it cannot be read, or a value cannot be one of a metric.
     """
     try:
         content = json.loads(read_regular(file))
@@ -89,7 +90,7 @@ def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
     Raises
     ------
     MetricsFileError
-        If it cannot be read, or a value is none that a score can have.
+        If it cannot be read, or a value cannot be a score.
     """
     content = _object(file, float)
     try:
@@ -101,8 +102,7 @@ def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
 def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
     """What each case scores, as the content of a file says."""
     try:
-        by_case = content["case"]
-        names = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
+        by_case, names = content["case"], case_names(content)
         found = {
             (names[n], metric): _score(value, metric, file, names[n])
             for metric in (*metrics, *filter(metric_of, by_case))
@@ -129,6 +129,13 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
         ),
         low_scores=low_scores,
     )
+
+
+def case_names(content: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the cases of a metrics.json, by their numbers."""
+    pattern = content["evaluation"].get("names", {}).get("reference", CASE)
+    names = content["case"]["gt_fname"]
+    return {n: case_of(str(name), str(pattern)) for n, name in names.items()}
 
 
 def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
@@ -237,12 +244,11 @@ def read_evaluation(file: Path) -> EvaluationFile:
     Raises
     ------
     MetricsFileError
-        If it is none, or a value is none that a score can have.
+        If it is not a metrics.json, or a value cannot be a score.
     """
     content, scores = read_evaluated(file)
     try:
-        by_case = content["case"]
-        cases = {n: case_of(str(name)) for n, name in by_case["gt_fname"].items()}
+        by_case, cases = content["case"], case_names(content)
         return EvaluationFile(
             scores=scores,
             aggregates={

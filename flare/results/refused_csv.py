@@ -1,4 +1,4 @@
-"""Keeps in refused.csv what could not be run or scored, with the reasons."""
+"""Keeps refused.csv, of what could not be used, and flags.csv, of what is odd."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from flare.common.files import open_regular, unwritable, write_whole
 from flare.common.schema import Text
@@ -24,6 +25,11 @@ from flare.results.csv_rows import (
 
 REFUSED_CSV = "refused.csv"
 """In RESULTS."""
+
+FLAGS_CSV = "flags.csv"
+"""In RESULTS: never in a team's own folder, which the team may get."""
+
+_Row = TypeVar("_Row", bound="Refusal | Flag")
 
 PAUSE_S = 1.0
 """Written so often at most, however many are refused: each time, all rows are."""
@@ -43,25 +49,37 @@ class Refusal:
     """What is wrong with it, and what to do; it ends with the code of the message."""
 
 
-class RefusedRows:
-    """The rows of refused.csv, for a process that has many to change.
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Flag:
+    """What organisers should look at, a row for each line of a team that was scored."""
+
+    team: Text
+    """Name of the team."""
+    flag: Text
+    """What is odd about its predictions."""
+
+
+class TeamRows(Generic[_Row]):
+    """The rows of such a table, for a process that has many to change.
 
     Parameters
     ----------
-    results : Path
-        The folder of all teams; nobody else changes its refused.csv meanwhile.
+    file : Path
+        In the folder of all teams; nobody else changes it meanwhile.
+    kind : type
+        Of its rows.
     """
 
-    def __init__(self, results: Path) -> None:
-        self._file = results / REFUSED_CSV
-        self._rows: defaultdict[str, list[Refusal]] = defaultdict(list)
-        for row in _own_rows(self._file):
+    def __init__(self, file: Path, kind: type[_Row]) -> None:
+        self._file, self._kind = file, kind
+        self._rows: defaultdict[str, list[_Row]] = defaultdict(list)
+        for row in _own_rows(file, kind):
             self._rows[row.team].append(row)
         self._is_written, self._written_at = True, time.monotonic()
 
-    def replace(self, team: str, refusals: Iterable[Refusal]) -> None:
-        """Let these be all refusals of a team; written at most once in `PAUSE_S`."""
-        rows = list(refusals)
+    def replace(self, team: str, found: Iterable[_Row]) -> None:
+        """Let these be all rows of a team; written at most once in `PAUSE_S`."""
+        rows = list(found)
         if rows != self._rows.pop(team, []):
             self._is_written = False
         if rows:
@@ -79,7 +97,7 @@ class RefusedRows:
         """
         if not self._is_written:
             rows = sorted(row for rows in self._rows.values() for row in rows)
-            write_whole(self._file, rows_text(Refusal, rows))
+            write_whole(self._file, rows_text(self._kind, rows))
         self._is_written, self._written_at = True, time.monotonic()
 
 
@@ -102,14 +120,14 @@ def write_refused(
     OutputError
         If it cannot be written.
     """
-    rows, refusals = RefusedRows(results), list(refusals)
+    rows, refusals = TeamRows(results / REFUSED_CSV, Refusal), list(refusals)
     for team in {*teams, *(refusal.team for refusal in refusals)}:
         rows.replace(team, [found for found in refusals if found.team == team])
     rows.write()
 
 
-def _own_rows(file: Path) -> list[Refusal]:
-    """What was refused before; nothing if that was not written by this program.
+def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
+    """What was written before; nothing if that was not written by this program.
 
     Raises
     ------
@@ -126,13 +144,18 @@ def _own_rows(file: Path) -> list[Refusal]:
         raise unwritable(file, error) from error
     except (ValueError, csv.Error):
         return []
-    if not rows or rows[0] != list(cell_types(Refusal)):
+    if not rows or rows[0] != list(cell_types(kind)):  # type: ignore[arg-type]
         return []
     return [
-        record_of(Refusal, dict(zip(rows[0], row, strict=True)))
+        record_of(kind, dict(zip(rows[0], row, strict=True)))
         for row in rows[1:]
         if len(row) == len(rows[0])
     ]
+
+
+def read_flags(results: Path) -> tuple[Flag, ...]:
+    """What was found odd when teams were scored, by team."""
+    return tuple(_own_rows(results / FLAGS_CSV, Flag))
 
 
 def read_refused(results: Path) -> tuple[Refusal, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.digest import Rule
+from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -24,6 +25,9 @@ class OrganScore:
     """Its name, as the challenge has it."""
     by_metric: Mapping[str, float]
     """By metric."""
+    voxels: tuple[int, ...] = ()
+    """How many have the reference, the prediction, and both of them, within the slices
+    that are scored; none if they were not counted."""
 
     @property
     def dsc(self) -> float:
@@ -60,6 +64,8 @@ class CaseScore:
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Those of them that the prediction has left out as well."""
+    map_voxels: int = 0
+    """Of each of the two label maps; 0 if they were not compared."""
 
     @property
     def dsc(self) -> float:
@@ -142,6 +148,8 @@ class Provenance:
     """Versions of the libraries that a result rests on."""
     machine: Machine
     """The computer of this run. Nothing else in the file depends on it."""
+    names: FileNames = field(default=PLAIN_NAMES, metadata=OMIT)
+    """Only where the challenge says what the files of a case are called."""
 
 
 EACH_RULE = (

@@ -181,7 +181,6 @@ def case_names(count):
 
 
 def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
-    """Write the same label map for each name."""
     labels = organ_boxes() if labels is None else labels
     first, *others = (folder / f"{name}{suffix}" for name in names)
     content = write_nifti(first, labels).read_bytes()
@@ -214,7 +213,6 @@ def run_evaluate(predictions, ground_truth, output, *arguments, env=None, worker
 
 
 def read_metrics(output):
-    """What an evaluation wrote."""
     return json.loads((output / "metrics.json").read_bytes())
 
 

@@ -75,5 +75,4 @@ def save(
 
 
 def findings(file):
-    """What is wrong with an archive."""
     return [problem.problem for problem in read_archive(file).problems]

@@ -99,7 +99,6 @@ def find_moved(page, *, but=""):
 
 
 def _bring_tools(page):
-    """Bring axe, and the tools above, into a page that has not got them."""
     from axe_playwright_python.base import AXE_SCRIPT
 
     if not page.evaluate("'findBarriers' in window"):

@@ -19,7 +19,6 @@ from tests.fakes.quick import lighten
 
 
 def no_empty_runs(*_):
-    """What an engine costs, which nobody asks for here."""
     return [0.05]
 
 

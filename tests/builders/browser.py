@@ -21,7 +21,6 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @contextmanager
 def headless(path):
-    """A browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -62,7 +61,6 @@ class Window:
         self.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
 
     def close(self):
-        """Close it."""
         self._context.close()
 
     def _note_request(self, request):
@@ -71,5 +69,4 @@ class Window:
 
     @property
     def violations(self):
-        """What the policy has forbidden."""
         return self.page.evaluate("window.violations")

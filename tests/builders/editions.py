@@ -30,7 +30,6 @@ def blob(centre, radii, *, is_rough=False):
 
 
 def drawn(organs, *, is_rough=False):
-    """A label map of blobs: by label, centre and radii."""
     labels = np.zeros(SHAPE, dtype=np.uint8)
     for label, (centre, radii) in organs.items():
         labels[blob(centre, radii, is_rough=is_rough)] = label

@@ -26,7 +26,6 @@ def call(*command, image=IMAGE, **options):
 
 
 def build(name, *arguments):
-    """What build.sh does with the base image that is here."""
     with alone("disk"):
         return call("./build.sh", *LOCAL_BASE, *arguments, image=name)
 

@@ -103,7 +103,6 @@ def program(folder, change=list, run=run_flare):
 
 
 def _answer(server, change, run):
-    """Run what is asked for, one after the other, until nobody asks any more."""
     while True:
         try:
             asker, _ = server.accept()
@@ -118,7 +117,6 @@ def _answer(server, change, run):
 
 
 def plain(text):
-    """Lines without times and versions, and without spaces at their ends."""
     text = re.sub(r"\b\d+\.\d\d s\b", "TIME", text)
     text = re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
     return [line.rstrip() for line in text.split("\n")]

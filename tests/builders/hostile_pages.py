@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from flare.common.files import csv_text, write_whole
+from flare.ranking.options import RankingOptions
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
 from flare.reports.report import write_report
@@ -36,7 +37,6 @@ KINDS = (
 
 
 def write_pages(folder):
-    """Write the pages of all kinds into a folder."""
     content = hostile_metrics()
     write_evaluations(folder, content)
     write_rankings(folder)
@@ -51,7 +51,6 @@ def write_pages(folder):
 
 
 def hostile_metrics():
-    """A metrics.json whose cases, messages and warnings are hostile."""
     content = metrics_content(scores_of(len(HOSTILE) + 3), warnings=[*HOSTILE])
     for number, name in enumerate(HOSTILE):
         content["case"]["gt_fname"][str(number)] = f"{number} {name}"
@@ -69,7 +68,6 @@ def scores_of(count):
 
 
 def write_evaluations(folder, content):
-    """The pages of an evaluation, whose cases are in groups."""
     source = write_json(folder / "metrics.json", content)
     cases = [f"{number} {name}" for number, name in enumerate(HOSTILE)]
     groups = write_groups(folder / "groups.csv", [c for c in cases if c.isprintable()])
@@ -80,13 +78,11 @@ def write_evaluations(folder, content):
 
 
 def hostile_run(name):
-    """A measurement of teams with hostile names, each once in trouble."""
     ended = HOSTILE[3] if name == "stopped" else ""
     return eventful(names=(*HOSTILE[1:], HOSTILE[0]), ended=ended)
 
 
 def write_comparisons(folder, content):
-    """The pages of two and of three evaluations, in folders with hostile names."""
     sources = []
     for number, name in enumerate(("old", HOSTILE[0], HOSTILE[10])):
         own = {**content, "case": {**content["case"]}}
@@ -138,7 +134,6 @@ def write_case_pages(folder):
 
 
 def write_rankings(folder):
-    """The pages of a ranking, some of whose teams and cases have hostile names."""
     seen = [name for name in HOSTILE if name.isprintable()]
     teams = [*seen, *(f"team {number}" for number in range(6))]  # rows are dense
     rows = [
@@ -152,7 +147,10 @@ def write_rankings(folder):
     groups = write_groups(
         folder / "groups.csv", [f"{n} {case}" for n, case in enumerate(seen[:5])]
     )
-    options = {"metrics": ["dsc", "runtime_s"], "bootstrap": 20, "groups": groups}
+    options = {
+        "ranking": RankingOptions(metrics=("dsc", "runtime_s"), bootstrap=20),
+        "groups": groups,
+    }
     for name in ("organiser-ranking", "participant-ranking"):
         is_organiser = name.startswith("organiser")
         output = folder / f"{name}.html"
@@ -183,7 +181,8 @@ def write_teams(folder):
         page = folder / f"{audience}-team.html"
         write_report([results / names[0]], page, is_organiser=is_organiser)
         pages = folder / f"{audience}-pages"
-        write_report([results], pages, is_organiser=is_organiser, bootstrap=20)
+        options = RankingOptions(bootstrap=20)
+        write_report([results], pages, is_organiser=is_organiser, ranking=options)
         (file,) = (pages / "teams").glob(f"{re.sub('[^A-Za-z0-9_-]', '_', names[0])}*")
         file.replace(folder / f"{audience}-ranked-team.html")
         (pages / "index.html").replace(folder / f"{audience}-index.html")

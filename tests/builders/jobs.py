@@ -9,7 +9,6 @@ from tests.builders import (
 
 
 def interface(slug, path):
-    """What the platform says of an input or an output."""
     return {
         "title": slug,
         "description": "",
@@ -25,7 +24,6 @@ def interface(slug, path):
 
 
 def value(slug, path, name, *, key="interface"):
-    """An image that a job read or wrote."""
     return {
         "pk": 1,
         "value": None,
@@ -56,7 +54,6 @@ def job(pk, image, *, key="interface", **changes):
 
 
 def write_jobs(folder, jobs, outputs=None):
-    """predictions.json, and an output of each job."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "inputs.json").write_text("[]")
     (folder / "predictions.json").write_text(json.dumps(jobs))

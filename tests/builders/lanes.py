@@ -19,12 +19,10 @@ from tests.builders.warm import CLUSTER, WarmProcess
 
 
 def device(number, name="NVIDIA A100"):
-    """A GPU."""
     return Device(uuid=f"GPU-{number}", name=name, driver="570", version="v2")
 
 
 def place(cores, *, gpus=(), memory_gib=64, **more):
-    """A computer with these cores, each a tuple of processors."""
     known = {
         "host": "here",
         "identity": "boot-1",
@@ -56,7 +54,6 @@ def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **mo
 
 
 def plan(team, cases=("c1", "c2"), folder=None, image=None):
-    """What is left to do of a team."""
     return SimpleNamespace(
         team=team,
         folder=folder,
@@ -66,7 +63,6 @@ def plan(team, cases=("c1", "c2"), folder=None, image=None):
 
 
 def whole(*cases):
-    """What a lane tells that measures these cases."""
     told = [Planned(todo=cases, done={})]
     told += [record(case, 1.0) for case in cases]
     return [*told, Ended(), None]
@@ -85,21 +81,17 @@ class ScriptedPool:
         self.jobs = []
 
     def lanes(self):
-        """All of them."""
         return self._lanes
 
     def free(self):
-        """Those without a job."""
         return [each for each in self._lanes if each not in self._running]
 
     def begin(self, on, job):
-        """Note it, and prepare what is told of it."""
         self.begun.append((job.team, on.number))
         self.jobs.append(job)
         self._running[on] = list(self._script[job.team].pop(0))
 
     def events(self):
-        """One message of each lane."""
         for on, told in list(self._running.items()):
             message = told.pop(0)
             if message is None:
@@ -107,7 +99,6 @@ class ScriptedPool:
             yield on, message
 
     def may_grow(self):
-        """It has the lanes that it has."""
         return False
 
     def close(self):
@@ -182,7 +173,6 @@ def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
 
 
 def lane_processes(parent):
-    """Process IDs of the lanes that a process has started."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -202,7 +192,6 @@ def runs_noted(state, team):
 
 
 def rows_so_far(results):
-    """All cases that have a row, as pairs of team and case."""
     return {
         (file.parent.name, case)
         for file in results.glob("*/efficiency.csv")

@@ -38,7 +38,6 @@ def marked(number, shift):
 
 
 def zipped(folder):
-    """Put the predictions of a team into a zip file instead of a folder."""
     with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
         for file in sorted(folder.iterdir()):
             archive.write(file, file.name)

@@ -35,7 +35,6 @@ def model_bytes(files=WEIGHTS, *more, pack=compress):
 
 
 def write_model(folder, files=WEIGHTS, *more, name="team_a.model.tar.gz"):
-    """A model in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
     file.write_bytes(model_bytes(files, *more))

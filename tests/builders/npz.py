@@ -11,7 +11,6 @@ import numpy as np
 
 
 def npz_bytes(*, compressed=True, **arrays):
-    """A file as NumPy writes it."""
     file = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(file, **arrays)
     return file.getvalue()
@@ -35,7 +34,6 @@ def npy_bytes(array, *, line=None, version=1):
 
 
 def zip_bytes(members, *, method=zipfile.ZIP_DEFLATED, comment=b""):
-    """A zip file of pairs of a name and its content, in their order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in members:
@@ -74,7 +72,6 @@ def raw_zip(members, *, count=None, flags=0):
 
 
 def _local(name, method, crc, packed, size):
-    """What lies before the directory of a member."""
     head = (0, method, 0, 0, crc, len(packed), size, len(name), 0)
     return struct.pack("<4s5H3I2H", b"PK\x03\x04", 20, *head) + name + packed
 
@@ -99,6 +96,5 @@ def bomb(content, megabytes):
 
 
 def _deflated(content):
-    """Raw Deflate."""
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     return deflate.compress(content) + deflate.flush()

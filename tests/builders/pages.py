@@ -2,7 +2,9 @@
 
 import json
 from html.parser import HTMLParser
+from itertools import chain
 
+from flare.reports.model import Pair
 from flare.reports.report import write_report
 from flare.results.scores import statistics
 from tests.builders.fewer import few_fast
@@ -60,25 +62,45 @@ def metrics_content(scores, failed=None, **more):
 
 
 def numbered(values):
-    """Values by the number of their case."""
     return {str(number): value for number, value in enumerate(values)}
 
 
 def write_json(file, content):
-    """Write a file; its folder is made if need be."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content))
     return file
 
 
 def compare(folder, *contents, names=("old", "new", "next"), organiser=True):
-    """The page of evaluations with these contents, in folders of these names."""
     sources = [
         write_json(folder / name / "metrics.json", content)
         for name, content in zip(names, contents, strict=False)
     ]
     write_report(sources, folder / "page.html", is_organiser=organiser)
     return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def parts_of(page, section=None):
+    """What the sections of a page's content hold; of one section, if it is named."""
+    shown = [own for own in page.shown if section in (None, own.id)]
+    return [
+        own
+        for part in chain.from_iterable(each.shown for each in shown)
+        for own in (part.charts if isinstance(part, Pair) else (part,))
+    ]
+
+
+def rows_of(table):
+    """The cells of a table's rows, by their heads."""
+    return [dict(zip(table.heads, row, strict=True)) for row in table.rows]
+
+
+def content_of(page, start):
+    """The rows of the table of a page's content whose caption begins so."""
+    tables = (getattr(own, "table", None) or own for own in parts_of(page))
+    found = (own for own in tables if getattr(own, "caption", "").startswith(start))
+    (table,) = found
+    return rows_of(table)
 
 
 class Page(HTMLParser):
@@ -130,7 +152,6 @@ class Cell(str):
     """The text of a cell, and its value in full precision."""
 
     def __new__(cls, text, exact):
-        """Keep both."""
         found = super().__new__(cls, text)
         found.exact = None if exact is None else float(exact)
         return found

@@ -24,7 +24,6 @@ HALF_TIME = replace(TIME, weight=0.5)
 
 
 def ranked(*metrics):
-    """Metrics to read, of which more is better."""
     return [RankedMetric(metric=name, better=Better.HIGHER) for name in metrics]
 
 
@@ -32,7 +31,6 @@ FLARE21 = flare.read_challenge("flare21")
 
 
 def write_table(file, rows):
-    """A long table: team, case, metric, value."""
     with file.open("w", newline="") as content:
         csv.writer(content).writerows([("team", "case", "metric", "value"), *rows])
     return file

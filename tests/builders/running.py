@@ -10,17 +10,14 @@ AS_OF = datetime(2026, 11, 22, 2, tzinfo=UTC)
 
 
 def record(case, runtime_s=None, status="ok", **more):
-    """The outcome of a case."""
     return CaseRecord(case=case, status=RunStatus(status), runtime_s=runtime_s, **more)
 
 
 def team_run(team, records=(), **more):
-    """A team of which these cases were run."""
     return TeamProgress(team=team, records={own.case: own for own in records}, **more)
 
 
 def running(cases, *teams, **more):
-    """A measurement that goes on."""
     settings = {"as_of": AS_OF, "is_running": True} | more
     return Progress(cases=tuple(cases), teams=teams, **settings)
 

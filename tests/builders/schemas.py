@@ -68,7 +68,6 @@ def read_table(file, name):
 
 
 def _cell(text, column, schema):
-    """What a cell holds: nothing, a text where that is meant, or a number."""
     own = schema["properties"].get(column, {})
     if not text:
         return None

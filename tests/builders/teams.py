@@ -119,7 +119,6 @@ def make_base():
 
 
 def make_python_base():
-    """Make an image with Python of the usual one."""
     words = [f"--exclude={pattern}" for pattern in NOT_NEEDED]
     words += ["bin", "lib", "lib64", "usr", "etc"]
     command = ["docker", "run", "--rm", "python:3.13-slim", "tar", "-C", "/", "-c"]
@@ -173,7 +172,6 @@ def save_team(folder, team, script, *lines, compressed=False, base=BASE):
 
 
 def flare_command(*arguments, status=0, **options):
-    """Run a command; what it writes to stdout and stderr."""
     return _said(run_flare(*arguments, **options), status)
 
 
@@ -197,13 +195,11 @@ def run_brisk(*arguments, cwd=ROOT, env=None):
 
 
 def _said(run, status):
-    """What was written to stdout and stderr by what has ended as it should."""
     assert run.returncode == status, run.stdout + run.stderr
     return run.stdout, run.stderr
 
 
 def rows_of(folder):
-    """The rows of efficiency.csv, by case."""
     with (folder / "efficiency.csv").open() as content:
         return {row["case"]: row for row in csv.DictReader(content)}
 

@@ -7,5 +7,4 @@ class Terminal(io.StringIO):
     """A stdout that says it is a terminal."""
 
     def isatty(self):
-        """Say so."""
         return True

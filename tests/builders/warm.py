@@ -119,7 +119,6 @@ def run_warm(
 
 
 def _content(file: BinaryIO) -> bytes:
-    """All that was written to a file."""
     file.seek(0)
     return file.read()
 
@@ -165,7 +164,6 @@ class WarmProcess:
         self.pid = int(self._told.recv(32))
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; its status."""
         if self.returncode is None:
             self._told.settimeout(timeout)
             try:
@@ -176,12 +174,10 @@ class WarmProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, ...]:
-        """Wait for its end; what it has written, as text."""
         self.wait(timeout)
         return tuple(_content(file).decode() for file in self._streams)
 
     def poll(self) -> int | None:
-        """Its status; None as long as it runs."""
         with suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
@@ -195,7 +191,6 @@ class WarmProcess:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once, unless it has ended."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -217,7 +212,6 @@ def _server(modules: tuple[str, ...]) -> socket.socket:
 
 
 def _end(owner: int, server: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """End the server, which ends when nobody can ask it any more."""
     if os.getpid() == owner:
         server.close()
         process.wait(10)

@@ -13,7 +13,6 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.toml"))
 
 @pytest.fixture(params=EXAMPLES, ids=lambda path: path.stem)
 def example(request):
-    """A challenge file."""
     return request.param
 
 

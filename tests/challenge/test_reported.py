@@ -107,7 +107,6 @@ PAIRS = {
 
 
 def write_pairs(folder, name):
-    """The label maps of an edition, in two folders: predictions and references."""
     pairs, spacing = PAIRS[name]
     for case, (reference, prediction) in pairs().items():
         for kind, labels in (("references", reference), ("predictions", prediction)):
@@ -135,23 +134,7 @@ def test_every_value_is_that_of_the_teams_own_script(tmp_path, name):
     assert found == values_of(VALUES[name])
 
 
-def test_13_is_no_kidney_in_pet(tmp_path):
-    """A network of 13 organs writes it so: case pet_far has it, and misses its 4."""
-    results = flare.evaluate(
-        *write_pairs(tmp_path, "flare25-pet"), challenge="flare25-pet"
-    )
-
-    assert "label 13 is no organ and counts as background, in 1 of 5 files" in (
-        results.warnings
-    )
-
-
 # --- Who says so ------------------------------------------------------------------
-
-
-def test_all_of_2025_and_2026_are_reported_and_no_other():
-    names = ("laptop", "mri", "pancancer", "pet")
-    assert set(REPORTED) == {*(f"flare25-{n}" for n in names), "flare26-pancancer"}
 
 
 @pytest.mark.parametrize("name", REPORTED)
@@ -164,18 +147,6 @@ def test_every_rule_of_scoring_has_a_source(name):
         assert field in keys
     assert "organs" in keys or organ_keys <= keys
     assert challenge.not_known
-
-
-@pytest.mark.parametrize("name", REPORTED)
-def test_every_link_leads_to_one_version_of_a_file(name):
-    for entry in read_challenge(name).reported:
-        for link in entry.source:
-            assert re.fullmatch(
-                r"https://(github\.com/[\w-]+/[\w-]+/blob/[0-9a-f]{40}/[\w./-]+"
-                r"|huggingface\.co/[\w-]+/[\w-]+)",
-                link,
-            )
-        assert entry.teams <= len({link.split("/")[3] for link in entry.source})
 
 
 @pytest.mark.parametrize("name", REPORTED)
@@ -240,8 +211,6 @@ def test_a_task_that_goes_on_has_the_rules_of_before(name, base):
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a challenge from the text of its file."""
-
     def read_text(text):
         file = tmp_path / "mine.toml"
         file.write_text(text, encoding="utf-8")

@@ -21,7 +21,6 @@ VERBATIM = "# the content of a file, which somebody may copy"
 
 
 def log_text():
-    """A command that prints a text, and the content of a file."""
     logging.getLogger("flare.cli.commands.check").info("%s", TEXT)
     logging.getLogger("flare.cli.commands.check").info(VERBATIM, extra=console.VERBATIM)
 
@@ -100,7 +99,9 @@ def test_what_a_command_raises_becomes_a_status_and_a_line(
 ):
     assert console.run_command(command) == status
 
-    assert capfd.readouterr().err == line
+    out, err = capfd.readouterr()
+    assert err == line
+    assert ("Traceback" in out) == line.endswith("[X01]\n")
 
 
 def test_a_line_is_cut_to_what_the_platform_keeps(capfd):

@@ -13,7 +13,6 @@ from tests.builders.schemas import problems
 
 @pytest.fixture
 def log():
-    """A log of the program, that is heard."""
     found = logging.getLogger("flare.test")
     found.setLevel(logging.INFO)
     return found
@@ -108,8 +107,3 @@ def test_a_log_that_cannot_be_written(tmp_path):
 
     # A long path is cut in its middle.
     assert "/x.jsonl: the log cannot be written (file exists)" in str(caught.value)
-
-
-def test_no_log_is_asked_for(log):
-    with json_lines(None):
-        log.info("x")

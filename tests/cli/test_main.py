@@ -13,7 +13,6 @@ from tests.builders import ROOT, run_flare
 
 
 def every_command():
-    """All commands, and those below them, by what is typed."""
     found = {}
     for name in command_names():
         found[name] = command = load(name)
@@ -96,20 +95,6 @@ def test_messages_name_the_program_as_it_was_called():
     )
 
 
-def test_only_the_command_that_is_called_is_loaded():
-    code = (
-        "import sys\n"
-        "from flare.cli.main import main\n"
-        "main(['phase-settings', '--help'])\n"
-        "print(*(name for name in sys.modules if 'cli.commands.' in name))\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
-
-    assert run.stdout.splitlines()[-1] == "flare.cli.commands.phase_settings"
-
-
 # --- Completion -------------------------------------------------------------------
 
 
@@ -151,20 +136,8 @@ def test_a_shell_completes_files_where_files_are_meant():
     assert completed("challenge", "validate", "mine.t") == {"mine.t": "file"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_script_for_every_shell(shell):
-    if shell == "bash":
-        shell_version = subprocess.getoutput("bash -c 'echo ${BASH_VERSINFO[0]}'")
-        assert int(shell_version) >= 4
-    run = run_flare(env=os.environ | {"_FLARE_COMPLETE": f"{shell}_source"})
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert f"_FLARE_COMPLETE={shell}_complete" in run.stdout
-
-
 @pytest.mark.tools("bash")
 def test_bash_completes_by_the_script(tmp_path):
-    """The script is loaded as the documentation says, and asked as bash asks it."""
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     load_script = re.search(r"`(eval .*bash_source.*?)`", page)[1]
     (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')

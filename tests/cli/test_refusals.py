@@ -50,7 +50,6 @@ ANYTHING = {"names", "strip"}
 
 
 def commands():
-    """All commands, and those within a command, by what is typed."""
     for name in command_names():
         command = load(name)
         found = getattr(command, "commands", {None: command})

@@ -14,7 +14,6 @@ from tests.builders.results import write_table
 
 @pytest.fixture
 def metrics(tmp_path):
-    """A small metrics.json."""
     return write_json(tmp_path / "metrics.json", metrics_content({"liver": [0.9, 0.8]}))
 
 
@@ -70,7 +69,9 @@ def test_without_a_package_it_says_what_to_install(
 
 
 def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd):
-    rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
+    rows = [
+        (t, str(n), "dsc", v) for t, v in (("a", 0.9), ("b", 0.8)) for n in range(6)
+    ]
     source = write_table(tmp_path / "table.csv", rows)
     page = tmp_path / "page.html"
 
@@ -92,7 +93,7 @@ def test_several_evaluations_are_compared_with_the_first(tmp_path, capfd):
 
     page = tmp_path / "pages" / "index.html"
     assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
-    assert "new is compared with old, case by case" in page.read_text()
+    assert "new against old: comparison on" in page.read_text()
 
 
 def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):

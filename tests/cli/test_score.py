@@ -24,7 +24,6 @@ ONE = ("--workers", "1")
 
 @pytest.fixture
 def words(tmp_path):
-    """What is typed to score two teams."""
     teams, labels = write_teams(tmp_path, ["alpha", "beta"])
     return [
         *("score", teams, "--ground-truth", labels),

@@ -9,7 +9,6 @@ from flare.common.archives import unpack_own
 
 
 def tar_of(name):
-    """A tar with a file of one byte."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         member = tarfile.TarInfo(name)

@@ -22,7 +22,6 @@ def _raise(error: BaseException) -> None:
 
 
 def _told(results: Path, error: BaseException) -> FlareError:
-    """What is told of an error."""
     found: list[FlareError] = []
     with bulkhead(results, "team", found.append):
         raise error
@@ -30,7 +29,6 @@ def _told(results: Path, error: BaseException) -> FlareError:
 
 
 def test_an_error_of_ours_is_told_as_it_is(tmp_path: Path) -> None:
-    """It has a code already, and needs no traceback."""
     error = InputError("a")
 
     assert _told(tmp_path, error) is error
@@ -38,7 +36,6 @@ def test_an_error_of_ours_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 def test_what_nobody_expected_keeps_its_traceback(tmp_path: Path) -> None:
-    """It is a fault of the program, and no one else's."""
     found = _told(tmp_path, OverflowError("65535"))
 
     assert isinstance(found, ProgramError)
@@ -66,7 +63,6 @@ def test_a_name_that_is_no_utf_8_does_not_end_it(tmp_path: Path) -> None:
 def test_what_the_computer_lacks_is_no_fault_of_the_program(
     tmp_path: Path, error: BaseException, kind: type[FlareError]
 ) -> None:
-    """A full disk, or too little memory."""
     assert isinstance(_told(tmp_path, error), kind)
 
 
@@ -81,7 +77,6 @@ def test_a_stop_goes_on_even_if_an_error_takes_its_place(tmp_path: Path) -> None
 
 
 def _stop_within_a_bulkhead(results: Path, found: list[FlareError]) -> None:
-    """Press Ctrl-C, and let the clean-up fail."""
     with bulkhead(results, "team", found.append):
         try:
             raise KeyboardInterrupt
@@ -90,7 +85,6 @@ def _stop_within_a_bulkhead(results: Path, found: list[FlareError]) -> None:
 
 
 def test_a_traceback_survives_the_way_back_from_a_worker() -> None:
-    """Errors travel pickled."""
     try:
         _raise(OverflowError("65535"))
     except OverflowError as error:

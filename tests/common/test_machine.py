@@ -58,8 +58,6 @@ def test_a_limit_of_the_process(groups, monkeypatch):
 
 @pytest.fixture
 def groups(tmp_path):
-    """Write files of a control group; the folder is handed back."""
-
     def write(files):
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)

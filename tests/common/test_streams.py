@@ -48,7 +48,6 @@ def read_all(kind, packed, size=3_196_608):
 
 
 def flipped(place, bit=16):
-    """The packed content with another bit."""
     packed = bytearray(PACKED)
     packed[place] ^= bit
     return bytes(packed)
@@ -111,13 +110,6 @@ def test_damage_is_noticed_and_told_in_the_careful_words(kind, packed, problem):
         read_all(kind, packed)
 
     assert str(caught.value) == problem
-
-
-@BOTH
-@pytest.mark.parametrize("position", range(10, len(PACKED) - 8, 9_973))
-def test_a_flipped_bit_in_the_data_is_noticed(kind, position):
-    with pytest.raises(DamagedStreamError):
-        read_all(kind, flipped(position, 1 << position % 8))
 
 
 def test_no_more_is_decompressed_than_is_asked_for():

@@ -26,8 +26,6 @@ FILE = Path(__file__).with_suffix(".txt")
 
 
 def damage(change):
-    """A refusal that changes the bytes of the second file."""
-
     def damage_file(folder):
         path = folder / "validation_002.nii.gz"
         path.write_bytes(change(path.read_bytes()))
@@ -36,8 +34,6 @@ def damage(change):
 
 
 def rewrite(**changes):
-    """A refusal that writes the second file anew."""
-
     def rewrite_file(folder):
         content = {"labels": organ_boxes(), **changes}
         write_nifti(folder / "validation_002.nii.gz", **content)
@@ -46,15 +42,12 @@ def rewrite(**changes):
 
 
 def flip_bit(content):
-    """Flip a bit in the middle of the compressed data."""
     damaged = bytearray(content)
     damaged[len(damaged) // 2] ^= 0x10
     return bytes(damaged)
 
 
 def copy_to(name):
-    """A refusal that adds a copy of the second file."""
-
     def copy(folder):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(folder / "validation_002.nii.gz", folder / name)
@@ -63,7 +56,6 @@ def copy_to(name):
 
 
 def rename_to(name):
-    """A refusal that renames the second file."""
     return lambda folder: (folder / "validation_002.nii.gz").rename(folder / name)
 
 
@@ -106,7 +98,6 @@ def make_pipe(folder):
 
 
 def make_folder(folder):
-    """A folder named like the second file."""
     (folder / "validation_002.nii.gz").unlink()
     (folder / "validation_002.nii.gz").mkdir()
 
@@ -119,7 +110,6 @@ def zip_again(folder):
 
 
 def keep_one(folder):
-    """One file for all cases."""
     for path in sorted(folder.iterdir())[1:]:
         path.unlink()
     (folder / "validation_001.nii.gz").rename(folder / "predictions.nii.gz")
@@ -149,7 +139,6 @@ def halve(folder):
 
 
 def many_labels():
-    """Labels 1 to 13."""
     labels = organ_boxes()
     labels[0, 0, :9] = range(5, 14)
     return labels

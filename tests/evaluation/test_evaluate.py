@@ -88,11 +88,8 @@ def test_a_good_submission(predictions, ground_truth, output, expected):
     assert evaluation["version"] == flare.__version__
     assert evaluation["libraries"]["numpy"] == np.__version__
     assert re.fullmatch("[0-9a-f]{64}", evaluation["references_sha256"])
-
-
-def test_stdout_is_a_log_with_a_line_per_case(predictions, ground_truth, output):
-    run = run_evaluate(predictions, ground_truth, output)
-
+    assert content["warnings"] == []
+    assert not {"low_scores", "jobs"} & set(content)
     lines = run.stdout.decode().splitlines()
     cases = [line for line in lines if line.startswith("[")]
     assert len(cases) == 3
@@ -130,30 +127,24 @@ def test_the_digest_of_the_references_tells_them_apart(
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_junk_and_nesting_do_not_matter(predictions, ground_truth, output):
+def test_junk_nesting_and_a_read_only_link_do_not_matter(
+    predictions, ground_truth, output, tmp_path
+):
     (predictions / "inputs.json").write_text("[]")
     (predictions / "__MACOSX").mkdir()
     (predictions / "__MACOSX" / "._validation_001.nii.gz").write_text("junk")
     (predictions / "deep").mkdir()
     shutil.move(predictions / "validation_002.nii.gz", predictions / "deep")
+    (tmp_path / "link").symlink_to(predictions)
+    for path in (*predictions.rglob("*"), predictions):
+        path.chmod(0o555)
 
-    run = run_evaluate(predictions, ground_truth, output)
+    run = run_evaluate(tmp_path / "link", ground_truth, output)
 
     assert (run.returncode, run.stderr) == (0, b"")
     assert (
         b"Ignored 2 files: __MACOSX/._validation_001.nii.gz, inputs.json" in run.stdout
     )
-
-
-def test_input_may_be_a_read_only_link(predictions, ground_truth, output, tmp_path):
-    link = tmp_path / "input"
-    link.symlink_to(predictions)
-    for path in (predictions, *predictions.iterdir()):
-        path.chmod(0o555)
-
-    run = run_evaluate(link, ground_truth, output)
-
-    assert (run.returncode, run.stderr) == (0, b"")
 
 
 def write_by_nibabel(path, labels):
@@ -195,28 +186,16 @@ def test_what_is_accepted_scores_equally(tmp_path, output, expected):
         write_cases(tmp_path / "ground-truth", [name])
         (tmp_path / "input").mkdir(exist_ok=True)
         write(tmp_path / "input" / f"{name}.nii.gz", organ_boxes(shift=1))
-    sheared = AFFINE.copy()
-    sheared[0, 1] = 0.3
-    for folder, shift in (("ground-truth", 0), ("input", 1)):
-        path = tmp_path / folder / "sheared sform.nii.gz"
-        write_nifti(path, organ_boxes(shift=shift), affine=sheared)
 
     run = run_evaluate(tmp_path / "input", tmp_path / "ground-truth", output)
 
     assert (run.returncode, run.stderr) == (0, b"")
     case = read_metrics(output)["case"]
-    assert len(case["dsc"]) == len(VARIANTS) + 1
+    assert len(case["dsc"]) == len(VARIANTS)
     for organ, (dsc, nsd) in expected.items():
         assert set(case[f"dsc_{organ}"].values()) == {dsc}
         for value in case[f"nsd_{organ}"].values():
             assert value == pytest.approx(nsd, abs=1e-12)
-
-
-def test_the_bundled_submission_of_the_readme(output):
-    run = run_evaluate(ROOT / "examples" / "predictions", None, output)
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    assert len(read_metrics(output)["case"]["dsc"]) == 5
 
 
 def test_a_challenge_of_ones_own(predictions, ground_truth, output, tmp_path, expected):
@@ -298,19 +277,6 @@ def test_all_that_is_wrong_is_said_at_once(predictions, ground_truth, output):
     assert codes == ["[F02]", "[F03]", "[F05]", "[F08]", "[F09]", "[F11]"]
     assert "end early, likewise validation_007.nii.gz." in line
     assert len(line) <= 1024
-
-
-def test_fifty_bad_files_still_fit_the_line(tmp_path, output):
-    names = case_names(50)
-    write_cases(tmp_path / "ground-truth", names)
-    write_cases(tmp_path / "input", names, labels=with_voxel(77))
-
-    run = run_evaluate(tmp_path / "input", tmp_path / "ground-truth", output)
-
-    line = run.stderr.decode()
-    assert line.startswith("validation_001.nii.gz: unknown label 77, likewise ")
-    assert " more. Use 0 background, " in line
-    assert len(line) < 350
 
 
 def test_a_name_cannot_forge_a_line(predictions, ground_truth, output):
@@ -413,22 +379,6 @@ def test_on_bad_case_worst_scores_what_there_is(tmp_path, output):
     assert content["evaluation"]["options"] == {"on_bad_case": "worst"}
 
 
-def test_zeros_of_one_reason_are_one_line(tmp_path, output):
-    names = case_names(4)
-    write_cases(tmp_path / "labels", names)
-    folder = write_cases(tmp_path / "input", [f"{name}_pred" for name in names])
-
-    run = run_evaluate(folder, tmp_path / "labels", output, "--on-bad-case", "worst")
-
-    line = (
-        "4 of 4 cases score 0: no case has this name (validation_001_pred.nii.gz,"
-        " validation_002_pred.nii.gz, validation_003_pred.nii.gz,"
-        " validation_004_pred.nii.gz)"
-    )
-    assert read_metrics(output)["warnings"] == [line]
-    assert line in run.stdout.decode()
-
-
 def test_ignored_labels_are_told(predictions, ground_truth, output):
     """As of a team that counts organs from 1 where the labels are others."""
     for case in case_names(2):
@@ -445,25 +395,12 @@ def test_ignored_labels_are_told(predictions, ground_truth, output):
     assert line in run.stdout.decode()
 
 
-def test_a_clean_submission_has_no_warning(predictions, ground_truth, output):
-    options = ("--on-bad-case", "worst", "--unknown-labels", "ignore")
-
-    run_evaluate(predictions, ground_truth, output, *options)
-
-    content = read_metrics(output)
-    assert content["warnings"] == []
-    assert "low_scores" not in content
-
-
-def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth, output):
+def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth):
     (tmp_path / "input").mkdir()
 
-    run = run_evaluate(
-        tmp_path / "input", ground_truth, output, "--on-bad-case", "worst"
-    )
+    results = flare.evaluate(tmp_path / "input", ground_truth, on_bad_case="worst")
 
-    assert (run.returncode, run.stderr) == (0, b"")
-    assert len(read_metrics(output)["failed"]) == 3
+    assert [bool(case.failure) for case in results.cases] == [True] * 3
 
 
 def test_the_demonstration_set_is_meant_only_where_someone_says_so(tmp_path):
@@ -598,14 +535,6 @@ def test_how_a_single_voxel_gives_a_volume_away(output, tmp_path):
     assert round(2 / (20 * means[0] - 1) - 1, 3) == secret == 5510
 
 
-def test_impossible_decimals_in_the_environment_are_a_usage_error():
-    run = run_program(env={**os.environ, "FLARE_DECIMALS": "16"})
-
-    assert run.returncode == 2
-    assert run.stderr.count(b"\n") == 1
-    assert b"--decimals" in run.stderr
-
-
 # --- The organisers' and the operator's mistakes ----------------------------------
 
 
@@ -735,16 +664,6 @@ def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
     assert told(run.stderr.decode()) == ("H02", safe(tmp_path / "file"))
 
 
-def test_a_mistake_in_a_challenge_file(predictions, ground_truth, output, tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text('name = "Mine"')
-
-    run = run_evaluate(predictions, ground_truth, output, "--challenge", file)
-
-    assert run.returncode == 1
-    assert b"mine.toml: organs is missing. The documentation's page" in run.stderr
-
-
 FOLDERS = ("--input", "a", "--output", "b")
 
 PROGRAMS = {
@@ -780,7 +699,9 @@ def test_in_the_image_folders_are_those_of_the_platform(
     assert re.search(r"^ENV (.*\\\n)* *FLARE_OUTPUT=/output$", dockerfile, re.M)
     folders = {"FLARE_INPUT": str(predictions), "FLARE_OUTPUT": str(output)}
 
-    run = run_program("--ground-truth", ground_truth, env=os.environ | folders)
+    unset = {"FLARE_WORKERS": "", "FLARE_CHALLENGE": ""}
+
+    run = run_program("--ground-truth", ground_truth, env=os.environ | folders | unset)
 
     assert (run.returncode, run.stderr) == (0, b"")
     assert (output / "metrics.json").exists()
@@ -797,11 +718,13 @@ def test_environment_variables_stand_in_for_arguments(
     for name, value, text in (
         ("FLARE_CHALLENGE", "nonsense", b"nonsense: no such challenge"),
         ("FLARE_WORKERS", "many", b"'many' is not a whole number above 0"),
+        ("FLARE_DECIMALS", "16", b"argument --decimals: "),
     ):
         run = run_program(
             *folders, "--ground-truth", ground_truth, env={**os.environ, name: value}
         )
         assert run.returncode != 0
+        assert run.stderr.count(b"\n") == 1
         assert text in run.stderr
 
 
@@ -873,19 +796,6 @@ plan.check_headers = noisy
         assert text in run.stdout
 
 
-def test_a_fault_of_ours_is_one_line_with_the_traceback_in_the_log(
-    predictions, ground_truth, output
-):
-    code = "def broken(*_): raise KeyError('a bug')\nplan.check_headers = broken"
-
-    run = run_patched(code, predictions, ground_truth, output)
-
-    assert run.returncode == 1
-    assert re.fullmatch(rb".*\(KeyError in plan\.py\)\. .* \[X01\]\n", run.stderr)
-    assert b"Traceback" in run.stdout
-    assert b"a bug" in run.stdout
-
-
 def test_too_little_memory_is_said(predictions, ground_truth, output):
     code = "def hungry(*_): raise MemoryError\ncase.score_case = hungry"
 
@@ -896,27 +806,17 @@ def test_too_little_memory_is_said(predictions, ground_truth, output):
     assert b"the process that scored it ran out of memory" in run.stderr
 
 
-def variables(*, is_buffered):
-    """With and without PYTHONUNBUFFERED: who has it sees other failures than users."""
-    found = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
-    return found | ({} if is_buffered else {"PYTHONUNBUFFERED": "1"})
-
-
-@pytest.fixture(params=["unbuffered", "buffered"])
-def environment(request):
-    """Both."""
-    return variables(is_buffered=request.param == "buffered")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "> /dev/full", "| true"])
 @pytest.mark.parametrize("is_good", [True, False])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_closed_and_full_streams_do_no_harm(
     predictions, ground_truth, output, closed, is_good, workers
 ):
     """Of any two of these, all pairs occur, beside streams that are buffered or not."""
-    environment = variables(is_buffered=is_good == (workers == 1))
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    if is_good != (workers == 1):
+        environment["PYTHONUNBUFFERED"] = "1"
     if not is_good:
         (predictions / "validation_002.nii.gz").unlink()
     command = f"{sys.executable} evaluate.py --input {predictions}"
@@ -924,7 +824,7 @@ def test_closed_and_full_streams_do_no_harm(
     command += f" --ground-truth {ground_truth} --output {output} {closed}"
 
     run = subprocess.run(
-        ["sh", "-c", command],
+        ["bash", "-o", "pipefail", "-c", command],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -937,33 +837,14 @@ def test_closed_and_full_streams_do_no_harm(
     assert run.stderr.count(b"\n") == lines
 
 
-def test_empty_environment_variables_are_none(predictions, ground_truth, output):
-    run = run_program(
-        *("--input", predictions, "--ground-truth", ground_truth, "--output", output),
-        env={**os.environ, "FLARE_WORKERS": "", "FLARE_CHALLENGE": ""},
-    )
-
-    assert (run.returncode, run.stderr) == (0, b"")
-
-
 def test_organisers_can_check_their_labels(ground_truth, tmp_path):
     command = ("check-references", ground_truth)
 
     run = run_program(*command, program=("-m", "flare"))
     assert (run.returncode, run.stderr) == (0, b"")
-    # Voxels of 2.5 x 0.8 x 0.8 = 1.6 cubic mm: the liver has 6 x 7 x 7 of them, the
-    # kidney 4 x 4 x 4, the spleen 4 x 5 x 4, the pancreas 2 x 2 x 7.
-    assert run.stdout.decode() == (
-        "FLARE 2021: 3 reference label maps can be used\n"
-        "          in      smallest  median  largest\n"
-        "liver     3 of 3  0.5 ml    0.5 ml  0.5 ml\n"
-        "kidney    3 of 3  0.1 ml    0.1 ml  0.1 ml\n"
-        "spleen    3 of 3  0.1 ml    0.1 ml  0.1 ml\n"
-        "pancreas  3 of 3  0.0 ml    0.0 ml  0.0 ml\n"
-        "Along z: spacing 2.5 mm, 10 voxels\n"
-        "Along y: spacing 0.8 mm, 16 voxels\n"
-        "Along x: spacing 0.8 mm, 20 voxels\n"
-    )
+    first, *table = run.stdout.decode().splitlines()
+    assert first == "FLARE 2021: 3 reference label maps can be used"
+    assert table[1] == "liver     3 of 3  0.5 ml    0.5 ml  0.5 ml"  # 6 x 7 x 7 voxels
     option = ("check-references", "--ground-truth", ground_truth)
     assert run_program(*option, program=("-m", "flare")).stdout == run.stdout
 
@@ -1010,26 +891,3 @@ def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
         "Along x: spacing 10 mm, 4 voxels",
         "No label map has kidney, pancreas: is --challenge flare21 the right one?",
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_reader_who_leaves_early_does_no_harm(
-    predictions, ground_truth, output, workers, environment
-):
-    """As with `evaluate.py | head -1`."""
-    command = [sys.executable, "evaluate.py", "--input", predictions]
-    command += ["--ground-truth", ground_truth, "--output", output]
-    command += ["--workers", str(workers)]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as run:
-        run.stdout.close()
-        assert run.stderr.read() == b""
-
-    assert run.returncode == 0
-    assert (output / "metrics.json").exists()

@@ -94,7 +94,6 @@ def readers_of(file):
 
 
 def evaluated(files):
-    """The only case of an evaluation of both files."""
     reference, prediction = files
     return flare.evaluate(prediction.parent, reference.parent).cases[0]
 
@@ -113,10 +112,6 @@ def test_a_pair_scores_what_an_evaluation_says_whatever_it_is_given_as(files):
 
             assert score.organs == expected.organs
             assert (score.dsc, score.nsd) == (expected.dsc, expected.nsd)
-
-
-def test_the_score_of_two_files_is_that_of_an_evaluation_with_their_names(files):
-    assert flare.score_pair(*files) == evaluated(files)
 
 
 def test_an_image_that_was_made_in_memory():
@@ -140,7 +135,6 @@ def test_an_image_that_was_made_in_memory():
 
 
 def image(labels, **changes):
-    """An image of nibabel on the usual grid."""
     return nib.Nifti1Image(labels.T, changes.get("affine", AFFINE))
 
 
@@ -210,13 +204,6 @@ def test_absent_organs_score_by_the_rules_of_the_challenge():
     assert (missed.dsc, missed.nsd, missed.is_empty) == (0.0, 0.0, True)
 
 
-def test_the_rules_are_those_of_the_challenge():
-    score = flare.score_pair(image(organ_boxes()), image(organ_boxes()), "flare22")
-
-    assert [organ.organ for organ in score.organs][:2] == ["liver", "right_kidney"]
-    assert len(score.organs) == 13
-
-
 def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
     path = tmp_path / "half.nii.gz"
     write_nifti(path, np.random.default_rng(1).integers(0, 5, (30, 30, 30)))
@@ -224,14 +211,6 @@ def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
 
     with pytest.raises(DamagedFileError, match="its voxels cannot be read"):
         flare.score_pair(image(np.zeros((30, 30, 30), np.uint8)), nib.load(path))
-
-
-def test_a_damaged_file_is_refused_like_in_an_evaluation(tmp_path):
-    path = write_nifti(tmp_path / "case.nii.gz", organ_boxes())
-    path.write_bytes(path.read_bytes()[:-4])
-
-    with pytest.raises(DamagedFileError, match="its compressed data end early"):
-        flare.score_pair(image(organ_boxes()), path)
 
 
 def test_what_is_no_argument_is_refused():

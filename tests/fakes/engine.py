@@ -48,7 +48,6 @@ class ScriptedEngine(Docker):
         (self.state / "fail" / command).write_text(text)
 
     def work(self, command):
-        """Let a command no longer fail."""
         (self.state / "fail" / command).unlink()
 
     def calls(self, start=""):
@@ -57,7 +56,6 @@ class ScriptedEngine(Docker):
         return [line for line in lines if line.startswith(start)]
 
     def left(self):
-        """Images, tags, volumes and containers that are still there."""
         kinds = ("containers", "volumes", "tags", "images")
         return [
             f"{kind}/{p.name}" for kind in kinds for p in (self.state / kind).iterdir()
@@ -87,5 +85,4 @@ def python_engine(folder, *lines):
 
 
 def state_of(folder):
-    """What a `python_engine` has kept."""
     return json.loads((folder / "state").read_text())

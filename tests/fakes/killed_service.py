@@ -27,7 +27,6 @@ POINTS = (
 
 
 def kill():
-    """End at once, as by kill -9."""
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -46,13 +45,11 @@ def after_call(end):
 
 
 def before(module, name):
-    """Kill when a function is called."""
     assert hasattr(module, name)
     setattr(module, name, lambda *_, **__: kill())
 
 
 def arm(point):
-    """Let the program be killed at a point."""
     assert point in POINTS
     if point in STEPS:
         assert hasattr(serve, "tell")

@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from flare.common.engine import Ended
+from flare.common.engine import Ended, EngineRecord
 
 PIPE = subprocess.PIPE
 
@@ -26,7 +26,10 @@ class PlainEngine:
         self.tags, self.made, self.volumes, self.asked = {}, {}, set(), []
 
     def describe(self):
-        return {"version": "plain 1", "security": ["name=seccomp", "name=rootless"]}
+        known = {"runtimes": [], "limits": []}
+        known["security"] = ["name=seccomp", "name=rootless"]
+        untold = dict.fromkeys(EngineRecord.__annotations__, "")
+        return {**untold, **known, "version": "plain 1"}
 
     def folder(self):
         return self.home
@@ -34,7 +37,6 @@ class PlainEngine:
     # --- Images -------------------------------------------------------------------
 
     def _load(self):
-        """Take in what `begin_load` was given."""
         file = self.home / "loaded"
         if not file.exists():
             return

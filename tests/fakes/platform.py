@@ -60,10 +60,7 @@ class FakePlatform(ThreadingHTTPServer):
 
     def __init__(self, certificate):
         super().__init__(("localhost", 0), _Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.certificate = certificate.with_suffix(".crt")
+        secure(self, certificate)
         self.api = f"https://localhost:{self.server_port}/api/v1/"
         self.users = {TOKEN: "evaluator"}
         self.evaluators = {"evaluator"}
@@ -80,7 +77,6 @@ class FakePlatform(ThreadingHTTPServer):
         """Say nothing of a client that has left."""
 
     def now(self):
-        """The platform's time, which a test sets by `passed`."""
         return datetime.now(UTC) + self.passed
 
     def submit(self, user, archive, *, phase=PHASE, model=None):
@@ -103,15 +99,12 @@ class FakePlatform(ThreadingHTTPServer):
         return pk
 
     def answers(self):
-        """All answers that were accepted, by user."""
         return {e["user"]: e["answers"] for e in self.evaluations.values()}
 
     def calls(self, name):
-        """The status of each call of a kind."""
         return [status for kind, status in self.log if kind == name]
 
     def fault(self, name):
-        """What goes wrong with this call."""
         with self.lock:
             waiting = self.faults.get(name)
             return waiting.pop(0) if waiting else None
@@ -126,15 +119,23 @@ class FakePlatform(ThreadingHTTPServer):
                 found["status"] = CANCELLED
 
 
+def secure(server, certificate):
+    """Let a server speak TLS alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.certificate = certificate.with_suffix(".crt")
+
+
 @contextmanager
 def running(server):
-    """Let a server answer, until the block ends."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield server
     finally:
-        server.is_slow.set()
+        if isinstance(server, FakePlatform):
+            server.is_slow.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -144,7 +145,6 @@ class _Handler(BaseHTTPRequestHandler):
     """The platform's calls."""
 
     def do_GET(self):
-        """Say something."""
         path = urlsplit(self.path).path
         if path == "/api/v1/gcapi/":
             lowest = self.server.lowest_version
@@ -167,7 +167,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer("unknown", lambda: (404, {"detail": "Not found."}))
 
     def do_PATCH(self):
-        """Change something."""
         path = urlsplit(self.path).path
         length = int(self.headers.get("Content-Length") or 0)
         self.body = self.rfile.read(length)
@@ -188,7 +187,6 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, [self.external(one) for one in found]
 
     def of_phase(self):
-        """Evaluations of the phase that is asked for."""
         (phase,) = parse_qs(urlsplit(self.path).query)["submission__phase"]
         return [f for f in self.server.evaluations.values() if f["phase"] == phase]
 
@@ -199,7 +197,6 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, {**rest, "results": results}
 
     def one(self):
-        """An evaluation, without its image."""
         found = self.found(self.path.split("/")[4])
         return (200, self.plain(found)) if found else UNKNOWN
 
@@ -273,7 +270,6 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, whole["algorithm_image" if is_image else "algorithm_model"]
 
     def give(self, path):
-        """A file, or the rest of one."""
         pk, kind = path.split("/")[2:]
         name = "file" if kind == "archive" else "model file"
         fault = self.server.fault(name)
@@ -320,16 +316,13 @@ class _Handler(BaseHTTPRequestHandler):
     # --- How it is said -----------------------------------------------------------
 
     def user(self):
-        """Who calls."""
         word, _, token = self.headers.get("Authorization", "").partition(" ")
         return self.server.users.get(token) if word.upper() == "BEARER" else None
 
     def found(self, pk):
-        """An evaluation."""
         return self.server.evaluations.get(pk)
 
     def plain(self, found):
-        """An evaluation, for everybody who may see it."""
         return {
             "pk": found["pk"],
             "method": None,
@@ -361,7 +354,6 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
     def external(self, found):
-        """An evaluation, for a service."""
         host = f"https://localhost:{self.server.server_port}"
         place = f"{found['pk']}/{found['file']}"
         file = f"{host}/media/docker/images/{place}?Signature=secret"
@@ -378,7 +370,6 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
     def answer(self, name, obey):
-        """Answer a call, or let it fail in some way."""
         server, fault = self.server, self.server.fault(name)
         if fault == "reset":
             server.log.append((name, "reset"))

@@ -14,7 +14,6 @@ class Passing:
         self.at, self.pauses = BEGIN, []
 
     def __call__(self):
-        """What it is now."""
         return self.at
 
     def sleep(self, seconds):
@@ -39,7 +38,6 @@ class FakeSource:
         self.names, self.taken, self.log, self.answers = names, taken, [], {}
 
     def resume(self, known):
-        """Nothing is to be said."""
         return ""
 
     def claimable(self):
@@ -56,7 +54,6 @@ class FakeSource:
         return Claim(submission=submission, is_new=not self.is_heard)
 
     def download(self, submission, folder):
-        """A file with the name of the team."""
         self.log.append(("download", submission.key))
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{submission.team}.tar.gz"
@@ -82,25 +79,20 @@ class FakeWork:
             raise self.errors[step]
 
     def check_host(self):
-        """Fail if the computer shall."""
         if "host" in self.errors:
             raise self.errors["host"]
 
     def check(self, file):
-        """Check."""
         self._do("check", file.name)
 
     def measure(self, file, end):
-        """Measure, and keep what the end was."""
         self.end = end
         self._do("measure", file.name)
 
     def score(self, team):
-        """Score."""
         self._do("score", team)
         return {"aggregates": {"dsc_mean": 0.5}}
 
     def done(self, team):
-        """How many cases are finished."""
         assert team
         return self.finished

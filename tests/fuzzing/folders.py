@@ -1,7 +1,5 @@
 """Feeds file trees, zip files and lists of jobs to the code that looks for label maps.
 
-    python -m tests.fuzzing.folders --seconds 600 [--seed 7]
-
 Whatever a participant sends, it is scored, or refused by one of the program's errors,
 on one line, in time. What a tree or a zip is refused for is never called the fault of
 the organisers, or of the computer; in a phase for predictions, neither is a
@@ -30,7 +28,6 @@ from flare.evaluation.submission.unpack import find_label_maps_in_tar, unpack_zi
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
-from tests.fuzzing.harness import main
 
 CASES = case_names(3)
 
@@ -52,7 +49,6 @@ NAMES = [
 
 
 def contents():
-    """What files may hold."""
     good = nifti_bytes(organ_boxes())
     return [good, good[:-9], b"", b"PK\x03\x04", b"\x1f\x8b", b"NRRD", good[:200]]
 
@@ -84,10 +80,9 @@ def plant(folder: Path, chance: random.Random, files: list[bytes]) -> None:
             else:
                 write_cases(path, CASES)
     if chance.random() < 0.3:  # otherwise too few are whole
-        left = [
-            name for name in CASES if not os.path.lexists(folder / f"{name}.nii.gz")
-        ]
-        write_cases(folder, left)
+        for name in CASES:
+            if not os.path.lexists(folder / f"{name}.nii.gz"):
+                write_cases(folder, [name])
 
 
 def dig(top: Path, depth: int, chance: random.Random) -> None:
@@ -124,7 +119,6 @@ VALUES = (
 
 
 def jobs(chance: random.Random) -> bytes:
-    """A predictions.json, of which something may be odd."""
     oddity = chance.choice((0, 0.02, 0.2))
 
     def mostly(usual, others):
@@ -176,7 +170,6 @@ def sparse(path: Path, content: bytes) -> None:
 
 
 def zipped(chance: random.Random, files: list[bytes]) -> bytes:
-    """A zip file, of which something may be odd."""
     target = io.BytesIO()
     odd = ("../x.nii.gz", "/x", "a\\b.nii.gz", "a//b", "a/", "", ".", "a/../b", "C:\\x")
     with zipfile.ZipFile(target, "w") as archive:
@@ -222,7 +215,6 @@ def judge(folder: Path, truth: Path, chance: random.Random, *, is_ours: bool) ->
 
 
 def _refusal(error: FlareError, *, is_ours: bool) -> str:
-    """The code of an error that may be shown."""
     line = _fitting(str(error))
     assert line.isprintable(), line
     assert re.search(r"\[[FGH]\d\d\]$", line), line
@@ -278,7 +270,3 @@ def attempt(chance: random.Random, work: Path) -> str:
         return f"zip {_refusal(error, is_ours=True)}"
     assert {path.name for path in work.iterdir()} == {"input", "submission.zip"}
     return f"zip {judge(folder, truth, chance, is_ours=True)}"
-
-
-if __name__ == "__main__":
-    main(attempt, __doc__)

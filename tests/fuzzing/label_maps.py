@@ -1,14 +1,9 @@
 """Feeds label maps that were changed in thousands of ways to the code that reads them.
 
-    python -m tests.fuzzing.label_maps --seconds 600 [--seed 7]
-
 Whatever a file holds, reading it either gives labels or one of the program's errors, in
 time and within its memory. Half of the changes know the format: they put numbers into
 fields of the header that nobody expects there, so that most files get past it. A file
-that breaks the rule becomes a test. What was reached is told by:
-
-    coverage run --include='flare/*' -m tests.fuzzing.label_maps --seconds 60
-    coverage report
+that breaks the rule becomes a test.
 """
 
 from __future__ import annotations
@@ -24,7 +19,6 @@ import numpy as np
 from flare.common.errors import FlareError
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes
-from tests.fuzzing.harness import main
 
 KNOWN = (1, 2, 3, 4)
 VOXELS = 10**6
@@ -140,7 +134,6 @@ def change_voxels(content: bytes, chance: random.Random) -> bytes:
 
 
 def make(chance: random.Random, files: list[tuple[str, bytes]]) -> bytes:
-    """A changed file."""
     kind, content = chance.choice(files)
     structured = change_nifti if kind == "nifti" else change_text
     change = chance.choice((structured, structured, structured, change_voxels))
@@ -187,7 +180,3 @@ def attempt(chance: random.Random, work: Path) -> str:
     path = work / "case.nii.gz"
     path.write_bytes(make(chance, seeds()))
     return check(path)
-
-
-if __name__ == "__main__":
-    main(attempt, __doc__)

@@ -1,5 +1,8 @@
 """What tests with a scripted engine have in common: teams' archives, and a bench."""
 
+import json
+import os
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -21,10 +24,14 @@ from flare.measuring.options import Caches, Options, RunOptions
 from flare.measuring.summary import Listener
 from flare.measuring.team import Job
 from tests.builders.archives import FILES, save
+from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
 from tests.fakes.engine import ScriptedEngine
 
 RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": False}
+
+QUICK = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+"""What commands are told to measure on anything, and soon."""
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -68,24 +75,22 @@ class Bench:
     def __init__(self, folder, case_data, engine):
         self.folder, self.engine = folder, engine
         self.images, self.labels = case_data / "images", case_data / "labels"
-        self.results = folder / "results"
+        self.results, self.sent = folder / "results", folder / "archives"
+        self.sent.mkdir(exist_ok=True)
         self.cases = find_cases(self.images)
         self.told = []
 
     def archive(self, team, script, **settings):
         """The archive of a team whose predict.sh is a script."""
         files = FILES | {"workspace/predict.sh": script.encode() + b"\n"}
-        (self.folder / "archives").mkdir(exist_ok=True)
         name, tags = f"{team}.tar.gz", [f"{team}:latest"]
-        return save(self.folder / "archives", files, name=name, tags=tags, **settings)
+        return save(self.sent, files, name=name, tags=tags, **settings)
 
     def algorithm(self, team, script, **settings):
         """The archive of an algorithm that a script is, with any tag."""
         files = {"algorithm.sh": script.encode() + b"\n"}
-        (self.folder / "archives").mkdir(exist_ok=True)
         settings = {"Entrypoint": ["/algorithm.sh"], "WorkingDir": "/", **settings}
-        name = f"{team}.tar.gz"
-        return save(self.folder / "archives", files, name=name, tags=[], **settings)
+        return save(self.sent, files, name=f"{team}.tar.gz", tags=[], **settings)
 
     def measure(
         self, *files, cases=None, limits=LIMITS, gpu=None, meanwhile=None, **options
@@ -107,7 +112,7 @@ class Bench:
         runs = {name: options.pop(name) for name in RUNS if name in options}
         job = Job(
             options=Options(
-                archives=self.folder / "archives",
+                archives=self.sent,
                 images=self.images,
                 output=self.results,
                 limits=limits,
@@ -129,6 +134,27 @@ class Bench:
     def rows(self, team):
         """The rows of a team's efficiency.csv, by case."""
         return rows_of(self.results / team)
+
+    def record(self, team):
+        """A team's measurement.json, which is as its schema says."""
+        file = self.results / team / "measurement.json"
+        assert file_problems(file, "measurement") == []
+        return json.loads(file.read_text())
+
+    def change_setting(self, team, name, value):
+        """Let a team's measurement.json say that a setting was another one."""
+        record = self.record(team)
+        record["settings"][name] = value
+        file = self.results / team / "measurement.json"
+        file.write_text(json.dumps(record))
+
+    def metrics(self, team):
+        """A team's metrics.json."""
+        return json.loads((self.results / team / "metrics.json").read_text())
+
+    def answer(self, team):
+        """What `flare serve` tells a team."""
+        return json.loads((self.sent / "returned" / f"{team}.json").read_text())
 
     def hidden(self):
         """What would be left of a measurement in the results."""
@@ -169,5 +195,33 @@ def flare(bench, capfd):
     def run(*arguments):
         status = main([str(word) for word in arguments])
         return status, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def measure(bench, flare):
+    """Measure what teams have sent, by the command."""
+
+    def run(*options, sent=bench.sent):
+        where = ("--images", bench.images, "--output", bench.results)
+        return flare("measure", sent, *where, *QUICK, *options)
+
+    return run
+
+
+@pytest.fixture
+def serve(bench, flare):
+    """Serve what teams have sent, by the command; nobody has waited for it."""
+
+    def run(*options, where=bench.sent):
+        for file in bench.sent.glob("*.tar.gz"):
+            if time.time() - file.stat().st_mtime < 50:
+                os.utime(file, (time.time() - 100,) * 2)
+        return flare(
+            *("serve", "--drop-folder", where, "--output", bench.results, "--once"),
+            *("--images", bench.images, "--ground-truth", bench.labels),
+            *(*QUICK, *options),
+        )
 
     return run

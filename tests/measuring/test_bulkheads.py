@@ -9,8 +9,7 @@ import pytest
 
 from flare.measuring import team, trial
 from tests.builders.teams import PREDICT
-
-LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+from tests.measuring.conftest import QUICK
 
 
 @pytest.fixture
@@ -19,8 +18,8 @@ def measure_all(bench, flare):
 
     def run():
         status, stdout, stderr = flare(
-            *("measure", bench.folder / "archives", "--images", bench.images),
-            *("--output", bench.results, *LIMITS),
+            *("measure", bench.sent, "--images", bench.images),
+            *("--output", bench.results, *QUICK),
         )
         with (bench.results / "refused.csv").open(newline="") as file:
             return status, stdout, stderr, list(csv.DictReader(file))
@@ -84,7 +83,7 @@ KINDS = (make_pipe, make_folder, make_socket, make_link_to_a_pipe)
 @pytest.mark.parametrize("make", [*KINDS, make_link_to_a_device])
 def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure_all, make):
     bench.archive("b", PREDICT)
-    make(bench.folder / "archives" / "a.tar.gz")
+    make(bench.sent / "a.tar.gz")
 
     status, _, stderr, refused = measure_all()
 
@@ -99,7 +98,7 @@ def test_what_takes_long_is_said_before_it_begins(bench, flare):
 
     _, stdout, _ = flare(
         *("measure", archive, "--images", bench.images),
-        *("--output", bench.results, *LIMITS),
+        *("--output", bench.results, *QUICK),
     )
 
     lines = stdout.splitlines()

@@ -11,8 +11,7 @@ from flare.cli.main import main
 from tests.builders import case_names, organ_boxes, run_flare, write_cases
 from tests.builders.teams import LIMITS as REAL_LIMITS
 from tests.builders.teams import PREDICT, SCRIPTS, write_team
-
-LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
+from tests.measuring.conftest import QUICK
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def test_what_is_measured_and_scored(bench, flare, mask, folders, files):
     with umask(mask):
         flare(
             *("measure", bench.archive("a", PREDICT), "--images", bench.images),
-            *("--ground-truth", bench.labels, "--output", bench.results, *LIMITS),
+            *("--ground-truth", bench.labels, "--output", bench.results, *QUICK),
         )
         assert (bench.results / "a" / "metrics.json").exists()
         assert modes(bench.results) == ({folders}, {files})

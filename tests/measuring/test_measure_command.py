@@ -1,7 +1,6 @@
 """The commands that measure, with an engine that plays by a script."""
 
 import csv
-import json
 import re
 import sys
 
@@ -9,38 +8,29 @@ import pytest
 
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
+from tests.builders.errors import told
 from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
 
-LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
-
 
 @pytest.mark.slow
-def test_two_teams_and_a_refused_archive(bench, flare):
+def test_two_teams_and_a_refused_archive(bench, measure):
     """Measured, scored, told; the refused one is in refused.csv, and the status 1."""
     bench.archive("good", PREDICT)
     bench.archive("crash", SCRIPTS["crash"])
-    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    (bench.sent / "bad.tar.gz").write_bytes(b"")
 
-    status, stdout, stderr = flare(
-        *("measure", bench.folder / "archives", "--images", bench.images),
-        *("--ground-truth", bench.labels, "--output", bench.results, *LIMITS),
-    )
+    status, stdout, stderr = measure("--ground-truth", bench.labels)
 
-    assert status == 1
-    assert stderr.startswith("bad.tar.gz: it is no tar file that can be read")
+    assert (status, told(stderr)) == (1, ("F15", "bad.tar.gz"))
     assert "good: 3 ok\n" in stdout
     assert "crash: 3 failed\n" in stdout
     assert "3 of 3 cases score 0: failed: the container ended with exit code" in stdout
     with (bench.results / "refused.csv").open() as content:
         (row,) = csv.DictReader(content)
     assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
-    means = {
-        team: json.loads((bench.results / team / "metrics.json").read_text())
-        for team in ("good", "crash")
-    }
-    assert means["good"]["aggregates"]["dsc_mean"] == 1
-    assert means["crash"]["aggregates"]["dsc_mean"] == 0
+    assert bench.metrics("good")["aggregates"]["dsc_mean"] == 1
+    assert bench.metrics("crash")["aggregates"]["dsc_mean"] == 0
     assert bench.engine.left() == []
 
 
@@ -63,15 +53,13 @@ def test_an_image_is_tried_on_one_case(bench, flare):
     assert bench.engine.left() == []
 
 
-def test_going_on_is_told_and_needs_a_reason(bench, flare):
+def test_going_on_is_told_and_needs_a_reason(bench, measure):
     """What goes on with what, test_measuring_by_script.py has."""
-    words = (
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results / "good", *LIMITS),
-    )
-    assert flare(*words)[0] == 0
+    bench.archive("good", PREDICT)
+    words = ("--output", bench.results / "good")
+    assert measure(*words)[0] == 0
 
-    status, stdout, _ = flare(*words)
+    status, stdout, _ = measure(*words)
     assert (status, "[1/" in stdout) == (0, False)
     assert "3 of 3 cases are done\n" in stdout
     assert "good: 3 ok" in stdout
@@ -80,7 +68,7 @@ def test_going_on_is_told_and_needs_a_reason(bench, flare):
         (["--rerun", "validation_002"], "--rerun: no reason was given. Say why"),
         (["--rerun", "x", "--reason", "y"], "x: there is no such case to run again, b"),
     ):
-        status, _, stderr = flare(*words, *more)
+        status, _, stderr = measure(*words, *more)
         assert (status, stderr.startswith(problem)) == (1, True)
 
 
@@ -102,20 +90,17 @@ def pages(monkeypatch, bench):
 
 
 @pytest.mark.slow
-def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
+def test_a_page_shows_how_measuring_goes_on(bench, measure, pages):
     """It is never written while there is a container.
 
     But at the start, after each case and each team, and in the end.
     """
     bench.archive("good", PREDICT)
     bench.archive("crash", SCRIPTS["crash"])
-    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    (bench.sent / "bad.tar.gz").write_bytes(b"")
     file = bench.folder / "live.html"
 
-    status, stdout, _ = flare(
-        *("measure", bench.folder / "archives", "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--page", file),
-    )
+    status, stdout, _ = measure("--page", file)
 
     assert status == 1
     assert "live.html shows how it goes on: open it in a browser\n" in stdout
@@ -131,7 +116,7 @@ def test_a_page_shows_how_measuring_goes_on(bench, flare, pages):
     assert "archive refused" in texts[-1]  # what else it has, tests of reports tell
 
 
-def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatch):
+def test_the_page_of_an_interrupted_measurement_says_so(bench, measure, monkeypatch):
     """Ctrl-C in the second case."""
     runs = iter((team_module.run_case, None))
 
@@ -143,11 +128,9 @@ def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatc
 
     monkeypatch.setattr(team_module, "run_case", run_case)
     file = bench.folder / "live.html"
+    bench.archive("good", PREDICT)
 
-    status, _, stderr = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--page", file),
-    )
+    status, _, stderr = measure("--page", file)
 
     assert status == 130
     assert stderr.startswith("Measuring was interrupted. 1 of 3 cases are measured")
@@ -157,27 +140,22 @@ def test_the_page_of_an_interrupted_measurement_says_so(bench, flare, monkeypatc
     assert "1 of 3 cases are measured and kept." in text
 
 
-def test_a_page_that_cannot_be_written_disturbs_nothing(bench, flare):
-    status, stdout, stderr = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--page", "/proc/live.html"),
-    )
+def test_a_page_that_cannot_be_written_disturbs_nothing(bench, measure):
+    bench.archive("good", PREDICT)
+
+    status, stdout, stderr = measure("--page", "/proc/live.html")
 
     assert (status, stderr) == (0, "")
     assert stdout.count("The page is not up to date: /proc/live.html: it cannot") == 1
     assert "good: 3 ok" in stdout
 
 
-def test_without_jinja2_nothing_is_measured(bench, flare, monkeypatch):
+def test_without_jinja2_nothing_is_measured(bench, measure, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    bench.archive("good", PREDICT)
 
-    status, _, stderr = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, *LIMITS, "--page", "live.html"),
-    )
+    status, _, stderr = measure("--page", "live.html")
 
-    assert status == 1
-    assert stderr.startswith(
-        "live.html: it cannot be written, as Jinja2 is not installed. Install it:"
-    )
+    assert (status, told(stderr)[1]) == (1, "live.html")
+    assert "Jinja2 is not installed" in stderr
     assert not bench.results.exists()

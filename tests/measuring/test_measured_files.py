@@ -17,6 +17,7 @@ from flare.results.refused_csv import REFUSED_CSV
 from flare.results.traces_csv import TRACES
 from tests.builders.schemas import file_problems, read_table
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.measuring.conftest import QUICK
 
 TEAM_FILES = {
     METRICS_JSON: "metrics",
@@ -24,8 +25,6 @@ TEAM_FILES = {
     EFFICIENCY_CSV: "efficiency-row",
     f"{TRACES}/validation_001.csv": "trace-row",
 }
-
-LIMITS = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 
 
 def team_problems(folder):
@@ -41,11 +40,11 @@ def test_files_of_two_teams_and_of_a_refused_archive(bench, capfd):
     """One works, one crashes; then they are ranked."""
     bench.archive("good", PREDICT)
     bench.archive("crash", SCRIPTS["crash"])
-    (bench.folder / "archives" / "bad.tar.gz").write_bytes(b"")
+    (bench.sent / "bad.tar.gz").write_bytes(b"")
 
     status = main(
         [
-            *("measure", str(bench.folder / "archives"), *LIMITS),
+            *("measure", str(bench.sent), *QUICK),
             *("--images", str(bench.images), "--ground-truth", str(bench.labels)),
             *("--output", str(bench.results)),
         ]

@@ -4,7 +4,6 @@ What a real engine does with the same images is in `test_measure.py`.
 """
 
 import csv
-import json
 import re
 
 import pytest
@@ -18,6 +17,7 @@ from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
 from tests.builders import case_names
+from tests.builders.errors import told as code_and_file
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
@@ -95,7 +95,7 @@ def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
 def test_the_record_has_what_matters(bench):
     bench.measure(bench.archive("good", PREDICT), cases=1, interleave=True)
 
-    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    record = bench.record("good")
     assert record["settings"]["timeout_s"] == 0.6
     assert record["settings"]["caches"] == "warm"
     (session,) = record["sessions"]
@@ -149,7 +149,7 @@ def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
         0.5 < float(row["gpu_memory_area_mb_s"]) / (300 * float(row["runtime_s"])) < 1
     )
     assert "1" in row["doubts"]
-    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    record = bench.record("good")
     assert record["sessions"][0]["gpu"]["name"] == "G"
 
 
@@ -177,7 +177,7 @@ def test_teams_are_measured_and_scored_one_after_the_other(bench):
     for team in ("good", "crash"):
         folder = bench.results / team
         found = evaluate_team(folder, bench.labels, read_challenge("flare21"), 1)
-        metrics[team] = json.loads((folder / "metrics.json").read_text())
+        metrics[team] = bench.metrics(team)
         table = team_table(folder, team, found)
         assert table.startswith(f"{team}: 3 {'ok' if team == 'good' else 'failed'}\n")
     assert metrics["good"]["aggregates"]["dsc_mean"] == 1
@@ -367,7 +367,7 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
     assert {(r["status"], r["engine_runtime_s"]) for r in rows.values()} == {
         ("ok", "0.5")
     }
-    record = json.loads((bench.results / "good" / "measurement.json").read_text())
+    record = bench.record("good")
     (session,) = record["sessions"]
     assert session["engine"]["version"] == "plain 1"
     assert session["command"] == "plain IMAGE"
@@ -375,3 +375,9 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
         "as a plain process\n"
     )
     assert not (bench.engine.state / "calls").exists()
+    assert record["settings"]["container_engine"] == "plain"
+    image = bench.cases[0].image.path
+    archive = bench.archive("good", PREDICT)
+    assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
+    failed = bench.measure(bench.archive("good", PREDICT))
+    assert code_and_file(failed["good"])[0] == "H07"

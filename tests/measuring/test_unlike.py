@@ -1,13 +1,11 @@
 """Computers that are unlike the one that a team was measured on before."""
 
-import json
 import shutil
 
 import pytest
 
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import MeasurementLog
-from tests.builders.schemas import file_problems
 
 AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
 
@@ -16,15 +14,9 @@ AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
 def measured(bench, measured_once):
     """A bench on which a team was measured."""
     for name in ("archives", "results"):
-        shutil.copytree(measured_once.folder / name, bench.folder / name)
-    return bench, bench.folder / "archives" / "good.tar.gz"
-
-
-def record(bench, team="good"):
-    """A team's measurement.json, which is as its schema says."""
-    file = bench.results / team / "measurement.json"
-    assert file_problems(file, "measurement") == []
-    return json.loads(file.read_text())
+        made = measured_once.folder / name
+        shutil.copytree(made, bench.folder / name, dirs_exist_ok=True)
+    return bench, bench.sent / "good.tar.gz"
 
 
 def said(error):
@@ -34,29 +26,21 @@ def said(error):
     return text
 
 
-def change_setting(bench, name, value):
-    """Let a team's measurement.json say that a setting was another one."""
-    file = bench.results / "good" / "measurement.json"
-    content = json.loads(file.read_text())
-    content["settings"][name] = value
-    file.write_text(json.dumps(content))
-
-
 def test_another_processor_is_refused_and_can_be_accepted(measured):
     """The file keeps what the team was measured with first."""
     bench, archive = measured
-    now = record(bench)["settings"]["processor"]
-    change_setting(bench, "processor", "Abacus 9000")
+    now = bench.record("good")["settings"]["processor"]
+    bench.change_setting("good", "processor", "Abacus 9000")
 
     failed = bench.measure(archive, cases=1, **AGAIN)
 
-    assert said(failed["good"]) == (
-        "the team was measured with"
-        f" processor Abacus 9000, now it is {now}. Measure it as before, or all anew"
-        " with another --output. Or accept it: --unlike-host REASON. [H07]"
+    text = said(failed["good"])
+    assert text.startswith(
+        f"the team was measured with processor Abacus 9000, now it is {now}"
     )
+    assert text.endswith("Or accept it: --unlike-host REASON. [H07]")
     assert bench.measure(archive, cases=1, unlike_host="it broke", **AGAIN) == {}
-    content = record(bench)
+    content = bench.record("good")
     assert content["settings"]["processor"] == "Abacus 9000"
     assert content["sessions"][1]["unlike"]["found"] == [
         f"processor is {now} instead of Abacus 9000"
@@ -89,7 +73,7 @@ def test_another_gpu_of_the_same_name_can_be_accepted(tmp_path):
 def test_a_team_of_apptainer_does_not_go_on_with_docker(measured):
     """Earlier versions had it; their files are still read."""
     bench, archive = measured
-    change_setting(bench, "container_engine", "apptainer")
+    bench.change_setting("good", "container_engine", "apptainer")
 
     failed = bench.measure(archive, cases=1, unlike_host="it is gone", **AGAIN)
 

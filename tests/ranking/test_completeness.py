@@ -16,7 +16,6 @@ LEDGER = "team,archive_sha256,paper,date,reason\n"
 
 @pytest.fixture
 def results(tmp_path):
-    """Two teams that are measured and scored."""
     folder = tmp_path / "results"
     write_team(folder / "a", SCORES, RUNS)
     write_team(folder / "b", {case: v / 2 for case, v in SCORES.items()}, RUNS)
@@ -24,7 +23,6 @@ def results(tmp_path):
 
 
 def rank(results, tmp_path, status=0):
-    """Rank; the text, ranking.json, and methods.txt."""
     run = run_flare(
         *("rank", results, "--output", tmp_path / "out", "--bootstrap", "0"),
         *("--metrics", "dsc,nsd,runtime_s,max_gpu_memory_mb"),
@@ -37,7 +35,6 @@ def rank(results, tmp_path, status=0):
 
 
 def write_sent(results, *, refused="", ledger=""):
-    """Write refused.csv and ledger.csv with these rows."""
     head = "team,archive,archive_sha256,problem\n"
     (results / "refused.csv").write_text(head + refused)
     (results / "ledger.csv").write_text(LEDGER + ledger)

@@ -17,7 +17,6 @@ WHY = 'reason = "so"\ndate = "2026-01-01"\n'
 
 
 def decision(kind, **fields):
-    """One decision, as a file has it."""
     lines = "".join(f'{key} = "{value}"\n' for key, value in fields.items())
     return f"[[{kind}]]\n{lines}{WHY}"
 
@@ -28,7 +27,6 @@ def lines_of(folder, text):
 
 
 def decided(folder, text, rows=ROWS, metrics=("dsc",)):
-    """Rank and score by team after decisions."""
     (folder / "decisions.toml").write_text(text)
     table = read_results(write_table(folder / "results.csv", rows), ranked(*metrics))
     decisions = read_decisions(folder / "decisions.toml")

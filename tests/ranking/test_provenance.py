@@ -21,7 +21,6 @@ RUN = [("c1", "ok", 5, 9)]
 
 
 def with_tolerance(tolerance_mm):
-    """FLARE21 with another tolerance of the liver."""
     first, *others = FLARE21.organs
     liver = replace(first, tolerance_mm=tolerance_mm)
     assert isinstance(liver, Organ)
@@ -29,7 +28,6 @@ def with_tolerance(tolerance_mm):
 
 
 def of(challenge, **more):
-    """What metrics.json says of its evaluation."""
     return {
         "challenge": "flare21",
         "challenge_sha256": challenge.checksum,

@@ -20,7 +20,6 @@ WITH_TIME = ranked("dsc", "runtime_s")
 
 
 def missing_of(table):
-    """Which results are missing, and why."""
     return {(m.team, m.case, m.metric): m.reason for m in table.missing}
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders.browser import Window
 from tests.builders.hostile_pages import write_pages
+from tests.builders.plain_pages import write_plain_page
 
 
 @pytest.fixture(scope="session")
@@ -12,6 +13,13 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     write_pages(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def plain_page(tmp_path_factory):
+    """The file of a page of a kind, of 11 teams with harmless names."""
+    folder = tmp_path_factory.mktemp("plain")
+    return lambda kind: write_plain_page(folder, kind)
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,14 @@
 """Pages of each kind in a browser: in the dark, on a phone, printed, and still."""
 
-import re
-
 import pytest
 
 from tests.builders.barriers import COLOURS, find_barriers, find_moved
 from tests.builders.browser import PHONE
 from tests.builders.hostile_pages import KINDS
 
-pytestmark = [pytest.mark.browser, pytest.mark.parametrize("kind", KINDS)]
+pytestmark = pytest.mark.browser
 
-TITLES = (
-    r"(Evaluation|Your scores|Ranking|Results|Comparison|Measuring .*) (of|on) .*"
-    r"|.* in the ranking|Case .*|What is wrong .*"
-)
+of_each_kind = pytest.mark.parametrize("kind", KINDS)
 
 OPEN_ALL = """() => [...document.querySelectorAll("summary")].filter((summary) => {
   summary.scrollIntoView({block: "center"});
@@ -31,6 +26,7 @@ ENDS = """() => [...document.querySelectorAll(".chart")].map((chart) =>
 COUNT = "parts => parts.map((part) => document.querySelectorAll(part).length)"
 
 
+@of_each_kind
 def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind):
     """No hostile name runs: it would have changed the title.
 
@@ -39,7 +35,7 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind):
     window = open_page(kind)
     page = window.page
     assert window.violations == []
-    assert re.fullmatch(TITLES, page.title())
+    assert page.title() not in ("", "ran", "1")
     assert page.evaluate(OPEN_ALL) == []
     assert find_barriers(page) == []
     assert find_moved(page) == []
@@ -52,6 +48,7 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind):
     assert window.complaints == []
 
 
+@of_each_kind
 def test_on_a_phone_the_page_is_as_wide_as_the_screen(open_page, kind):
     window = open_page(kind, size=PHONE)
 
@@ -62,6 +59,7 @@ def test_on_a_phone_the_page_is_as_wide_as_the_screen(open_page, kind):
     assert window.complaints == []
 
 
+@of_each_kind
 def test_without_scripts_everything_is_there_but_the_sorting(
     open_page, open_still, kind
 ):
@@ -74,6 +72,7 @@ def test_without_scripts_everything_is_there_but_the_sorting(
     assert (sorting > 0) == (kind != "case-index")
 
 
+@of_each_kind
 def test_labels_stand_beside_their_rows(open_page, kind):
     """The heights of both are written in different places."""
     page = open_page(kind).page
@@ -84,9 +83,44 @@ def test_labels_stand_beside_their_rows(open_page, kind):
     assert len(ends) == page.locator(".chart").count()
 
 
+@of_each_kind
 def test_a_page_can_be_printed(open_page, kind):
     page = open_page(kind).page
 
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(26, 31, 36)"
+
+
+# --- What is seen first -----------------------------------------------------------
+
+FIRST_SCREEN = {
+    "organiser-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
+    "participant-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
+}
+"""What stands on a page of 11 teams, or of one of them, without any scrolling: by the
+kinds of `tests.builders.plain_pages`, texts in their order."""
+
+SEEN = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const [range, found] = [document.createRange(), []];
+  while (walker.nextNode()) {
+    range.selectNodeContents(walker.currentNode);
+    const {bottom, height} = range.getBoundingClientRect();
+    if (height && bottom <= innerHeight) found.push(walker.currentNode.data.trim());
+  }
+  return found.join(" ");
+}"""
+"""All texts that end on the first screen."""
+
+
+@pytest.mark.parametrize("kind", FIRST_SCREEN)
+def test_what_is_asked_first_stands_on_the_first_screen(window, plain_page, kind):
+    window.open(plain_page(kind), size=(1400, 900))
+
+    seen = window.page.evaluate(SEEN)
+
+    place = -1
+    for text in FIRST_SCREEN[kind]:
+        place = seen.find(text, place + 1)
+        assert place >= 0, f"{text!r} is not where it should be in {seen}"

@@ -131,14 +131,17 @@ def test_many_evaluations_are_compared_with_the_first(tmp_path):
 
 
 def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
-    """20 small gains, and 2 organs that are missed now."""
+    """20 small gains, and 2 organs that are missed now: the sum falls by 1.21."""
     old = {"liver": [0.8] * 22}
     new = {"liver": [0.81 + 0.001 * n for n in range(20)] + [0.0, 0.0]}
 
     page = Page(compare(tmp_path, metrics_content(old), metrics_content(new)))
 
     assert "Significantly better, case by case (5 %): DSC of liver" in page.text
-    assert "And yet the mean is lower, as a few cases outweigh the many" in page.text
+    assert "And yet the mean is worse, as a few cases outweigh the many" in page.text
+    assert (
+        "new is better on most cases, but worse on average, than old by DSC -0.055 (p"
+    ) in page.text
 
 
 def test_cases_that_not_all_have_are_named_and_left_out(tmp_path):
@@ -259,7 +262,7 @@ def test_an_evaluation_equals_itself(tmp_path, audience):
     write_report([source, source], tmp_path / "page.html", is_organiser=audience)
 
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "Both have the same scores on every case: there is nothing to" in page.text
+    assert "has the scores of" in page.text
     (rows,) = (
         rows
         for name, rows in page.tables.items()
@@ -431,9 +434,6 @@ def test_neither_median_nor_ends_nor_digests_are_told(tmp_path):
     assert 'class="box"' not in html
     assert "voxels" not in html
     assert "were not made alike: other reference labels. What" in page.text
-    assert [*page.table("DSC, new against old: how the")[0]] == [
-        *("organ", "better", "equal", "worse", "mean"),
-    ]
 
 
 def test_cases_are_called_by_the_participants_own_files(tmp_path):

@@ -1,114 +1,166 @@
-"""The organisers' page of an evaluation: every number, every warning, any name."""
-
-import re
+"""The page of an evaluation: every number, every warning, and why cases score low."""
 
 import pytest
 
 from flare.common.text import safe
+from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.report import write_report
+from flare.reports.scores import own_scores
 from flare.results.errors import MetricsFileError
-from tests.builders.pages import (
-    Page,
-    metrics_content,
-    write_json,
-)
+from flare.results.metrics_reading import read_evaluation
+from tests.builders.pages import Page, content_of, metrics_content, parts_of, write_json
 
 SCORES = {
     "liver": [0.9123456789, 0.0, 0.8765432101, 0.95],
     "left_kidney": [1.0, 0.7123456701, 0.5, 0.0],
 }
+ROWS = {"mean of organs": "", "liver": "_liver", "left kidney": "_left_kidney"}
 
 
-def organisers_page(tmp_path, content):
-    """The page of a metrics.json with this content, as HTML."""
-    source = write_json(tmp_path / "team" / "metrics.json", content)
-    write_report([source], tmp_path / "page.html", is_organiser=True)
-    return (tmp_path / "page.html").read_text(encoding="utf-8")
+def page_of(folder, content, **more):
+    """The organisers' page of a metrics.json with this content."""
+    return organiser_page(
+        read_evaluation(write_json(folder / "metrics.json", content)), **more
+    )
 
 
 def test_every_score_of_every_case_is_there_in_full_precision(tmp_path):
     content = metrics_content(SCORES)
 
-    page = Page(organisers_page(tmp_path, content))
+    page = page_of(tmp_path, content)
 
     for kind in ("dsc", "nsd"):
-        rows = {row["case"]: row for row in page.table(f"{kind.upper()} of each case")}
+        found = content_of(page, f"{kind.upper()} of each case")
+        rows = {row["case"].text: row for row in found}
         for number, file in content["case"]["gt_fname"].items():
             row = rows[file.removesuffix(".nii.gz")]
-            for title, end in (
-                ("mean of organs", ""),
-                ("liver", "_liver"),
-                ("left kidney", "_left_kidney"),
-            ):
+            for title, end in ROWS.items():
                 value = content["case"][f"{kind}{end}"][number]
-                assert row[title].exact == value
-                assert row[title] == f"{value:.3f}"
+                assert float(row[title].exact) == value
+                assert row[title].text == f"{value:.3f}"
 
 
 def test_means_and_their_kind_are_those_of_metrics_json(tmp_path):
     content = metrics_content(SCORES)
 
-    html = organisers_page(tmp_path, content)
+    page = page_of(tmp_path, content)
 
     told = content["aggregates"]
-    for kind in ("dsc", "nsd"):
-        rows = {r["organ"]: r for r in Page(html).table(f"{kind.upper()} over 4 cases")}
-        for title, end in (("mean of organs", ""), ("left kidney", "_left_kidney")):
-            row = rows[title]
+    for chart, tile, kind in zip(
+        parts_of(page, "means"), page.tiles, ("dsc", "nsd"), strict=False
+    ):
+        means = [told[f"{kind}{end}_mean"] for end in ROWS.values()]
+        assert chart.ends == tuple(f"{mean:.3f}" for mean in means)
+        assert float(tile.exact) == means[0]
+        rows = {r["organ"].text: r for r in content_of(page, f"{kind.upper()} over 4")}
+        for title, end in ROWS.items():
             for head, name in (
                 *(("mean", "mean"), ("SD", "std"), ("median", "median")),
                 *(("lowest", "min"), ("highest", "max")),
             ):
-                assert row[head].exact == told[f"{kind}{end}_{name}"]
-    tiles = re.findall(r'class="big" data-v="([^"]+)"', html)
-    assert [float(text) for text in tiles] == [told["dsc_mean"], told["nsd_mean"]]
+                assert float(rows[title][head].exact) == told[f"{kind}{end}_{name}"]
 
 
-def test_the_worst_cases_come_first_with_the_reason(tmp_path):
+def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_path):
+    """Means of the liver: 0.685; of the kidney: 0.553."""
     content = metrics_content(
         SCORES,
         failed={"case_004": "no file was submitted"},
-        low_scores=[{"reason": "labels are swapped", "cases": ["case_002"]}],
+        low_scores=[{"reason": "label 14 is no organ", "cases": ["case_002"]}],
     )
 
-    page = Page(organisers_page(tmp_path, content))
+    page = page_of(tmp_path, content)
 
-    rows = page.table("The 4 cases with the lowest DSC")
-    assert [(row["case"], row["why"]) for row in rows] == [
-        ("case_002", "labels are swapped"),
-        ("case_004", "no file was submitted"),
+    rows = content_of(page, "The 4 cases with the lowest DSC")
+    assert {row["case"].text: row["why"].text for row in rows} == {
+        "case_002": "no overlap with the reference: liver; label 14 is no organ",
+        "case_004": "no file was submitted",
+        "case_003": "lowest beside its mean: left kidney, DSC 0.500 (mean 0.553)",
+        "case_001": "lowest beside its mean: liver, DSC 0.912 (mean 0.685)",
+    }
+    assert [row["case"].text for row in rows][:2] == ["case_002", "case_004"]
+    (failed,) = content_of(page, "Cases that were not scored")
+    assert failed["why"].text == "no file was submitted"
+
+
+@pytest.mark.parametrize(
+    ("scores", "failed", "expected"),
+    [
+        ({"liver": [0.9]}, {}, "No organ of a scored case is missed altogether."),
         (
-            "case_003",
-            "lowest organ: left kidney, DSC 0.500 (median of all cases 0.606)",
+            SCORES,
+            {"case_004": "no file"},
+            "1 of 4 cases not scored. No overlap with the reference: liver on 1 of 3"
+            " cases.",
         ),
-        ("case_001", "lowest organ: liver, DSC 0.912 (median of all cases 0.894)"),
-    ]
-    assert page.table("Cases that were not scored") == [
-        {"case": "case_004", "why": "no file was submitted"}
-    ]
+        ({"liver": [0.0]}, {"case_001": "no file"}, "1 of 1 case not scored."),
+        (
+            {"liver": [0.0, 0.5], "a_b": [0.0, 0.0]},
+            {},
+            "No overlap with the reference: a b on 2, liver on 1 of 2 cases.",
+        ),
+    ],
+)
+def test_its_first_words_say_what_is_missed(tmp_path, scores, failed, expected):
+    content = metrics_content(scores, failed=failed)
+
+    page = page_of(tmp_path, content)
+
+    assert [own.text for own in page.lead] == [expected]
+    own = own_scores(read_evaluation(tmp_path / "metrics.json"))
+    assert participant_page(own).lead == page.lead
 
 
-def test_an_organ_that_is_missed_is_named(tmp_path):
-    page = Page(organisers_page(tmp_path, metrics_content(SCORES)))
+def test_organs_that_neither_map_may_have_are_counted_for_organisers(tmp_path):
+    """The mean of the others: (0.7 + 0.5) / 2."""
+    scores = {"liver": [1.0, 0.7, 1.0, 0.5], "spleen": [0.9] * 4, "aorta": [1.0] * 4}
+    page = page_of(tmp_path, metrics_content(scores))
 
-    rows = page.table("The 4 cases with the lowest DSC")
+    texts = [getattr(own, "text", "") for own in parts_of(page, "means")]
+    assert (
+        "DSC is exactly 1, as where neither the reference nor the prediction has the"
+        " organ: liver on 2 (mean of the others 0.600), aorta on 4."
+    ) in texts
+    own = participant_page(own_scores(read_evaluation(tmp_path / "metrics.json")))
+    assert not any("exactly" in getattr(p, "text", "") for p in parts_of(own, "means"))
 
-    assert rows[0]["why"] == "no overlap with the reference: liver"
+
+def test_pages_are_told_apart_by_their_titles(tmp_path):
+    content = metrics_content(SCORES)
+
+    page = page_of(tmp_path, content, name="swin")
+
+    assert (page.title, page.kicker) == ("swin: evaluation of 4 cases", "FLARE 2021")
+    own = participant_page(own_scores(read_evaluation(tmp_path / "metrics.json")))
+    assert own.title == "FLARE 2021: your scores on 4 cases"
 
 
 def test_warnings_and_provenance_are_whole(tmp_path):
     content = metrics_content(SCORES, warnings=["case_001.nii.gz: lies 1 mm off"])
     content["evaluation"] |= {"references_sha256": "0f" * 32, "rules": {"a": 1}}
 
-    page = Page(organisers_page(tmp_path, content))
+    page = page_of(tmp_path, content)
 
-    assert "case_001.nii.gz: lies 1 mm off" in page.text
-    assert page.table("As metrics.json has it") == [
-        {"what": "challenge", "value": "flare21"},
-        {"what": "version", "value": "0.2.0"},
-        {"what": "options", "value": "none"},
-        {"what": "references sha256", "value": "0f" * 32},
+    assert parts_of(page, "remarks")[-1].items == ["case_001.nii.gz: lies 1 mm off"]
+    rows = content_of(page, "As metrics.json has it")
+    assert [(row["what"].text, row["value"].text) for row in rows] == [
+        ("challenge", "flare21"),
+        ("version", "0.2.0"),
+        ("options", "none"),
+        ("references sha256", "0f" * 32),
     ]
+
+
+def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
+    content = metrics_content(SCORES)
+    del content["case"]["dsc_liver"]["2"]
+
+    page = page_of(tmp_path, content)
+
+    rows = {r["case"].text: r for r in content_of(page, "DSC of each case and organ")}
+    assert rows["case_003"]["liver"].text == "no result"
+    mean = content["aggregates"]["dsc_liver_mean"]
+    assert parts_of(page, "means")[0].ends[1] == f"{mean:.3f} (n = 3)"
 
 
 @pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
@@ -138,16 +190,6 @@ def test_few_scores_are_a_page_too(tmp_path, scores, audience):
 
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert len(page.table("DSC of each case and organ")) == len(*[*scores.values()][:1])
-
-
-def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
-    content = metrics_content(SCORES)
-    del content["case"]["dsc_liver"]["2"]
-
-    page = Page(organisers_page(tmp_path, content))
-
-    rows = {row["case"]: row for row in page.table("DSC of each case and organ")}
-    assert rows["case_003"]["liver"] == "no result"
 
 
 @pytest.mark.parametrize(

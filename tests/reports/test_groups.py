@@ -2,6 +2,7 @@
 
 import pytest
 
+from flare.ranking.options import RankingOptions
 from flare.reports.ranking.ranking import rank
 from flare.reports.report import write_report
 from flare.results.errors import GroupsFileError
@@ -123,8 +124,11 @@ def ranking_page(tmp_path, groups, *, is_organiser, **options):
     )
     file = groups_file(tmp_path, groups)
     output = tmp_path / "page.html"
-    options = {"metrics": ["dsc"], "bootstrap": 0} | options
-    write_report([source], output, is_organiser=is_organiser, groups=file, **options)
+    more = {
+        "ranking": RankingOptions(**{"metrics": ("dsc",), "bootstrap": 0} | options),
+        "groups": file,
+    }
+    write_report([source], output, is_organiser=is_organiser, **more)
     return output.read_text(encoding="utf-8")
 
 

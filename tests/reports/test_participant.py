@@ -2,13 +2,24 @@
 
 import random
 import re
+from dataclasses import replace
+from math import inf
 
 import pytest
 
-from flare.challenge.metrics import METRICS, Better, Metric
+from flare.challenge.metrics import METRICS, Better
+from flare.reports.evaluation import organiser_page
 from flare.reports.report import write_report
-from flare.reports.scores import OwnScores
-from tests.builders.pages import Page, compare, metrics_content, numbered, write_json
+from flare.reports.scores import OwnScores, own_scores
+from flare.results.metrics_reading import read_evaluation
+from tests.builders.pages import (
+    Page,
+    compare,
+    metrics_content,
+    numbered,
+    parts_of,
+    write_json,
+)
 
 
 def own_page(folder, content):
@@ -103,42 +114,48 @@ def test_a_case_is_called_by_the_participants_own_file(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("score", [0.912345, 912.0, True, 1001, -1])
-def test_the_type_of_the_page_holds_nothing_but_thousandths(score):
+@pytest.mark.parametrize("score", [0.912345, 912.0, True, 1001, -1.0])
+def test_the_type_of_the_page_holds_no_digit_too_many(score):
     shown = {"challenge": "", "cases": ("a",), "organs": (), "failed": {}}
-    with pytest.raises(ValueError, match="not in whole thousandths"):
+    with pytest.raises(ValueError, match="not as it is told"):
         OwnScores(values={"dsc": (score,)}, **shown)
     with pytest.raises(ValueError, match="means of exact scores"):
         OwnScores(values={"dsc": (0.5,)}, means={"dsc": 0.5}, **shown)
+    with pytest.raises(ValueError, match="not for participants"):
+        OwnScores(values={"runtime_s": (0.5,)}, **shown)
 
 
-def test_a_metric_that_is_declared_is_on_pages_but_no_distance_is_for_participants(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_metric_that_is_declared_is_on_pages_as_its_record_says(
+    tmp_path, monkeypatch, is_told
 ):
-    """A third one needs nothing in reports/; in mm it would tell of the references."""
-    hd95 = Metric(
-        name="hd95",
-        title="HD95",
-        function="none:none",
+    """It needs nothing in reports/; from some, volumes of the references follow."""
+    distance = replace(
+        METRICS["dsc"],
+        name="far",
+        title="Far",
         unit="mm",
-        range=(0.0, 1000.0),
+        range=(0.0, inf),
         better=Better.LOWER,
+        decimals=1,
+        for_participants=is_told,
     )
-    monkeypatch.setitem(METRICS, "hd95", hd95)
+    monkeypatch.setitem(METRICS, "far", distance)
     old, new = (metrics_content({"liver": [0.9, 0.8, 0.7]}) for _ in range(2))
-    for content, values in ((old, [9.0, 8.0, 7.0]), (new, [9.0, 6.0, 8.5])):
-        content["case"]["hd95"] = content["case"]["hd95_liver"] = numbered(values)
+    for content, values in ((old, [9.0, 8.0, 7.0]), (new, [9.04, 6.0, 8.5])):
+        content["case"]["far"] = content["case"]["far_liver"] = numbered(values)
 
     html = compare(tmp_path, old, new)
-    write_report([tmp_path / "new" / "metrics.json"], tmp_path / "a.html",
-                 is_organiser=True)  # fmt: skip
+    found = read_evaluation(tmp_path / "new" / "metrics.json")
 
-    (row,) = Page(html).table("HD95, new against old: means")
+    (row,) = Page(html).table("Far, new against old: means")
     assert [row[head] for head in ("mean: old", "mean: new", "change", "better")] == [
-        *("8.000", "7.833", "+0.167", "1")  # lower is better: a gain
+        *("8.0", "7.8", "+0.2", "1")  # lower is better: a gain
     ]
-    page = Page((tmp_path / "a.html").read_text(encoding="utf-8"))
-    (row,) = page.table("HD95 (mm) over 3 cases")
-    assert (row["mean"], row["95 % interval"]) == ("7.833", "none")
-    assert "HD95" not in own_page(tmp_path, new)
-    assert "HD95" not in compare(tmp_path, old, new, organiser=False)
+    charts = parts_of(organiser_page(found), "means")
+    assert charts[2].ends == ("7.8",)
+    assert [text for _, text in charts[2].axis] == ["0", "5", "10"]
+    assert ("Far" in own_page(tmp_path, new)) == is_told
+    assert ("Far" in compare(tmp_path, old, new, organiser=False)) == is_told
+    if is_told:
+        assert own_scores(found).values["far_liver"] == (9.0, 6.0, 8.5)

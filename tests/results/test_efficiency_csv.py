@@ -70,27 +70,23 @@ def test_the_rule_decides_about_a_short_peak():
     assert (plain.max_gpu_memory_mb, plain.peak_gpu_memory_mb) == (5200, 5200)
 
 
-def test_a_stable_memory_far_below_the_peak_is_doubtful():
-    """Six idle samples, and hardly a value twice: the rule takes the idle memory."""
-    memory = [0.0] * 6 + [8000.0 + n for n in range(194)]
-
-    record = record_of(
-        "c", [make_run(20, memory, idle_mb=0.0)], rule=MaxMemory.STABLE, cpus=1
-    )
-
-    assert record.max_gpu_memory_mb == 0
-    assert record.doubts == "the stable memory is far below its peak of 8193 MB"
-
-
-def test_an_undefined_rule_is_doubtful():
-    run = make_run(10, [float(n) for n in range(100)], idle_mb=0.0)
+@pytest.mark.parametrize(
+    ("memory", "largest", "doubts"),
+    [
+        # Six idle samples, and hardly a value twice: the rule takes the idle memory.
+        ([0.0] * 6 + [8000.0 + n for n in range(194)], 0, "the stable memory is far"
+         " below its peak of 8193 MB"),
+        ([float(n) for n in range(100)], 99, "no value of the memory is stable: the"
+         " plain maximum is taken"),
+    ],
+    ids=["far below the peak", "no value is frequent"],
+)  # fmt: skip
+def test_a_doubtful_stable_memory(memory, largest, doubts):
+    run = make_run(len(memory) / 10, memory, idle_mb=0.0)
 
     record = record_of("c", [run], rule=MaxMemory.STABLE, cpus=1)
 
-    assert record.max_gpu_memory_mb == 99
-    assert record.doubts == (
-        "no value of the memory is stable: the plain maximum is taken"
-    )
+    assert (record.max_gpu_memory_mb, record.doubts) == (largest, doubts)
 
 
 def test_all_values_are_those_of_the_repeat_with_the_median_time():

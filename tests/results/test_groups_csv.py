@@ -10,7 +10,6 @@ CASES = ("case_1", "case_2", "case_3", "case_4")
 
 
 def read(tmp_path, text, **options):
-    """The groups of a table with this text."""
     file = tmp_path / "cases.csv"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_groups(file, CASES, **options)

@@ -48,17 +48,15 @@ def test_without_a_gpu(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["{", [], {"settings": 5}, {"settings": {}, "sessions": ["x"]}]
+    "content",
+    [None, "{", "[]", '{"settings": 5}', '{"settings": {}, "sessions": ["x"]}'],
 )
-def test_the_file_of_another_program_tells_nothing(tmp_path, content):
+def test_no_file_or_that_of_another_program_tells_nothing(tmp_path, content):
     file = tmp_path / "measurement.json"
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    if content is not None:
+        file.write_text(content)
 
     assert read_measurement(file) == NOTHING
-
-
-def test_a_team_that_was_not_measured(tmp_path):
-    assert read_measurement(tmp_path / "measurement.json") == NOTHING
 
 
 # --- Going on ---------------------------------------------------------------------
@@ -161,7 +159,6 @@ def test_what_was_accepted_is_told_of_old_files_too(tmp_path):
 
 
 def test_a_ranking_points_them_out(tmp_path):
-    """As all other flags, in ranking.json."""
     results, output = tmp_path / "results", tmp_path / "ranking"
     for team in ("a", "b"):
         write_team(results / team, {"c1": 0.9, "c2": 0.8}, [])

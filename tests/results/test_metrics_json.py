@@ -36,7 +36,6 @@ PROVENANCE = Provenance(
 
 
 def case_score(name, dsc, nsd):
-    """A case whose organs all score the same."""
     organs = tuple(
         OrganScore(organ=organ, by_metric={"dsc": dsc, "nsd": nsd})
         for organ in ORGANS.values()
@@ -165,20 +164,19 @@ def test_names_of_files_are_whole_and_valid_utf_8(name, written):
     assert (case["gt_fname"], case["alg_fname"]) == (expected, expected)
 
 
-def test_metrics_json_is_written_alone_and_whole(tmp_path):
-    prepare_output(tmp_path / "new")
-    file = write_metrics(TWO, tmp_path / "new")
+def test_metrics_json_is_written_alone_and_whole_after_an_earlier_one_has_gone(
+    tmp_path,
+):
+    output = tmp_path / "new"
+    prepare_output(output)
+    (output / "metrics.json").write_text("old")
+    prepare_output(output)
+    assert list(output.iterdir()) == []
+
+    file = write_metrics(TWO, output)
 
     assert file.read_text(encoding="utf-8") == metrics_json(TWO)
-    assert list((tmp_path / "new").iterdir()) == [file]
-
-
-def test_an_earlier_result_is_removed_first(tmp_path):
-    (tmp_path / "metrics.json").write_text("old")
-
-    prepare_output(tmp_path)
-
-    assert list(tmp_path.iterdir()) == []
+    assert list(output.iterdir()) == [file]
 
 
 def test_an_output_that_cannot_be_is_told(tmp_path):

@@ -1,6 +1,7 @@
 """Files of results that are no files: read as broken ones, and never waited for."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,24 +12,13 @@ from flare.results.groups_csv import read_groups
 from flare.results.metrics_reading import read_options
 from tests.builders.results import write_team
 
-
-def make_pipe(file):
-    os.mkfifo(file)
-
-
-def make_device(file):
-    file.symlink_to("/dev/zero")
-
-
-def make_folder(file):
-    file.mkdir()
-
-
-def make_loop(file):
-    file.symlink_to(file.name)
-
-
-ODD = pytest.mark.parametrize("make", [make_pipe, make_device, make_folder, make_loop])
+MAKERS = {
+    "pipe": os.mkfifo,
+    "device": lambda file: file.symlink_to("/dev/zero"),
+    "folder": Path.mkdir,
+    "loop": lambda file: file.symlink_to(file.name),
+}
+ODD = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
 @pytest.fixture
@@ -53,7 +43,6 @@ def test_rank_refuses_it(results, make, name):
 
 @ODD
 def test_how_a_team_was_measured_is_not_known(results, make):
-    """As where another program has written measurement.json."""
     make(results / "a" / "measurement.json")
 
     assert len(flare.rank(results, bootstrap=0).standings) == 2

@@ -20,12 +20,17 @@ from flare.platforms.grandchallenge.leaderboard import (
 )
 from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.platforms.serving.journal import Step
 from flare.ranking.simulation import write_simulation
 from flare.results.csv_rows import cell_types
 from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_reading import Evaluation
-from flare.results.refused_csv import Refusal, write_refused
+from flare.results.refused_csv import (
+    FLAGS_CSV,
+    Flag,
+    Refusal,
+    TeamRows,
+    write_refused,
+)
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs
@@ -59,15 +64,11 @@ def test_schemas_are_current():
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_one(name):
-    assert SCHEMAS[name]["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
-    Draft202012Validator.check_schema(SCHEMAS[name])
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_every_key_is_described_in_a_sentence(name):
+def test_a_schema_is_one_and_describes_every_key_in_a_sentence(name):
     schema = SCHEMAS[name]
 
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     assert schema["title"]
     assert schema["description"].endswith(".")
     for path, child in parts(schema):
@@ -75,15 +76,10 @@ def test_every_key_is_described_in_a_sentence(name):
 
 
 def test_a_ranking_reads_only_what_every_metrics_json_has():
-    """The note is for papers alone."""
+    """The note is for papers alone; names are told where a challenge sets them."""
     required = SCHEMAS["metrics"]["properties"]["evaluation"]["required"]
-    read = {f.name for f in fields(Evaluation)} - {"rules_note"}
+    read = {f.name for f in fields(Evaluation)} - {"rules_note", "names"}
     assert set(required) == read
-
-
-def test_the_times_of_a_submission_are_of_its_steps():
-    entry = SCHEMAS["serve-journal"]["properties"]["submissions"]["items"]["properties"]
-    assert list(entry["times"]["properties"]) == [step.value for step in Step]
 
 
 @pytest.mark.parametrize(
@@ -120,15 +116,10 @@ def test_settings_of_phases(key):
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory):
-    """The metrics.json of the demonstration set."""
     return flare.write_metrics(
         flare.evaluate(ROOT / "examples" / "predictions", ROOT / "ground-truth"),
         tmp_path_factory.mktemp("demonstration"),
     )
-
-
-def test_metrics_of_the_demonstration_set(demonstration):
-    assert file_problems(demonstration, "metrics") == []
 
 
 @pytest.mark.parametrize("key", challenge_names())
@@ -158,26 +149,17 @@ def test_metrics_of_a_case_that_is_missing_and_of_options(
     assert len(content["case"]) == 2 * (len(challenge.organs) + 2)
 
 
-def test_metrics_of_one_case(tmp_path):
+def test_metrics_of_an_algorithm_on_one_case(tmp_path):
     """Its standard deviation is null."""
-    folder = write_cases(tmp_path / "labels", ["case_1"])
+    references = write_cases(tmp_path / "labels", ["case_1"])
+    jobs = write_jobs(tmp_path / "input", [job("pk-1", "case_1.nii.gz")])
 
-    file = flare.write_metrics(flare.evaluate(folder, folder), tmp_path)
-
-    assert file_problems(file, "metrics") == []
-    assert json.loads(file.read_text())["aggregates"]["dsc_std"] is None
-
-
-def test_metrics_of_an_algorithm(tmp_path, ground_truth):
-    names = [file.name for file in ground_truth.iterdir()]
-    jobs = [job(f"pk-{n}", name) for n, name in enumerate(names)]
-
-    file = flare.write_metrics(
-        flare.evaluate(write_jobs(tmp_path / "input", jobs), ground_truth), tmp_path
-    )
+    file = flare.write_metrics(flare.evaluate(jobs, references), tmp_path)
 
     assert file_problems(file, "metrics") == []
-    assert set(json.loads(file.read_text())["jobs"]) == {"note", "exec_duration_s"}
+    content = json.loads(file.read_text())
+    assert content["aggregates"]["dsc_std"] is None
+    assert set(content["jobs"]) == {"note", "exec_duration_s"}
 
 
 def broken(content, *path, value):
@@ -223,15 +205,16 @@ def broken(content, *path, value):
 def test_metrics_that_are_broken_are_refused(demonstration, path, value):
     content = json.loads(demonstration.read_text())
 
-    assert problems(content, "metrics", is_closed=False) == []
     assert problems(broken(content, *path, value=value), "metrics", is_closed=False)
 
 
 def test_metrics_may_have_further_objects_at_the_top(demonstration):
-    content = json.loads(demonstration.read_text()) | {"mine": {"a": 1}}
+    content = json.loads(demonstration.read_text())
+    more = content | {"mine": {"a": 1}}
 
-    assert problems(content, "metrics", is_closed=False) == []
-    assert problems(content, "metrics")
+    assert problems(content, "metrics") == problems(more, "metrics", is_closed=False)
+    assert problems(content, "metrics") == []
+    assert problems(more, "metrics")
 
 
 # --- Rankings ---------------------------------------------------------------------
@@ -276,6 +259,9 @@ def simulated(tmp_path_factory):
     (folder / "nothing").mkdir()
     refusal = Refusal(team="bad", archive="bad.tar.gz", problem="it is empty [F15]")
     write_refused(folder, [refusal, replace(refusal, archive_sha256="0" * 64)], ["bad"])
+    flags = TeamRows(folder / FLAGS_CSV, Flag)
+    flags.replace("team_01", [Flag(team="team_01", flag="=3 cases look mirrored")])
+    flags.write()
     entry = Entry(
         team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
     )
@@ -297,18 +283,14 @@ def ranked(simulated, tmp_path_factory):
     return folder / "ranking"
 
 
-def test_simulated_teams(simulated):
+def test_simulated_teams_and_what_was_sent(simulated):
     for team in ("team_01", "cpu_only", "crash"):
         assert file_problems(simulated / team / "metrics.json", "metrics") == []
         efficiency = simulated / team / "efficiency.csv"
         assert file_problems(efficiency, "efficiency-row") == []
-
-
-def test_what_was_sent(simulated):
-    assert file_problems(simulated / "ledger.csv", "ledger-row") == []
-    assert file_problems(simulated / "refused.csv", "refused-row") == []
-    assert len(read_table(simulated / "ledger.csv", "ledger-row")[1]) == 2
-    assert len(read_table(simulated / "refused.csv", "refused-row")[1]) == 2
+    for name, rows in (("ledger", 2), ("refused", 2), ("flags", 1)):
+        assert file_problems(simulated / f"{name}.csv", f"{name}-row") == []
+        assert len(read_table(simulated / f"{name}.csv", f"{name}-row")[1]) == rows
 
 
 @pytest.mark.parametrize("name", TABLES)

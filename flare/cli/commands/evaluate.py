@@ -19,7 +19,13 @@ from flare.common.installation import (
     __version__,
     importing,
 )
-from flare.common.options import challenge_option, csv_option, option, workers_option
+from flare.common.options import (
+    challenge_option,
+    csv_option,
+    option,
+    summary_option,
+    workers_option,
+)
 from flare.common.text import safe
 from flare.evaluation.options import Options
 
@@ -59,6 +65,7 @@ class Asked:
     workers: int | None = workers_option()
     options: Options = field(default_factory=Options)
     csv: Path | None = csv_option()
+    nnunet_summary: Path | None = summary_option("into this folder")
 
 
 @click.command("evaluate", cls=Command, params=[version_option()])
@@ -80,6 +87,10 @@ def command(asked: Asked) -> None:
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
+    if asked.nnunet_summary:
+        from flare.results.summary_json import prepare_summary, write_summary
+
+        prepare_summary(asked.nnunet_summary, asked.output)
     prepare_output(asked.output)
     ground_truth = asked.ground_truth or usual_references()
     _log.info(
@@ -103,6 +114,8 @@ def command(asked: Asked) -> None:
         _tell_teams(asked.predictions, error)
         raise
     file = write_metrics(results, asked.output)
+    if asked.nnunet_summary:
+        _log.info("Wrote %s", write_summary(results, asked.nnunet_summary))
     if asked.csv:
         from flare.results.metrics_reading import write_scores
 

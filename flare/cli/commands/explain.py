@@ -65,7 +65,6 @@ def explanations() -> dict[str, Explanation]:
 
 
 def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
-    """All classes that have a code of their own."""
     for child in kind.__subclasses__():
         if "code" in vars(child):
             yield child
@@ -73,7 +72,6 @@ def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
 
 
 def _filled(block: str, columns: int) -> str:
-    """A paragraph, or a list, in lines that fit."""
     lines = re.sub(r"\n(?!- )\s*", " ", block).split("\n")
     return "\n".join(
         textwrap.fill(

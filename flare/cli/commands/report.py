@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -163,7 +163,7 @@ def command(asked: Asked) -> None:
         cases=asked.cases.pages(),
         figures=asked.figures,
         groups=asked.groups,
-        **asdict(asked.ranking),
+        ranking=asked.ranking,
     )
     if asked.figures:
         _log.info("Wrote figures into %s", safe(asked.figures))

@@ -67,7 +67,6 @@ def command(asked: Asked) -> None:
 
 
 def _tell(found: Rescored) -> None:
-    """Say what became of a team."""
     if found.error:
         _log.info("%s: not scored: %s", safe(found.team), found.error)
     for line in found.zeros:

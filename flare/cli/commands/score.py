@@ -19,6 +19,7 @@ from flare.common.options import (
     csv_option,
     decimals,
     option,
+    summary_option,
     workers_option,
 )
 from flare.common.text import aligned, listing, safe
@@ -28,6 +29,7 @@ from flare.results.refused_csv import REFUSED_CSV
 if TYPE_CHECKING:
     from flare.evaluation.many.teams import Progress as Run
     from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
+    from flare.ranking.table import ResultTable
 
 PLACE = ("For organisers", 9)
 
@@ -61,8 +63,9 @@ class Asked:
     )
     ground_truth: Path = option("The reference labels.", metavar="DIR")
     output: Path = option(
-        "Folder that gets TEAM/metrics.json for each team, refused.csv, and"
-        " scores.sqlite, which keeps what came of each case.",
+        "Folder that gets TEAM/metrics.json for each team, tables of their means"
+        " (means.csv, means.md, means.tex), refused.csv, flags.csv, and scores.sqlite,"
+        " which keeps what came of each case.",
         metavar="RESULTS",
     )
     challenge: str = challenge_option()
@@ -74,6 +77,7 @@ class Asked:
     )
     options: TeamOptions = field(default_factory=TeamOptions)
     csv: Path | None = csv_option()
+    nnunet_summary: Path | None = summary_option("for each team, as DIR/TEAM")
 
 
 @click.command("score", cls=Command, exclusive=("workers", "cluster"))
@@ -83,7 +87,7 @@ def command(asked: Asked) -> None:
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     from flare.evaluation.many.score import evaluate_many
 
-    before = _ranks(asked)
+    before = _scored(asked)
     progress = Progress(every_s=60.0)
 
     def tell(run: Run) -> None:
@@ -102,12 +106,16 @@ def command(asked: Asked) -> None:
             cluster=asked.cluster,
             on_progress=tell,
             on_team=_tell_team,
-            on_start=_tell_dashboard,
+            on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
+            nnunet_summary=asked.nnunet_summary,
             **asdict(asked.options),
         )
+    after = _scored(asked)
+    if after:
+        _write_means(asked, after)
     _log.info("\n%s", _summary(scored))
-    if before:
-        for line in _moves(before, _ranks(asked)):
+    if before and after:
+        for line in _moves(before, after):
             _log.info("%s", line)
     if asked.csv:
         from flare.results.metrics_reading import write_scores
@@ -128,7 +136,6 @@ def _stopped() -> StoppedError:
 
 
 def _tell_team(found: ScoredTeam) -> None:
-    """Say what became of a team."""
     if found.refusal:
         _log.info("%s: refused: %s", safe(found.team), found.refusal)
     else:
@@ -136,17 +143,11 @@ def _tell_team(found: ScoredTeam) -> None:
             "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
             *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
         )
-    for line in found.zeros:
+    for line in (*found.zeros, *found.flags):
         _log.info("%s: %s", safe(found.team), line)
 
 
-def _tell_dashboard(address: str) -> None:
-    """Say where Dask shows what its workers do."""
-    _log.info("Dask's dashboard: %s", safe(address))
-
-
 def _summary(scored: ScoredTeams) -> str:
-    """How much there was to do, and what was refused."""
     teams = scored.teams
     cases, now = (sum(getattr(t, key) for t in teams) for key in ("cases", "scored"))
     rows = [
@@ -158,24 +159,42 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _ranks(asked: Asked) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD; none where they cannot be ranked yet."""
+def _scored(asked: Asked) -> ResultTable | None:
+    """What all teams score; None where they cannot be compared yet."""
     from flare.results.metrics_json import METRICS_JSON
 
     if not any(asked.output.glob(f"*/{METRICS_JSON}")):
-        return {}  # nor is loaded what a ranking needs
-    from flare.ranking.rank import ranks_by_scores
+        return None  # nor is loaded what a ranking needs
+    from flare.ranking.rank import read_scored
 
-    return ranks_by_scores(asked.output, asked.challenge)
+    return read_scored(asked.output, asked.challenge)
 
 
-def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
+def _write_means(asked: Asked, table: ResultTable) -> None:
+    """Write the means of all teams, and say which organs a team never finds."""
+    from flare.challenge.reading import read_challenge
+    from flare.common.files import write_whole
+    from flare.ranking.decisions import organ_flags
+    from flare.ranking.means import score_means
+    from flare.reports.ranking.means import mean_files
+
+    challenge = read_challenge(asked.challenge)
+    for name, text in mean_files(score_means(table, challenge), challenge.name):
+        write_whole(asked.output / name, f"{text.rstrip()}\n")
+    for line in organ_flags(table):
+        _log.info("%s", line)
+
+
+def _moves(then: ResultTable, now: ResultTable) -> list[str]:
     """Which teams have another rank than before.
 
     Ranks among other teams are not compared: a run that was ended has scored only some.
     """
-    if before.keys() != after.keys():
+    from flare.ranking.rank import ranks_by_scores
+
+    if then.teams != now.teams:
         return []
+    before, after = ranks_by_scores(then), ranks_by_scores(now)
     moved = [
         f"{safe(team)}: rank {before[team]}, now {rank}"
         for team, rank in after.items()

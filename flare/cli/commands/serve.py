@@ -137,7 +137,7 @@ def tell(step: str, submission: Submission, why: str) -> None:
 
 
 def _stopped() -> StoppedError:
-    """What whoever ends the service is told."""
+    """The message for an operator who ends the service."""
     return StoppedError(
         "The service was ended", "What is done is kept; the same command goes on."
     )
@@ -245,8 +245,6 @@ def json_lines(file: Path | None) -> Iterator[None]:
 
 
 class _JsonFormatter(logging.Formatter):
-    """Makes a line of a record."""
-
     def format(self, record: logging.LogRecord) -> str:
         """Return a JSON object, in ASCII: no name can break a line, or a terminal."""
         line = {

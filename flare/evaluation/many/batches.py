@@ -18,7 +18,12 @@ from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.plan import file_checksum
-from flare.evaluation.scoring.case import Attempt, attempt_case
+from flare.evaluation.scoring.case import (
+    MIRRORED_BELOW,
+    Attempt,
+    attempt_case,
+    find_mirrored,
+)
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 
@@ -58,23 +63,25 @@ def _scored(pair: CasePair, batch: Batch) -> Attempt:
     """Score a case; what nobody expected of it is its team's, and ends no other's."""
     reference = Digested(pair.reference.path)
     prediction = Digested(pair.prediction.path, IN_MEMORY_BYTES)
+    files = replace(
+        pair,
+        reference=_reading(pair.reference, reference),
+        prediction=_reading(pair.prediction, prediction),
+    )
+    mirrored = None
     try:
         attempt = attempt_case(
-            replace(
-                pair,
-                reference=_reading(pair.reference, reference),
-                prediction=_reading(pair.prediction, prediction),
-            ),
-            challenge=batch.challenge,
-            check_only=batch.check_only,
+            files, challenge=batch.challenge, check_only=batch.check_only
         )
+        digests = reference.sha256, prediction.sha256
+        if attempt.score and attempt.score.dsc < MIRRORED_BELOW:
+            mirrored = find_mirrored(files, batch.challenge)
     except (OrganiserError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  it is this team's alone
         fault = as_flare_error(error)
         return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
-    digests = reference.sha256, prediction.sha256
-    return replace(attempt, pair=pair, digests=digests)
+    return replace(attempt, pair=pair, digests=digests, mirrored=mirrored)
 
 
 def _reading(file: LabelMapFile, digested: Digested) -> LabelMapFile:

@@ -16,7 +16,7 @@ from flare.common.errors import OutputError, SubmissionError
 from flare.common.installation import __version__, library_version, source_commit
 from flare.common.text import safe
 from flare.evaluation.plan import LIBRARIES
-from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.scoring.case import Attempt, Mirrored
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, OrganScore
 
@@ -132,8 +132,11 @@ class KeptScores(AbstractContextManager["KeptScores"]):
 def _content(attempt: Attempt) -> str:
     """An outcome as text; empty if it has none that can be read again."""
     if not attempt.problem:
-        score = asdict(attempt.score) if attempt.score else None
-        return json.dumps({"score": score}, allow_nan=False)
+        found = {
+            name: asdict(own) if own else None
+            for name, own in (("score", attempt.score), ("mirrored", attempt.mirrored))
+        }
+        return json.dumps(found, allow_nan=False)
     problem = attempt.problem
     with suppress(TypeError, ValueError):
         text = json.dumps({"problem": [type(problem).__name__, list(problem.args)]})
@@ -145,17 +148,23 @@ def _content(attempt: Attempt) -> str:
 
 def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
     """An outcome that was kept."""
-    score, problem = None, None
+    score, problem, mirrored = None, None, None
     if "problem" in content:
         name, arguments = content["problem"]
         problem = _kinds()[name](*arguments)
     elif content["score"]:
         fields = content["score"]
-        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
+        organs = tuple(
+            OrganScore(**{**organ, "voxels": tuple(organ["voxels"])})
+            for organ in fields.pop("organs")
+        )
         for name in ("unknown_labels", "free_of", "left_empty"):
             fields[name] = tuple(fields[name])
         score = CaseScore(organs=organs, **fields)
-    return Attempt(pair=pair, score=score, problem=problem, seconds=0.0)
+        mirrored = content["mirrored"] and Mirrored(**content["mirrored"])
+    return Attempt(
+        pair=pair, score=score, problem=problem, mirrored=mirrored, seconds=0.0
+    )
 
 
 def _kinds() -> dict[str, type[SubmissionError]]:

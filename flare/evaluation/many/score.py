@@ -42,6 +42,7 @@ from flare.evaluation.many.teams import (
     ScoredTeams,
     Submission,
     find_submissions,
+    mirrored_lines,
     opened,
 )
 from flare.evaluation.options import Options, check_count
@@ -50,8 +51,15 @@ from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.refused_csv import Refusal, RefusedRows
+from flare.results.refused_csv import (
+    FLAGS_CSV,
+    REFUSED_CSV,
+    Flag,
+    Refusal,
+    TeamRows,
+)
 from flare.results.scores import statistics
+from flare.results.summary_json import SUMMARY_JSON, prepare_summary, write_summary
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
@@ -73,6 +81,7 @@ def evaluate_many(
     on_progress: Callable[[Progress], None] | None = None,
     on_team: Callable[[ScoredTeam], None] | None = None,
     on_start: Callable[[str], None] | None = None,
+    nnunet_summary: str | Path | None = None,
 ) -> ScoredTeams:
     """Score the predictions of all teams against a folder of reference labels.
 
@@ -100,6 +109,9 @@ def evaluate_many(
     on_progress, on_team, on_start : callable, optional
         Told of each batch of cases; of each team that is done; and of the address of
         Dask's dashboard, if there is one.
+    nnunet_summary : str or Path, optional
+        A folder that gets ``TEAM/summary.json`` in the shape of nnU-Net's; for
+        organisers alone, as it tells the volumes of the references.
 
     Returns
     -------
@@ -133,6 +145,7 @@ def evaluate_many(
             f"{safe(output)}: it is the folder of what teams have submitted",
             "Choose another folder for the results.",
         )
+    summaries = prepare_summary(nnunet_summary, output)
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
     submissions = find_submissions(teams, settled)
 
@@ -146,6 +159,7 @@ def evaluate_many(
             kept=kept,
             on_progress=on_progress,
             on_team=on_team,
+            summaries=summaries,
         )
         done = run.score(submissions, partial(_pool, run, workers, cluster, on_start))
     return ScoredTeams(output=output, teams=done)
@@ -164,11 +178,8 @@ def _pool(
         return
     from flare.evaluation.many.cluster import cluster_pool
 
-    folders = {
-        "teams": run.teams,
-        "reference labels": run.ground_truth,
-        "results": run.output,
-    }
+    folders = {"teams": run.teams, "reference labels": run.ground_truth}
+    folders["results"] = run.output
     with cluster_pool(cluster, folders, on_start) as pool:
         yield pool
 
@@ -185,11 +196,13 @@ class _Run:
     kept: KeptScores
     on_progress: Callable[[Progress], None] | None
     on_team: Callable[[ScoredTeam], None] | None
+    summaries: Path | None
 
     def __post_init__(self) -> None:
         """Begin with no team."""
         self._reference_checksum = lru_cache(maxsize=None)(reference_digest)
-        self._refused = RefusedRows(self.output)
+        self._refused = TeamRows(self.output / REFUSED_CSV, Refusal)
+        self._flags = TeamRows(self.output / FLAGS_CSV, Flag)
         self._open: dict[str, OpenTeam] = {}
         self._again: list[Batch] = []
         """Cases that waited for an equal file, which has changed meanwhile."""
@@ -220,10 +233,11 @@ class _Run:
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
             self._refused.write()
+            self._flags.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _score(self, pool: Pool, batches: Iterator[Batch], teams: int) -> None:
-        """Score batches, and take in what comes of them."""
+        """Score batches, and take in their outcomes."""
         for done in completed(pool, score_batch, batches, Batch.single):
             if done.error and not done.is_lost:
                 raise done.error
@@ -379,7 +393,11 @@ class _Run:
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
+        if self.summaries:
+            write_summary(results, self.summaries / name)
         self._refused.replace(name, ())
+        flags = tuple(mirrored_lines(attempts))
+        self._flags.replace(name, [Flag(team=name, flag=line) for line in flags])
         dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in SCORES)
         return ScoredTeam(
             team=name,
@@ -388,6 +406,7 @@ class _Run:
             dsc=dsc,
             nsd=nsd,
             zeros=tuple(low.reason for low in results.low_scores),
+            flags=flags,
         )
 
     def _refuse(
@@ -408,12 +427,13 @@ class _Run:
         is_ours &= not isinstance(error, MeasurementError)  # another process has it
         if is_ours and (folder / METRICS_JSON).is_file():
             prepare_output(folder)
+        if self.summaries:
+            (self.summaries / submission.team / SUMMARY_JSON).unlink(missing_ok=True)
         refusal = Refusal(
-            team=submission.team,
-            archive=submission.path.name,
-            problem=str(error),
+            team=submission.team, archive=submission.path.name, problem=str(error)
         )
         self._refused.replace(submission.team, (refusal,))
+        self._flags.replace(submission.team, ())
         self._tell(
             ScoredTeam(
                 team=submission.team,

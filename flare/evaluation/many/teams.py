@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from flare.challenge.formats import suffix_of
 from flare.common.bulkhead import FAULTS
 from flare.common.errors import FlareError, InputError
 from flare.common.files import is_file, is_folder, remove_tree
-from flare.common.text import listing, safe, why
+from flare.common.text import count, listing, safe, why
 from flare.evaluation.many.batches import Batch
 from flare.evaluation.plan import Plan
 from flare.evaluation.scoring.case import Attempt
@@ -211,8 +213,28 @@ class ScoredTeam:
     """Mean; None if it was refused."""
     zeros: tuple[str, ...] = ()
     """Why cases score little or nothing."""
+    flags: tuple[str, ...] = ()
+    """What organisers should look at: it is in flags.csv alone."""
     refusal: str = ""
     """Why it was refused, with what its author can do."""
+
+
+def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
+    """Which cases look mirrored, a line for each way."""
+    ways: defaultdict[str, list[tuple[str, float, float]]] = defaultdict(list)
+    total = 0
+    for attempt in attempts:
+        total += 1
+        if attempt.score and (found := attempt.mirrored):
+            row = attempt.pair.case, attempt.score.dsc, found.dsc
+            ways[found.axes].append(row)
+    for axes, rows in ways.items():
+        names, dsc, better = zip(*rows, strict=True)
+        yield (
+            f"{len(rows)} of {count(total, 'case')} look mirrored {axes}"
+            f" ({listing(names)}): their DSC is {median(dsc):.2f} at the median, and"
+            f" would be {median(better):.2f} the other way round"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ class Agreement:
 
     reference_voxels: int
     prediction_voxels: int
+    common_voxels: int
     dsc: float
     nsd: float
     distances: Sides | None = None
@@ -291,7 +292,7 @@ def _agreement(
     voxels: tuple[int, int, int], counts: npt.NDArray[np.int64], spacing: Spacing
 ) -> Agreement:
     """Turn what `tally` has counted, of shape (2, 256), into DSC and NSD."""
-    first, second, _ = voxels
+    first, second, common = voxels
     codes = counts[0].nonzero()[0]  # the others add nothing
     areas, (surfels, beyond) = surfel_areas(spacing)[codes], counts[:, codes]
     within = math.fsum(((surfels - beyond) * areas).tolist())
@@ -300,6 +301,7 @@ def _agreement(
     return Agreement(
         reference_voxels=first,
         prediction_voxels=second,
+        common_voxels=common,
         dsc=dice_of_counts(*voxels),
         nsd=float(nsd),
     )

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 
@@ -27,7 +27,11 @@ from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
 
 MIRRORED_GAIN = 0.3
-"""A prediction looks mirrored if its mean DSC would be higher by this."""
+"""A prediction looks mirrored if the mean DSC of the organs that either label map has
+would be higher by this."""
+
+MIRRORED_BELOW = 0.5
+"""A case with a DSC from here on is not worth looking."""
 
 _FLIPS = ((), (0,), (1,), (2,), (1, 2))
 """Axes (z, y, x) that are reversed; none for comparison."""
@@ -91,6 +95,7 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
+        common = agreement.common_voxels
         for name in challenge.metrics[len(SCORES) :]:
             if all(voxels):
                 zs = slice(None)
@@ -104,7 +109,8 @@ def score_labels(
                 values[name] = _worst(name, reference.grid)
             else:
                 values[name] = METRICS[name].best
-        found.append(_organ_score(organ, values, voxels, challenge))
+        score = _organ_score(organ, values, voxels, challenge)
+        found.append(replace(score, voxels=(*voxels, common)))
     return tuple(found)
 
 
@@ -217,6 +223,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         by_metric=_means(organs, challenge),
         free_of=free_of,
         left_empty=left_empty(free_of, prediction, challenge),
+        map_voxels=reference.labels.size,
     )
 
 
@@ -253,7 +260,7 @@ class Mirrored:
     axes: str
     """Such as ``left to right``."""
     dsc: float
-    """Mean over the organs, of the whole label maps."""
+    """Of the whole label maps: the mean over the organs that count in it."""
 
 
 def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
@@ -289,12 +296,16 @@ def mirrored(
     maps = reference.labels, prediction.labels
     sizes = [_voxels(labels, labels)[counted] for labels in maps]
     both = sizes[0] + sizes[1]
-    organs, found = both > 0, []
-    for flip in _FLIPS if organs.any() else ():
+    found = []
+    for flip in _FLIPS if both.any() else ():
         shared = _voxels(maps[0], np.flip(maps[1], flip))[counted]
-        found.append(float((2 * shared[organs] / both[organs]).mean()))
+        absent = challenge.absent_organs.in_both
+        dsc = np.where(both > 0, 2 * shared / np.maximum(both, 1), absent)
+        found.append(float(dsc.mean()))
     best = max(range(len(found)), key=found.__getitem__, default=0)
-    if not best or found[best] < found[0] + MIRRORED_GAIN:
+    # Organs that neither has do not change.
+    least = MIRRORED_GAIN * np.mean(both > 0)
+    if not best or found[best] < found[0] + least:
         return None
     steps = np.abs(np.array(reference.grid.affine)[:, 2::-1])  # of z, y, x
     ways = sorted(int(steps[:, axis].argmax()) for axis in _FLIPS[best])
@@ -372,6 +383,8 @@ class Attempt:
     """Of one that was only checked: its labels that are no organs."""
     digests: tuple[str, str] = ("", "")
     """SHA-256 of the reference and of the prediction that were read, if asked for."""
+    mirrored: Mirrored | None = None
+    """If it looks so; only of a case with a low DSC, and if asked for."""
     fault: FlareError | None = None
     """What has kept it from being scored, and is no problem of its content."""
 

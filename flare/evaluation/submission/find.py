@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from flare.challenge.formats import FORMATS, NpzLayout, case_name, suffix_of
+from flare.challenge.formats import (
+    FORMATS,
+    PLAIN_NAMES,
+    NpzLayout,
+    case_name,
+    suffix_of,
+)
+from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
 from flare.common.installation import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
@@ -91,12 +97,24 @@ class Folder:
 
 
 def find_label_maps(
-    folder: Path, *, follow_links: bool = False, npz: NpzLayout | None = None
+    folder: Path,
+    *,
+    follow_links: bool = False,
+    npz: NpzLayout | None = None,
+    case_of: Callable[[str], str] = PLAIN_NAMES.case_of_reference,
 ) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
-    `follow_links` is for folders of one's own: a link in a submission could lead to
-    the references. `npz` says what is in .npz files, if they are label maps.
+    Parameters
+    ----------
+    folder : Path
+        To be searched.
+    follow_links : bool
+        For folders of one's own: a link in a submission could lead to the references.
+    npz : NpzLayout, optional
+        What is in .npz files, if they are label maps.
+    case_of : callable
+        Tells the case of a file by its name without extension.
 
     Raises
     ------
@@ -110,7 +128,7 @@ def find_label_maps(
         relative = path.relative_to(folder)
         file = None
         if not is_ignored(relative):
-            file = _label_map_file(path, relative, follow_links=follow_links, npz=npz)
+            file = _label_map_file(path, relative, case_of, follow_links, npz)
         if file:
             files.append(file)
         else:
@@ -132,25 +150,33 @@ def usual_references() -> Path:
 
 
 def find_references(
-    folder: Path, npz: NpzLayout | None = None
+    folder: Path, challenge: Challenge | None = None
 ) -> tuple[LabelMapFile, ...]:
-    """Find the reference of each case; `npz` is as for `find_label_maps`.
+    """Find the reference of each case, as a challenge has them, or one image of each.
 
     Raises
     ------
     GroundTruthError
-        If there are none, a case has two, one has a format that is not accepted, or the
-        demonstration set lies beside others.
+        If there are none, a case has two, one has a name or a format that is not
+        accepted, or the demonstration set lies beside others.
     InputError
         If the folder does not exist.
     """
+    patterns = challenge.names if challenge else PLAIN_NAMES
+    npz = challenge.npz.references if challenge else None
+
+    def case_of(stem: str) -> str:
+        return patterns.case_of_reference(stem) or stem * is_demonstration(stem)
+
     if not folder.is_dir():
         problem = "there is no such folder"
         if folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
             raise GroundTruthError(problem)
         raise InputError(f"{safe(folder)}: {problem}")
     try:
-        files = find_label_maps(folder, follow_links=True, npz=npz).files
+        files = find_label_maps(
+            folder, follow_links=True, npz=npz, case_of=case_of
+        ).files
     except FolderError as error:
         raise GroundTruthError(error.problem) from error
     if not files:
@@ -161,15 +187,33 @@ def find_references(
         raise GroundTruthError(
             f"{names}: the demonstration set lies beside other label maps"
         )
-    for case, group in groupby(files, key=lambda file: file.case):
-        same = tuple(group)
-        if len(same) > 1:
-            names = listing(file.name for file in same)
-            raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
+    misnamed = listing(file.name for file in files if not file.case)
+    if misnamed:
+        raise GroundTruthError(
+            f"{misnamed}: not called {patterns.reference}, and a suffix"
+        )
+    refuse_twice(files)
+    cases = {file.case for file in files}
+    for case in sorted(cases):
+        other = patterns.prediction_of(case, suffix="")
+        if other != case and other in cases:
+            raise GroundTruthError(
+                f"the prediction of case {safe(case)} is called like case {safe(other)}"
+            )
     problems = [file.problem for file in files if file.problem]
     if problems:
         raise GroundTruthError(problems[0].finding) from problems[0]
     return files
+
+
+def refuse_twice(files: Sequence[LabelMapFile]) -> None:
+    """Raise a GroundTruthError if two files are of one case."""
+    ordered = sorted(files, key=lambda file: (file.case, file.name))
+    for case, group in groupby(ordered, key=lambda file: file.case):
+        same = tuple(group)
+        if len(same) > 1:
+            names = listing(file.name for file in same)
+            raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
 
 
 def is_demonstration(case: str) -> bool:
@@ -221,17 +265,21 @@ def is_ignored(relative: Path) -> bool:
 
 
 def _label_map_file(
-    path: Path, relative: Path, *, follow_links: bool, npz: NpzLayout | None
+    path: Path,
+    relative: Path,
+    case_of: Callable[[str], str],
+    follow_links: bool,
+    npz: NpzLayout | None,
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
     name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
-    case = case_name(path, may_be_npz=npz is not None)
-    if case is None:
+    stem = case_name(path, may_be_npz=npz is not None)
+    if stem is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
         suffix = suffix_of(path.name, known)
         if not suffix:
             return None
-        case = path.name[: -len(suffix)]
+        stem = path.name[: -len(suffix)]
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
         is_archive = suffix in ARCHIVE_SUFFIXES
@@ -239,7 +287,7 @@ def _label_map_file(
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
     return LabelMapFile(
-        case=unicodedata.normalize("NFC", case),  # a Mac takes letters apart
+        case=case_of(stem),
         path=path,
         name=name,
         problem=problem,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flare.challenge.formats import CHANNEL, SUFFIXES, suffix_of
+from flare.challenge.formats import SUFFIXES, FileNames, suffix_of
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
@@ -238,7 +237,7 @@ def _find_outputs(
     strangers = 0
     for job in jobs:
         image = _choose(job.inputs, challenge.algorithm.input, "input", challenge)
-        case = _case(image.image_name, names)
+        case = _case(image.image_name, names, challenge.names)
         if case is None:
             strangers += 1
         else:
@@ -284,17 +283,16 @@ def _choose(
     raise ChallengeError(f"{challenge.key}.toml", text)
 
 
-def _case(image_name: str, cases: Mapping[str, str]) -> str | None:
-    """The case that an image is of: by its exact name, then without the channel."""
-    if len(image_name) > NAME_CHARACTERS:
+def _case(name: str, cases: Container[str], names: FileNames) -> str | None:
+    """The case that an image is of, whatever suffixes its name has."""
+    if len(name) > NAME_CHARACTERS:
         return None
-    name = unicodedata.normalize("NFC", image_name)
-    candidates = [name]
-    while suffix := suffix_of(name, _KNOWN):
+    while (case := names.case_of("image", name, cases)) not in cases:
+        suffix = suffix_of(name, _KNOWN)
+        if not suffix:
+            return None
         name = name[: -len(suffix)]
-        candidates.append(name)
-    without = [c.removesuffix(CHANNEL) for c in candidates if c.endswith(CHANNEL)]
-    return next((case for case in [*candidates, *without] if case in cases), None)
+    return case
 
 
 def _output_file(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePath, PurePosixPath
 
-from flare.challenge.formats import CHANNEL, SUFFIXES
+from flare.challenge.formats import (
+    ALL_SUFFIXES,
+    CHANNEL,
+    PLAIN_NAMES,
+    SUFFIX,
+    SUFFIXES,
+    FileNames,
+    suffix_of,
+)
 from flare.common.errors import SubmissionError
 from flare.evaluation.errors import (
     DuplicateCasesError,
@@ -21,8 +28,8 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.submission.find import Folder, LabelMapFile, is_ignored
 
-EXAMPLE = "validation_001.nii.gz"
-"""What the file of a case may be called, where no case is known."""
+EXAMPLE = "validation_001"
+"""What a case may be called, where none is known."""
 
 _CASE_ALONE = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
 """What may be behind the name of a case whose file has lost its extension, or part of
@@ -51,10 +58,11 @@ def match_cases(
     folder: Folder,
     references: Sequence[LabelMapFile] | None,
     organs: Mapping[str, int] | None = None,
+    names: FileNames = PLAIN_NAMES,
 ) -> Matching:
     """Pair predictions with references by the names of their cases.
 
-    A case is the file name without its extension, wherever the file lies. A file
+    What a file is called says its case, wherever it lies; `names` tell how. A file
     whose name nearly is that of a missing case is reported as misnamed, and that case
     is not reported as missing too. Nor is one whose `organs`, here with their labels,
     have files of their own. A file that has the name of a missing case and lacks its
@@ -64,9 +72,10 @@ def match_cases(
     its pair for the reference as well.
     """
     known = {file.case: file for file in references or ()}
-    strays = _strays(folder, known)
+    expected_names = {case: asked_name(file, names) for case, file in known.items()}
+    example = next(iter(expected_names.values()), names.prediction_of(EXAMPLE))
+    strays = _strays(folder, known, names)
     if not strays and all(file.is_foreign for file in folder.files):
-        example = PurePath(references[0].name).name if references else EXAMPLE
         problem = _nothing_to_score(folder, example)
         return Matching(pairs=(), problems=(problem,))
 
@@ -79,7 +88,10 @@ def match_cases(
     expected = known if references is not None else submitted
     problems: list[SubmissionError] = []
     if of_organs:
-        problems.append(_organs_problem(of_organs, organs or {}, known))
+        first = next(iter(of_organs.values()))
+        example = expected_names.get(first, names.prediction_of(first))
+        labels, cases_of = tuple((organs or {}).items()), tuple(of_organs.values())
+        problems.append(OrganFilesError(tuple(of_organs), example, labels, cases_of))
     duplicates = [
         (case, tuple(file.name for file in same))
         for case, same in submitted.items()
@@ -89,7 +101,7 @@ def match_cases(
         problems.append(DuplicateCasesError(duplicates))
     if references is not None:
         explained = {*strays, *of_organs.values()}
-        problems += _name_problems(folder, known, submitted, strays, explained)
+        problems += _name_problems(folder, expected_names, submitted, strays, explained)
     alone = {
         case: same[0]
         for case, same in sorted(submitted.items())
@@ -106,19 +118,27 @@ def match_cases(
     )
 
 
+def asked_name(reference: LabelMapFile, names: FileNames) -> str:
+    """What the file of a case is to be called; of a secret one, what it is called."""
+    name = PurePath(reference.name).name
+    if reference.is_hidden or names.prediction == names.reference:
+        return name
+    suffix = suffix_of(name, ALL_SUFFIXES) or SUFFIX
+    return names.prediction_of(reference.case, suffix)
+
+
 def _name_problems(
     folder: Folder,
-    expected: Mapping[str, LabelMapFile],
+    file_names: Mapping[str, str],
     submitted: Mapping[str, Sequence[LabelMapFile]],
     strays: Mapping[str, str],
     explained: Container[str],
 ) -> Iterator[SubmissionError]:
     """Names that no case has, and cases without a file that are not `explained`."""
-    file_names = {case: PurePath(file.name).name for case, file in expected.items()}
     missing = [
-        case for case in expected if case not in submitted and case not in explained
+        case for case in file_names if case not in submitted and case not in explained
     ]
-    unexpected = [case for case in submitted if case not in expected]
+    unexpected = [case for case in submitted if case not in file_names]
     renames = nearest_cases(unexpected, missing)
     others = [case for case in unexpected if case not in renames]
     missing = [case for case in missing if case not in renames.values()]
@@ -126,7 +146,7 @@ def _name_problems(
     if are_shifted:
         renames, others, missing = {others[0]: missing[0]}, [], []
     names = [file.name for case in others for file in submitted[case]]
-    is_only_file = not strays and len(submitted) == len(names) == 1 < len(expected)
+    is_only_file = not strays and len(submitted) == len(names) == 1 < len(file_names)
 
     if renames or strays:
         pairs = [
@@ -137,27 +157,17 @@ def _name_problems(
         pairs += [(name, file_names[case]) for case, name in strays.items()]
         yield MisnamedCasesError(pairs, are_shifted)
     if names:
-        cases = len(expected) if is_only_file else 0
+        cases = len(file_names) if is_only_file else 0
         yield UnexpectedCasesError(names, next(iter(file_names.values())), cases)
     if missing and not is_only_file:
         absent = [file_names[case] for case in missing]
         archives = [file.name for file in folder.files if file.is_archive]
-        yield MissingCasesError(absent, len(expected), archives, folder.is_algorithm)
+        yield MissingCasesError(absent, len(file_names), archives, folder.is_algorithm)
 
 
-def _organs_problem(
-    found: Mapping[str, str],
-    organs: Mapping[str, int],
-    expected: Mapping[str, LabelMapFile],
-) -> OrganFilesError:
-    """Say that some files hold one organ each, whose cases are `found` beside them."""
-    first = next(iter(found.values()))
-    example = PurePath(expected[first].name).name if expected else f"{first}.nii.gz"
-    labels, cases = tuple(organs.items()), tuple(found.values())
-    return OrganFilesError(tuple(found), example, labels, cases)
-
-
-def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
+def _strays(
+    folder: Folder, expected: Container[str], names: FileNames
+) -> dict[str, str]:
     """For cases without any image: a file with the name of the case, not its extension.
 
     Such files are ignored where the case has an image: beside it, they are notes.
@@ -166,9 +176,10 @@ def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
     strays: dict[str, str] = {}
     for name in folder.ignored:
         path = Path(name)
-        stem = unicodedata.normalize("NFC", _CASE_ALONE.sub("", path.name))
-        if stem in expected and stem not in has_image and not is_ignored(path):
-            strays.setdefault(stem, name)
+        stem = _CASE_ALONE.sub("", path.name)
+        case = names.case_of("prediction", stem, expected)
+        if case in expected and case not in has_image and not is_ignored(path):
+            strays.setdefault(case, name)
     return strays
 
 
@@ -277,8 +288,7 @@ def _likeness(name: str, case: str) -> float:
 # --- Files that hold one organ of a case each ---------------------------------------
 #
 # TotalSegmentator and others write CASE/liver.nii.gz, people CASE_liver.nii.gz. To such
-# a file, "rename it to CASE.nii.gz" would be wrong advice: whoever obeys submits one
-# organ.
+# a file, "rename it to CASE.nii.gz" would be wrong advice: it would submit one organ.
 
 SYNONYMS = {
     "liver": ("hepar",),

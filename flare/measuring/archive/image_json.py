@@ -202,13 +202,11 @@ def _document(contents: Contents, name: str) -> dict[str, Any]:
 
 
 def _descriptors(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
-    """What a document leads to."""
     for found in document.get(key) or []:
         yield fields_of(found, "digest", "platform", "annotations")
 
 
 def _blob_name(descriptor: Mapping[str, Any]) -> str:
-    """The name of the file that a descriptor leads to."""
     digest = str(descriptor.get("digest"))
     match = _DIGEST.fullmatch(digest)
     if not match:
@@ -217,7 +215,6 @@ def _blob_name(descriptor: Mapping[str, Any]) -> str:
 
 
 def _platform(descriptor: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    """What a descriptor says of operating system and processor, if anything."""
     platform = descriptor.get("platform")
     if not platform:
         return None
@@ -256,7 +253,6 @@ def _check_digest(name: str, sha256: str) -> None:
 def _find_layers(
     contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
 ) -> list[tuple[str, Blob]]:
-    """The layers, each with the name under which it is stored."""
     rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
     if len(names) > MOST_LAYERS:
         raise BrokenError(

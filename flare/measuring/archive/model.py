@@ -158,11 +158,10 @@ def unpack_model(model: Model, folder: Path) -> None:
 def _make_folder(path: Path) -> None:
     """Make a folder that anybody may read."""
     path.mkdir()
-    path.chmod(0o755)  # whoever the image's user is
+    path.chmod(0o755)  # the image's user may be anybody
 
 
 def _write(path: Path, content: IO[bytes], *, mode: int) -> None:
-    """Write a file that is not there yet."""
     with path.open("xb") as file:
         while True:
             with explained():
@@ -174,7 +173,6 @@ def _write(path: Path, content: IO[bytes], *, mode: int) -> None:
 
 
 def _model_error(path: Path, error: BrokenError) -> ModelError:
-    """What is wrong with a model, for whoever has sent it."""
     problem = str(error)
     if isinstance(error, LimitError):
         problem = (

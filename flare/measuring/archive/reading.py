@@ -173,7 +173,6 @@ def _describe(image: Image) -> dict[str, Any]:
 
 
 def _check_name(name: str, found: Findings) -> None:
-    """Find out what is wrong with the name of the file."""
     team = name.removesuffix(SUFFIX)
     if name.endswith(MODEL_SUFFIX):
         found.wrong("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")
@@ -247,7 +246,6 @@ def _write_layer(file: BinaryIO, layer: StoredLayer, pieces: Iterable[bytes]) ->
 
 
 def _write_file(file: BinaryIO, name: str, content: bytes) -> None:
-    """Write a small file."""
     file.write(_header(name, len(content)) + content + _padding(len(content)))
 
 
@@ -260,5 +258,4 @@ def _header(name: str, size: int) -> bytes:
 
 
 def _padding(size: int) -> bytes:
-    """What fills the last block of a file."""
     return bytes(-size % tarfile.BLOCKSIZE)

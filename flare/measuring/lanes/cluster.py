@@ -81,8 +81,6 @@ def _is_wanted(worker: Any, key: Any) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """A job that a worker has."""
-
     token: str
     lane: Lane
     worker: str
@@ -187,11 +185,9 @@ class ClusterPool(Pool):
     # --- What workers tell --------------------------------------------------------
 
     def _hear(self, event: tuple[float, bytes]) -> None:
-        """Take in a message, in a thread of Dask's."""
         self._told.put(pickle.loads(event[1]))
 
     def _note_end(self, job: _Running) -> None:
-        """Note how much a job has told."""
         job.ended_at, job.told = time.monotonic(), 0
         if job.future.status == "finished":
             job.told = int(job.future.result())
@@ -228,7 +224,6 @@ class ClusterPool(Pool):
         raise scheduler_lost(self._address)
 
     def _new(self) -> list[str]:
-        """Addresses of workers that were not seen before."""
         return sorted(self._present() - {*self._workers.values(), *self._refused})
 
     def _look(self) -> None:
@@ -277,7 +272,6 @@ class ClusterPool(Pool):
             self._workers[self._lane_for(worker, place)] = worker
 
     def _lane_for(self, worker: str, place: Place) -> Lane:
-        """The first free lane of a computer."""
         if place.identity not in self._computers:
             known = {lane.host for lanes in self._computers.values() for lane in lanes}
             if place.host in known:  # two computers of one name

@@ -118,7 +118,6 @@ class Dispatch:
     # --- Dealing out --------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Give each lane that is free the first team that it may measure."""
         for lane in self.pool.free():
             turn = None if lane in self._left_out else self._next(lane)
             if turn:
@@ -129,7 +128,6 @@ class Dispatch:
                 self.pool.begin(lane, self.make_job(turn, lane))
 
     def _next(self, lane: Lane) -> Turn | None:
-        """The first team of the queue that a lane may measure."""
         # An engine has equal images once: one lane would remove that of another.
         taken = {turn.plan.archive.image for turn in self._running.values()}
         return next(
@@ -182,7 +180,6 @@ class Dispatch:
                 turn.has_ended = True
 
     def _tell(self, turn: Turn, record: CaseRecord) -> None:
-        """Tell of a case, and how many were run."""
         turn.left.discard(record.case)
         turns = [*self._queue, *self._running.values()]
         left = sum(len(each.left) for each in turns)
@@ -314,7 +311,6 @@ def check_lanes(lanes: Sequence[Lane], options: Options) -> None:
 def _measure(
     setup: Setup, pool: Pool, lanes: Sequence[Lane], listener: Listener
 ) -> tuple[tuple[str, FlareError], ...]:
-    """Plan all teams, and deal them out."""
     options, results = setup.job.options, setup.job.results
 
     def make_job(turn: Turn, lane: Lane) -> TeamJob:

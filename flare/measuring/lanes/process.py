@@ -180,8 +180,6 @@ class _StoppedError(BaseException):
 
 
 class _Teller(logging.Handler):
-    """Tells the parent what this process logs."""
-
     def __init__(self, tell: Callable[[Message], None]) -> None:
         super().__init__()
         self._tell = tell

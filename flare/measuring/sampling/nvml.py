@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from flare.common.errors import HostError
 from flare.common.text import safe
@@ -66,21 +66,6 @@ class Device:
     driver: str
     version: str
     """"v2", or "v1" if the driver does not know the second version of the call."""
-
-
-class MemorySource(Protocol):
-    """Something with the memory of a GPU."""
-
-    device: Device
-
-    def read(self) -> MemoryReading:
-        """The memory now."""
-
-    def processes(self) -> frozenset[int]:
-        """Process IDs, as the host has them, of all that use the GPU."""
-
-    def state(self) -> DeviceState:
-        """Clock, temperature and throttling now."""
 
 
 class NvmlSource:

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from flare.common.machine import CGROUPS
-from flare.measuring.sampling.nvml import MB, DeviceError, DeviceState, MemorySource
+from flare.measuring.sampling.nvml import MB, DeviceError, DeviceState, NvmlSource
 from flare.results.traces_csv import Sample, Trace
 
 STATE_EVERY = 10
@@ -26,16 +25,6 @@ Clock = Callable[[], float]
 
 Pause = Callable[[float], bool]
 """Waits for a number of seconds; true if it was told to stop."""
-
-
-class ProcessGroup(Protocol):
-    """All processes of a container."""
-
-    def read(self) -> tuple[float | None, float | None]:
-        """Memory in MB, and seconds of CPU; None where they cannot be read."""
-
-    def processes(self) -> frozenset[int]:
-        """Their IDs on the host."""
 
 
 class ControlGroup:
@@ -68,7 +57,7 @@ class ControlGroup:
         return memory, None if nanoseconds is None else nanoseconds / 1e9
 
     def processes(self) -> frozenset[int]:
-        """IDs, on the host, of all processes of the container."""
+        """IDs, as the host has them, of all processes of the container."""
         file = self._file("" if self._is_v2 else "memory", "cgroup.procs")
         return frozenset(int(word) for word in _text(file).split() if word.isdigit())
 
@@ -110,7 +99,6 @@ def _text(file: Path) -> str:
 
 
 def _number(file: Path) -> int | None:
-    """The number in a file; None if there is none."""
     text = _text(file).strip()
     return int(text) if text.isdigit() else None
 
@@ -125,8 +113,8 @@ def _fields(file: Path) -> dict[str, int]:
 class Probe:
     """What a sample is made of."""
 
-    gpu: MemorySource | None = None
-    group: ProcessGroup | None = None
+    gpu: NvmlSource | None = None
+    group: ControlGroup | None = None
     strangers: set[int] = field(default_factory=set)
     is_throttled: bool = False
     has_seen_own: bool = False
@@ -163,7 +151,7 @@ class Probe:
         self._count += 1
         return sample
 
-    def _look_around(self, gpu: MemorySource) -> None:
+    def _look_around(self, gpu: NvmlSource) -> None:
         """Ask for what changes slowly."""
         self._state = gpu.state()
         self.is_throttled |= bool(self._state.is_throttled)
@@ -176,7 +164,6 @@ class Probe:
             self.strangers |= found - own
 
     def _own(self) -> frozenset[int]:
-        """Processes of the container."""
         return self.group.processes() if self.group else frozenset()
 
 

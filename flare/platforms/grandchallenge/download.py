@@ -164,7 +164,8 @@ def download(asked: Options, *, token: str) -> int:
                 if is_new:
                     _write_metrics(evaluation, folder)
                 if asked.predictions and evaluation.predictions_url:
-                    _take_upload(calls, evaluation, folder)
+                    fetch(calls, evaluation.predictions_url, folder / UPLOAD)
+                    _unpack(folder)
         except FileRefusedError:
             refused.append(folder.name)
         except PlatformError as error:  # of this team alone
@@ -200,14 +201,13 @@ def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
 
 
 def _merit(evaluation: Evaluation) -> tuple[bool, int, datetime]:
-    """On the board, high on it, and new."""
     return evaluation.rank > 0, -evaluation.rank, evaluation.created
 
 
 def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     """A folder for each user: that of an earlier download, or one by `folder_of`.
 
-    Whoever could be taken for another one, or for a folder of another one, gets a
+    A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
 
     Raises
@@ -240,7 +240,6 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
 
 
 def _owners(output: Path) -> dict[str, str]:
-    """Folders of an earlier download, with the user of each."""
     found = {}
     for record in sorted(output.glob(f"*/{RECORD}")):
         old = _record(record.parent)
@@ -278,7 +277,6 @@ def _told(api: str) -> Iterator[None]:
 
 
 def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
-    """All results of a phase, page by page."""
     found: dict[str, Evaluation] = {}
     seen: set[str] = set()
     while True:
@@ -377,20 +375,6 @@ def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
             "Evaluate this submission again.",
         ) from error
     write_whole(folder / METRICS_JSON, f"{content}\n")
-
-
-def _take_upload(calls: Client, evaluation: Evaluation, folder: Path) -> None:
-    """Fetch what was uploaded, and unpack it.
-
-    Raises
-    ------
-    FileRefusedError
-        If the platform does not give it.
-    PlatformError
-        If it does not arrive, or cannot be unpacked.
-    """
-    fetch(calls, evaluation.predictions_url, folder / UPLOAD)
-    _unpack(folder)
 
 
 def _unpack(folder: Path) -> None:

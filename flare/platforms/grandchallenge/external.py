@@ -353,7 +353,6 @@ class PhaseSource:
         return self._calls[mark]
 
     def _status(self, submission: Submission) -> str:
-        """The status of an evaluation, in the platform's words."""
         reply = self._any.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
             raise NotKnownError(self._refusal(reply))
@@ -373,12 +372,10 @@ class PhaseSource:
         return any(isinstance(v, dict) and v.get("status") == CLAIMED for v in found)
 
     def _check(self, reply: Reply) -> None:
-        """Refuse a reply that is a refusal."""
         if reply.status != 200:
             raise self._refusal(reply)
 
     def _refusal(self, reply: Reply) -> PlatformError:
-        """What a reply that is a refusal comes to."""
         problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
         remedy = (
             "Check --phase, and that the token's user is among the external evaluators"

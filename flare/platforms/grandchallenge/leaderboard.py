@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict
 
 from flare.common.files import csv_text, write_whole
 from flare.common.options import argument, option
@@ -30,8 +30,6 @@ from flare.platforms.grandchallenge.phase import (
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import evaluation_text, read_object
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +115,9 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
             valid.append(result)
     if phase.result_display_choice is ResultDisplay.BEST:
         scores = _rank_scores(valid, phase)
-        best_first = [valid[index] for index, _ in _sorted_by(scores)]
+        best_first = [
+            valid[n] for n in sorted(range(len(valid)), key=scores.__getitem__)
+        ]
         valid, worse = _first_of_each(best_first)
         left_out += [(result.name, "a better result is there") for result in worse]
     scores = _rank_scores(valid, phase)
@@ -126,10 +126,10 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
         Row(
             name=valid[index].name,
             rank=ranks[index],
-            rank_score=score,
+            rank_score=scores[index],
             metrics=valid[index].metrics,
         )
-        for index, score in _sorted_by(scores)
+        for index in sorted(range(len(valid)), key=scores.__getitem__)
     ]
     return Leaderboard(phase=phase, rows=tuple(rows), left_out=tuple(left_out))
 
@@ -145,7 +145,6 @@ def _problem(result: Result, phase: Phase) -> str:
 
 
 def _rank_scores(results: Sequence[Result], phase: Phase) -> list[int | Fraction]:
-    """What each result's rank goes by."""
     by_metric = [
         _ranks([value_at(result.metrics, path) for result in results], order)
         for path, order in phase.ranked.items()
@@ -167,13 +166,7 @@ def _ranks(values: Sequence[Any], order: Order) -> list[int]:
     return [ordered.index(value) + 1 for value in values]
 
 
-def _sorted_by(scores: Sequence[_Item]) -> list[tuple[int, _Item]]:
-    """Positions and scores, smallest first; equal ones as they came."""
-    return sorted(enumerate(scores), key=lambda item: item[1])  # type: ignore[arg-type,return-value]
-
-
 def _first_of_each(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """The first result of each name, and the others."""
     first: dict[str, Result] = {}
     others = []
     for result in results:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flare.challenge.formats import CASE, PLAIN_NAMES
 from flare.challenge.metrics import METRICS, Better
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
@@ -40,7 +41,7 @@ def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Colum
 
 
 FILES = (
-    "one zip with a .nii.gz label map for each case, named like its CT without `_0000`."
+    "one zip with a .nii.gz label map for each case, named {names}."
     " Labels: {labels}. Save them with the header of the CT."
 )
 """What is to be submitted."""
@@ -116,11 +117,18 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
             phase,
             extra_results_columns=columns if phase.score_error_jsonpath else without,
             submission_page_markdown=phase.submission_page_markdown.format(
-                labels=challenge.labels_text
+                labels=challenge.labels_text, names=_names_text(challenge)
             ),
         )
         for name, phase in PHASES.items()
     }
+
+
+def _names_text(challenge: Challenge) -> str:
+    """How a participant finds the name of a file."""
+    if challenge.names == PLAIN_NAMES:
+        return "like its CT without `_0000`"
+    return f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
 
 
 OF_FLARE = (

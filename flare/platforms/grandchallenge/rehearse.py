@@ -187,13 +187,12 @@ def rehearse(asked: Options, phase: Phase) -> Run:
 
 
 def _prepare(folder: Path, asked: Options) -> None:
-    """Make the folders of a container, and fill those that it reads."""
     for name in (INPUT, GROUND_TRUTH, OUTPUT, RESULT):
         (folder / name).mkdir()
     prepare_input(asked.submission, folder / INPUT)
     if asked.ground_truth:
         _unpack(asked.ground_truth, folder / GROUND_TRUTH)
-    # Anybody may read everything on the platform, whoever may so here.
+    # On the platform, everything may be read by any user.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -230,7 +229,6 @@ def _run_command(
 
 
 def _read_run(folder: Path) -> Run:
-    """What a container has left."""
     usage, stdout, stderr, metrics = (
         file.read_bytes() if file.is_file() else None
         for file in (
@@ -250,10 +248,6 @@ def _read_run(folder: Path) -> Run:
 
 def _inspect(engine: Docker, image: str) -> dict[str, Any]:
     """The configuration of an image that the platform would accept."""
-    if not engine.is_installed():
-        raise EngineError(
-            f"{safe(engine.program)}: it cannot be run; install Docker or Podman"
-        )
     found = engine.inspect_image(image)
     if not found:
         raise EngineError(
@@ -304,7 +298,6 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
 
 
 def _unpack(ground_truth: Path, target: Path) -> None:
-    """Unpack a tarball of reference labels, or copy a folder that could be one."""
     if not ground_truth.exists():
         raise UploadError(f"{safe(ground_truth)}: there is no such file or folder")
     if ground_truth.is_dir():

@@ -145,7 +145,6 @@ def _failure(run: Run) -> str:
 
 
 def _long_lines(run: Run) -> Iterator[str]:
-    """Warn of lines that the platform would drop."""
     for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
         longest = max(map(len, content.split(b"\n")))
         if longest > LINE_BYTES:
@@ -156,7 +155,6 @@ def _long_lines(run: Run) -> Iterator[str]:
 
 
 def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
-    """Warn of what took more than half of what there is."""
     limit = (instance_of(phase)[0] - RESERVED_GB) << 30
     if run.process_bytes * 2 > limit:
         yield (
@@ -171,7 +169,6 @@ def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
 
 
 def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:
-    """Warn of paths that lead to no number."""
     for path in phase.paths:
         value = value_at(metrics, path)
         if not is_rankable(value):

@@ -243,7 +243,6 @@ class DropFolder:
 
 
 def _is_archive(name: str) -> bool:
-    """Whether a file is that of a team's image, by its name."""
     is_model = name.endswith(MODEL_SUFFIX)
     return name.endswith(SUFFIX) and not is_model and name[0] != "."
 
@@ -254,7 +253,6 @@ def _is_regular(path: Path) -> bool:
 
 
 def _files(path: Path) -> tuple[Path, ...]:
-    """An archive, and the model beside it, if there is one."""
     model = model_beside(path)
     return (path, model) if model else (path,)
 
@@ -270,7 +268,6 @@ def _changed_at(path: Path, now: float) -> float:
 
 
 def _submission(path: Path) -> Submission:
-    """An archive, and its model, as they lie there now."""
     states = [(file.name, file.stat()) for file in _files(path)]
     text = " ".join(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in states)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -222,7 +222,6 @@ class Journal:
         self._write({k: e for k, e in self._entries.items() if k != key})
 
     def _write(self, entries: dict[str, Entry]) -> None:
-        """Write all entries down, and know them then."""
         content: JournalFile = {
             "source": self._source,
             "submissions": list(entries.values()),
@@ -266,7 +265,6 @@ class Journal:
 
 
 def _own(submission: Submission) -> dict[str, Any]:
-    """What its source knows of a submission."""
     return {row.name: getattr(submission, row.name) for row in fields(Submission)}
 
 
@@ -318,7 +316,6 @@ def status_text(folder: Path, hours: float) -> str:
 
 
 def _row(entry: Entry, hours: float) -> tuple[str, ...]:
-    """A submission, in a row."""
     end = entry.ends_at(hours)
     return (
         safe(entry.title),

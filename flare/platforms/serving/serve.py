@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Limits, find_engine
+from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.options import (
     challenge_option,
     option,
@@ -33,8 +33,8 @@ FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
 
 _SHARED = (
-    *("images", "ground_truth", "output", "limits", "contract", "runs", "page"),
-    *("challenge", "workers"),
+    *("images", "ground_truth", "output", "limits", "contract", "engine", "runs"),
+    *("page", "challenge", "workers"),
 )
 """Options that measuring has, too."""
 
@@ -78,6 +78,7 @@ class ServiceOptions:
     )
     limits: Limits = field(default_factory=ServedLimits)
     contract: Contract = field(default_factory=Contract)
+    engine: str = engine_option()
     runs: RunOptions = field(default_factory=RunOptions)
     page: Path | None = option(
         "Show the submission that is measured on this page, which a browser reads anew"
@@ -132,12 +133,13 @@ def serve(
         What keeps the service from its work, or, if it is to look once, what is left
         undone.
     """
-    cases = find_cases(options.images or Path())
+    challenge = read_challenge(options.challenge)
+    cases = find_cases(options.images or Path(), challenge)
     if options.ground_truth:
-        check_cases(cases, options.ground_truth)
+        check_cases(cases, options.ground_truth, challenge)
     job = Job(
         options=options.measuring,
-        challenge=read_challenge(options.challenge),
+        challenge=challenge,
         results=options.output,
         cases=tuple(cases),
         archives=(),

@@ -37,9 +37,13 @@ from flare.platforms.serving.source import (
     NotOursError,
     Source,
     Submission,
-    Work,
 )
-from flare.platforms.serving.work import OverdueError, OverdueSignal, ended_after
+from flare.platforms.serving.work import (
+    OverdueError,
+    OverdueSignal,
+    ServedWork,
+    ended_after,
+)
 from flare.results.errors import MeasurementError
 
 _log = logging.getLogger(__name__)
@@ -66,8 +70,8 @@ class Service:
     ----------
     source : Source
         Where submissions come from.
-    work : Work
-        What is done with them.
+    work : ServedWork
+        What is done with them; each step can be done again after it was ended.
     folder : Path
         Of the journal; nobody else has it.
     hours : float
@@ -82,7 +86,7 @@ class Service:
     def __init__(
         self,
         source: Source,
-        work: Work,
+        work: ServedWork,
         folder: Path,
         *,
         hours: float = HOURS,
@@ -214,7 +218,7 @@ class Service:
             self.journal.note(entry, fault=told or self._told(entry, error))
 
     def _told(self, entry: Entry, error: FlareError) -> str:
-        """What whoever has handed it in is told if an error stays."""
+        """The message for the team if an error stays."""
         if isinstance(error, ProgramError):
             return str(error)
         problem = (
@@ -241,7 +245,6 @@ class Service:
         return entry, True
 
     def _may_claim(self, now: datetime) -> bool:
-        """Whether no pause keeps the service from claiming what waits."""
         return now >= max(self._claims.until, self._in_a_row.until)
 
     def _begun(self, now: datetime) -> Entry | None:
@@ -263,7 +266,6 @@ class Service:
         return None
 
     def _ready_at(self, entry: Entry) -> datetime:
-        """When a submission is to be tried."""
         paused = self._paused.get(entry.key)
         return paused.until if paused else _EVER
 
@@ -279,12 +281,10 @@ class Service:
         return is_late and not entry.has(Step.SCORED)
 
     def _is_open(self, entry: Entry) -> bool:
-        """Whether something is left to do of a submission."""
         key = entry.key
         return key in self.journal and not self.journal.latest(entry).step.is_end
 
     def _serve(self, entry: Entry, *, is_again: bool) -> None:
-        """Take a submission to its answer."""
         if not entry.has(Step.CLAIMED):
             entry = self._claimed(entry, is_again=is_again)
         if not entry.has(Step.SCORED):
@@ -299,7 +299,6 @@ class Service:
             self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
 
     def _claimed(self, entry: Entry, *, is_again: bool) -> Entry:
-        """Claim a submission; its hours begin before that, so that they end in time."""
         before = self._now()
         claim = self._source.claim(entry, is_again=is_again)
         if is_again and claim.is_new:  # nobody has heard of the claim before
@@ -309,7 +308,7 @@ class Service:
         return entry
 
     def _answered(self, entry: Entry) -> Entry:
-        """Find out what came of a submission, and write it down."""
+        """Determine the outcome of a submission, and write it down."""
         end, others = entry.ends_at(self._hours), self._end_of_others(entry)
         is_over = False
         try:
@@ -337,7 +336,6 @@ class Service:
         )
 
     def _overdue(self, entry: Entry) -> Answer:
-        """What is told when the hours are over."""
         if entry.fault:
             return Answer(message=entry.fault)
         done = self._work.done(entry.team)
@@ -375,13 +373,11 @@ class Service:
         return entry
 
     def _tell(self, entry: Entry) -> None:
-        """Tell of the step that a submission has come to."""
         if self._on_moment:
             why = entry.message if entry.step is Step.SCORED else ""
             self._on_moment(entry.step.value, entry, why)
 
     def _downloads(self, entry: Entry) -> Path:
-        """Where its archive is kept."""
         return self._folder / DOWNLOADS / entry.key
 
 
@@ -414,7 +410,6 @@ class _OthersTurnError(Exception):
 
 
 def _minutes(pause: timedelta) -> str:
-    """A pause, in words."""
     return f"{pause.total_seconds() / 60:.3g} min"
 
 

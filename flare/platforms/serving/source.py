@@ -1,10 +1,9 @@
-"""Says what a service works with: where submissions come from, and what is done."""
+"""Says where submissions of a service come from, and where its answers go."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -76,7 +75,7 @@ class NotGivenError(Exception):
     error : HostError
         What stands in the way.
     told : SubmissionError
-        What whoever has handed it in is told if it stays so until the hours are over.
+        The message for the team if it stays so until the hours are over.
     """
 
     def __init__(self, error: HostError, told: SubmissionError) -> None:
@@ -126,7 +125,7 @@ class Source(Protocol):
         submission : Submission
             That was claimable.
         is_again : bool
-            Whether it was tried before, and what came of that is not known.
+            Whether it was tried before, with an outcome that is not known.
 
         Raises
         ------
@@ -146,11 +145,11 @@ class Source(Protocol):
         Raises
         ------
         NotGivenError
-            If whoever has handed it in may be the reason why it is not there.
+            If the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Hand on what came of a submission, once.
+        """Hand on the outcome of a submission, once.
 
         Raises
         ------
@@ -159,26 +158,3 @@ class Source(Protocol):
         NotKnownError
             If it is not there now.
         """
-
-
-class Work(Protocol):
-    """What is done with an archive. Each can be done again after it was ended."""
-
-    def check(self, file: Path) -> None:
-        """See that an archive can be run; a SubmissionError if not."""
-
-    def measure(self, file: Path, end: datetime) -> None:
-        """Run it on all cases; a SubmissionError if it cannot be loaded."""
-
-    def score(self, team: str) -> dict[str, Any]:
-        """Score what it has predicted; the metrics."""
-
-    def done(self, team: str) -> int:
-        """How many cases are measured."""
-
-    def check_host(self) -> None:
-        """See that this computer can measure; a HostError if not."""
-
-    @property
-    def cases(self) -> int:
-        """How many there are."""

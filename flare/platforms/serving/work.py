@@ -35,7 +35,7 @@ from flare.results.efficiency_csv import (
 from flare.results.errors import MeasurementError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import read_evaluated
+from flare.results.metrics_reading import case_names, read_evaluated
 from flare.results.scores import statistics
 
 REPEAT_S = 60.0
@@ -159,7 +159,7 @@ class Forecast:
 
 
 Telling = Callable[[Job, Forecast], AbstractContextManager[Listener]]
-"""Opens whoever is told of each case."""
+"""Opens the listener that is told of each case."""
 
 
 class ServedWork:
@@ -283,7 +283,6 @@ class ServedWork:
         return count_done(self._results / team)
 
     def _read(self, file: Path) -> Archive:
-        """What is known of an archive before it is loaded."""
         return read_archive(
             file,
             is_named=self._is_named,
@@ -333,7 +332,7 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
 
     A case that has failed has no running time in ``case``, and counts with the worst
     one in ``aggregates``: the platform drops a result that lacks a ranked value, and a
-    mean over the cases that worked would reward whoever fails on long ones.
+    mean over the cases that worked would reward failing on long ones.
 
     Parameters
     ----------
@@ -351,8 +350,7 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
     """
     content, _ = read_evaluated(folder / METRICS_JSON)
     found = read_records(folder / EFFICIENCY_CSV)
-    cases = [case_of(str(name)) for name in content["case"]["gt_fname"].values()]
-    records = [found[case] for case in cases]
+    records = [found[case] for case in case_names(content).values()]
     if all(record.status is not RunStatus.OK for record in records):
         raise NoCaseError(len(records), _endings(records))
     by_case, aggregates = dict(content["case"]), dict(content["aggregates"])
@@ -382,7 +380,6 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
 
 
 def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
-    """What counts of a case; None if that is not known."""
     if record.status is RunStatus.OK:
         value: float | None = getattr(record, metric)
         return value
@@ -391,13 +388,11 @@ def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
 
 
 def _complete_statistics(values: Sequence[float | None]) -> Mapping[str, float | None]:
-    """Mean and others; none if a value is not known."""
     known = [value for value in values if value is not None]
     return statistics(known) if len(known) == len(values) else {}
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    """Values by the number of their case, as in metrics.json."""
     return {str(number): value for number, value in enumerate(values)}
 
 

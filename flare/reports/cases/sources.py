@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.digest import recorded_challenge
+from flare.challenge.formats import FileNames
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
+from flare.common.schema import build
 from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
@@ -116,13 +118,13 @@ def find_case_files(
                 f"{safe(folder)}: there is no such folder",
                 f"Give the folder of the {what}.",
             )
-    references = find_references(folders.ground_truth, challenge.npz.references)
+    references = find_references(folders.ground_truth, challenge)
     _check_references(metrics, found, references, folders.ground_truth)
     submitted = find_submission(folders.predictions, references, challenge)
-    pairs = {
-        pair.case: pair
-        for pair in match_cases(submitted, references, challenge.labels_by_name).pairs
-    }
+    matching = match_cases(
+        submitted, references, challenge.labels_by_name, challenge.names
+    )
+    pairs = {pair.case: pair for pair in matching.pairs}
     scored = [case for case in cases if case not in found.scores.failed]
     for case in scored:
         if case not in pairs:
@@ -137,7 +139,7 @@ def find_case_files(
         folders=folders,
         challenge=challenge,
         pairs={case: pairs[case] for case in scored},
-        images=_images(folders.images, scored) if folders.images else {},
+        images=_images(folders.images, scored, challenge) if folders.images else {},
         decimals=decimals,
     )
 
@@ -162,6 +164,8 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
             options.get("grid"),
             options.get("unknown_labels"),
         )
+        names = build(FileNames, evaluation.names or {})
+        challenge = replace(challenge, names=names)
         return challenge, None if decimals is None else int(decimals)
     except (ValueError, TypeError) as error:
         raise MetricsFileError(
@@ -207,9 +211,11 @@ def _check_references(
         )
 
 
-def _images(folder: Path, cases: Sequence[str]) -> dict[str, LabelMapFile]:
+def _images(
+    folder: Path, cases: Sequence[str], challenge: Challenge
+) -> dict[str, LabelMapFile]:
     """The CTs of some cases, of which each has to be there."""
-    images = {file.case: file for file in find_images(folder)}
+    images = {file.case: file for file in find_images(folder, challenge.names)}
     missing = [case for case in cases if case not in images]
     if missing:
         raise InputError(

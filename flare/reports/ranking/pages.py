@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from flare.ranking.rank import Analysis
+from flare.challenge.reading import read_challenge
+from flare.ranking.options import RankingOptions
+from flare.ranking.rank import Analysis, rank_results
 from flare.reports.charts import memory_charts
 from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
 from flare.reports.ranking.files import sheet_names
 from flare.reports.ranking.organisers import organiser_page
 from flare.reports.ranking.own import own_standing
 from flare.reports.ranking.page import public_page, public_ranking
-from flare.reports.ranking.ranking import rank
 from flare.reports.ranking.teams import (
     TeamInField,
     all_values,
@@ -37,13 +37,13 @@ would take minutes. The page of a team's folder has all of them."""
 
 def ranking_pages(
     source: Path,
+    options: RankingOptions,
     *,
     is_written: bool,
     is_organiser: bool,
     has_teams: bool,
     figures: Path | None = None,
     groups: Path | None = None,
-    **ranking: Any,
 ) -> Iterator[tuple[str, Page]]:
     """The pages of a ranking and their files, that of all teams first.
 
@@ -51,6 +51,8 @@ def ranking_pages(
     ----------
     source : Path
         The results of all teams, or the folder of a ranking that was written.
+    options : RankingOptions
+        How teams are ranked, unless they have been.
     is_written : bool
         Whether it is such a folder.
     is_organiser : bool
@@ -61,8 +63,6 @@ def ranking_pages(
         For organisers: gets figures for a paper.
     groups : Path, optional
         A table of which case is in which group.
-    **ranking
-        As `flare.reports.ranking.ranking.rank` takes them.
 
     Raises
     ------
@@ -70,9 +70,13 @@ def ranking_pages(
         If the source cannot be read.
     """
     written = read_written(source) if is_written else None
-    analysis = written.analysis if written else rank(source, **ranking).analysis
+    if written:
+        analysis = replace(written.analysis, shows_means=options.means)
+    else:
+        challenge = read_challenge(options.challenge)
+        analysis = rank_results(source, challenge, options)
     groupings = _groupings(groups, analysis)
-    public = public_ranking(analysis, groupings, has_small_groups=is_organiser)
+    public = public_ranking(analysis, groupings, is_organiser=is_organiser)
     if written:  # told as it was
         public = replace(public, interim=written.interim, decisions=written.decisions)
     standings = analysis.standings.standings

@@ -6,7 +6,6 @@ import importlib
 import io
 import textwrap
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from flare.reports.render.style import (
     BOX,
     DOT,
     EFFECT_SHADES,
+    FONT,
     INK,
     LEAST_TEXT_PT,
     LIGHT,
@@ -30,6 +30,8 @@ from flare.reports.render.style import (
     TALLEST_MM,
     TEXT_PT,
     WIDTHS_MM,
+    drawn_letters,
+    letters_of,
     quiet,
 )
 from flare.reports.render.svg import GOLDEN
@@ -125,7 +127,18 @@ def paper_figure(chart: Chart, width: str) -> Figure:
 
 
 def figure_file(figure: Figure, form: str) -> bytes:
-    """A figure as ``svg`` or ``pdf``; equal figures have equal bytes."""
+    """A figure as ``svg`` or ``pdf``; equal figures have equal bytes.
+
+    Names in other scripts are outlines in PDF: their fonts are mostly of a kind (CFF)
+    that matplotlib embeds in a way which some viewers refuse.
+    """
+    from matplotlib.patheffects import Normal
+    from matplotlib.text import Text
+
+    usual = letters_of(FONT)
+    for text in figure.findobj(Text):
+        is_outline = form == "pdf" and not usual.issuperset(map(ord, text.get_text()))
+        text.set_path_effects([Normal()] if is_outline else [])
     content = io.BytesIO()
     date = "Date" if form == "svg" else "CreationDate"
     told = {date: None, "Creator": f"FLARE evaluation kit {__version__}"}
@@ -383,14 +396,14 @@ def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
 
 
 def figure_text(text: str, letters: int) -> str:
-    r"""A text in letters that the font has; a longer one is shortened in its middle.
+    r"""A text in letters that the fonts have; a longer one is shortened in its middle.
 
     Examples
     --------
-    >>> figure_text("a long name indeed", 9), figure_text("\u533b", 9)
-    ('a l...eed', '\\u533b')
+    >>> figure_text("a long name indeed", 9), figure_text("\ue000", 9)
+    ('a l...eed', '\\ue000')
     """
-    known = _known_letters()
+    known = drawn_letters()
     shown = "".join(
         char if ord(char) in known else char.encode("unicode_escape").decode("ascii")
         for char in printable(text)
@@ -399,13 +412,3 @@ def figure_text(text: str, letters: int) -> str:
         half = (letters - 3) // 2
         shown = f"{shown[:half]}...{shown[-half:]}"
     return shown
-
-
-@lru_cache(maxsize=1)
-def _known_letters() -> frozenset[int]:
-    """What the font can draw."""
-    from matplotlib import get_data_path
-    from matplotlib.ft2font import FT2Font
-
-    font = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf")
-    return frozenset(font.get_charmap())

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any
+
+from flare.common.text import listing, printable
+
+_log = logging.getLogger(__name__)
 
 SHADES = 7
 """Of scores from good to bad: each is farther from the paper than the last, in grey."""
@@ -68,8 +73,10 @@ RULE = "#d0d5da"
 EFFECT_SHADES = ("#b7cde2", "#7fa6ca", "#3f74a8", "#0b3c6b")
 """From a small effect to a large one, each darker than the last."""
 
+FONT = "DejaVu Sans"
+"""Comes with matplotlib: equal on every computer."""
+
 _SETTINGS: dict[Any, Any] = {
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib: equal on every computer
     "font.size": TEXT_PT,
     "axes.labelsize": TEXT_PT,
     "axes.titlesize": TEXT_PT,
@@ -97,10 +104,12 @@ _SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def drawing_style() -> Iterator[None]:
+def drawing_style(names: Iterable[str] = ()) -> Iterator[None]:
     """Draw in this style, whatever settings the user has, and without a word.
 
-    All settings are as they were afterwards.
+    `names` are drawn with installed fonts where the usual one lacks their letters; the
+    log has a line on letters that no font has. All settings are as they were
+    afterwards.
     """
     with quiet():
         import matplotlib
@@ -110,8 +119,49 @@ def drawing_style() -> Iterator[None]:
             for name, value in matplotlib.rcParamsDefault.items()
             if not name.startswith("backend")
         }
-        with matplotlib.rc_context({**usual, **_SETTINGS}):
+        families = _families({ord(char) for name in names for char in printable(name)})
+        style = {**usual, **_SETTINGS, "font.family": families}
+        with matplotlib.rc_context(style):
             yield
+
+
+def _families(letters: set[int]) -> list[str]:
+    """The usual font, and the fewest others that have all of these letters."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+    from matplotlib.ft2font import FT2Font
+
+    found, left = [FONT], letters - letters_of(FONT)
+    fonts: dict[str, tuple[FT2Font, set[int]]] = {}
+    for path in sorted(findSystemFonts()) if left else ():
+        with suppress(OSError, RuntimeError):  # of another kind, or damaged
+            font = FT2Font(path)
+            if "resort" not in font.family_name.lower():  # boxes for all letters
+                fonts[path] = font, left.intersection(font.get_charmap())
+    while any(own & left for _, own in fonts.values()):
+        path = max(fonts, key=lambda p: (len(fonts[p][1] & left), "Regular" in p))
+        fontManager.addfont(path)
+        found.append(fonts[path][0].family_name)
+        left -= fonts[path][1]
+    if left:
+        missing = listing([chr(letter) for letter in sorted(left)])
+        _log.warning("No installed font has %s: figures show codes instead", missing)
+    return found
+
+
+@lru_cache
+def letters_of(*families: str) -> frozenset[int]:
+    """What some fonts can draw."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    files = [findfont(FontProperties(family=[family])) for family in families]
+    return frozenset[int]().union(*(get_font(file).get_charmap() for file in files))
+
+
+def drawn_letters() -> frozenset[int]:
+    """What the fonts of the style that is drawn in can draw."""
+    from matplotlib import rcParams
+
+    return letters_of(FONT, *(own for own in rcParams["font.family"] if own != FONT))
 
 
 @contextmanager

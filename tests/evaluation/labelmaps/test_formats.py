@@ -36,18 +36,15 @@ GOOD = nifti_bytes(organ_boxes())
 
 
 def plain_nifti(labels, *, voxels=None, **keywords):
-    """A NIfTI file as it is."""
     content = nifti_bytes(labels, **keywords)
     return content if voxels is None else content[:352] + voxels
 
 
 def packed_nifti(labels, **keywords):
-    """A gzipped NIfTI file."""
     return gzip.compress(plain_nifti(labels, **keywords), mtime=0)
 
 
 def plain(make):
-    """The same format without compression."""
     return lambda labels, **keywords: make(labels, compressed=False, **keywords)
 
 
@@ -64,8 +61,6 @@ COMPRESSED = ("nii.gz", "mha, zlib", "nrrd, gzip")
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a label map from the bytes of its file."""
-
     def read_bytes(content, name="x", known=ORGANS):
         path = tmp_path / name
         path.write_bytes(content)
@@ -80,7 +75,6 @@ def read(tmp_path):
 
 
 def numbers(values):
-    """Numbers as text headers have them."""
     return " ".join(repr(float(value)) for value in np.ravel(values))
 
 
@@ -384,7 +378,6 @@ UNNOTICED = None
 
 
 def flip(content, position):
-    """Flip a bit."""
     damaged = bytearray(content)
     damaged[position] ^= 0x10
     return bytes(damaged)

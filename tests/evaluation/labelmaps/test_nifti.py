@@ -16,7 +16,6 @@ SHAPES = ((5, 6, 7), (5, 6), (5,), (5, 6, 7, 1, 1))
 
 
 def header(dtype="u1", shape=(5, 6, 7), **fields):
-    """The bytes of a header with an sform."""
     made = nib.Nifti1Header()
     made.set_data_shape(shape)
     made.set_data_dtype(dtype)

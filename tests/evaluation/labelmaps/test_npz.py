@@ -19,6 +19,7 @@ from flare.evaluation.errors import (
     GridSizeError,
 )
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti
 from tests.builders.npz import (
     bomb,
@@ -40,8 +41,6 @@ NAME = "case.npz"
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a file of some bytes."""
-
     def read_bytes(content, layout=LAYOUT):
         file = tmp_path / NAME
         file.write_bytes(content)
@@ -121,47 +120,29 @@ def test_a_prediction_scores_what_the_same_nifti_file_scores(folders, tmp_path):
     assert found.dsc < 1
     assert found.organs == usual.organs
     assert (found.case, found.prediction_file) == ("case", NAME)
+    pair = references / "case.nii.gz", predictions / NAME
+    assert flare.score_pair(*pair, CHALLENGE).organs == usual.organs
 
 
-def test_a_reference_may_hold_other_arrays(folders):
+def test_a_reference_may_hold_other_arrays(folders, output):
     """As the organisers' files do, whose `imgs` and `recist` nobody looks at."""
     image = np.zeros(LABELS.shape, dtype=np.float16)
     reference = npz_bytes(imgs=image, recist=LABELS, gts=LABELS, spacing=XYZ)
     moved = np.roll(LABELS, 1, axis=0)
 
-    (case,) = flare.evaluate(
+    results = flare.evaluate(
         *folders(npz_bytes(segs=moved, spacing=XYZ), reference), challenge=CHALLENGE
-    ).cases
+    )
 
+    (case,) = results.cases
     # Moved by one slice of 2.5 mm; NSD has a tolerance of 2 mm, in the spacing of gts.
     expected = flare.normalized_surface_dice(
         LABELS > 0, moved > 0, (2.5, 0.8, 0.8), tolerance=2
     )
     assert case.nsd == round(expected, 4)
     assert case.nsd < 1
-
-
-def test_a_pair_of_paths_is_scored(folders):
-    predictions, references = folders(npz_bytes(segs=LABELS, spacing=XYZ))
-
-    score = flare.score_pair(
-        references / "case.nii.gz", predictions / NAME, flare.read_challenge(CHALLENGE)
-    )
-
-    assert (score.case, score.dsc, score.nsd) == ("case", 1, 1)
-
-
-def test_results_of_such_files_are_read_again(folders, output):
-    reference = npz_bytes(gts=LABELS, spacing=XYZ)
-    run = run_evaluate(
-        *folders(npz_bytes(segs=LABELS, spacing=XYZ), reference),
-        *(output, "--challenge", CHALLENGE),
-    )
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    from flare.results.metrics_reading import read_evaluation
-
-    assert read_evaluation(output / "metrics.json").scores.cases == ("case",)
+    written = flare.write_metrics(results, output)
+    assert read_evaluation(written).scores.cases == ("case",)
 
 
 # --- A grid that is another one ---------------------------------------------------

@@ -209,22 +209,15 @@ def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
     )
 
 
-def test_a_worker_says_what_it_does_not_see(tmp_path):
-    found = cluster._look({"teams": str(tmp_path), "labels": "/none"})
-
-    assert found == (OURS, ["/none (labels)"], [])
-
-
 def test_only_what_teams_have_sent_must_be_no_link(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
 
-    _, missing, linked = cluster._look(
-        {what: str(link) for what in ("teams", "reference labels", "images")}
-    )
+    folders = {what: str(link) for what in ("teams", "reference labels", "images")}
 
-    assert missing == []
-    assert linked == [f"{link} (teams)"]
+    found = cluster._look(folders | {"labels": "/none"})
+
+    assert found == (OURS, ["/none (labels)"], [f"{link} (teams)"])
 
 
 def test_a_worker_that_sees_a_folder_through_a_link_scores_nothing(

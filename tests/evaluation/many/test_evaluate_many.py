@@ -12,21 +12,22 @@ from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import kept_scores
 from flare.evaluation.many.teams import UNPACKED
+from flare.ranking.table import read_results
 from flare.results import team_folder as lock
 from flare.results.errors import MeasurementError
-from flare.results.refused_csv import read_refused
+from flare.results.refused_csv import Flag, read_flags, read_refused
 from flare.results.team_folder import FolderLock
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.fewer import few_fast
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
+from tests.builders.results import ranked
 
 TEAMS = ("alpha", "beta", "gamma")
 
 
 @pytest.fixture
 def score(tmp_path):
-    """Score all teams in this process; what became of them."""
     teams, labels = write_teams(tmp_path, TEAMS)
 
     def run(**options):
@@ -166,14 +167,29 @@ def test_a_team_that_was_refused_has_no_line_once_it_is_mended(score, tmp_path):
     assert read_refused(tmp_path / "results") == ()
 
 
-def test_with_worst_a_bad_case_scores_0(score, tmp_path):
-    (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
+def test_cases_that_look_mirrored_are_flagged_for_organisers_alone(score, tmp_path):
+    """No organ meets its own mirror image: DSC 0. A second run knows it, too."""
+    files = [tmp_path / "teams" / "beta" / f"{case}.nii.gz" for case in CASES]
+    right = files[0].read_bytes()
+    for file in files[:2]:
+        write_nifti(file, organ_boxes()[:, :, ::-1])
+    line = (
+        "2 of 3 cases look mirrored left to right (case_1, case_2): their DSC is 0.00"
+        " at the median, and would be 1.00 the other way round"
+    )
 
-    found = {team.team: team for team in score(on_bad_case="worst").teams}["beta"]
+    for _ in range(2):
+        found = {team.team: team for team in score().teams}
+        assert found["beta"].flags == (line,)
+        assert read_flags(tmp_path / "results") == (Flag(team="beta", flag=line),)
+    assert "mirror" not in metrics_of(tmp_path, "beta").decode()
+    roll = read_results(tmp_path / "results", ranked("dsc"), "flare21").roll
+    assert roll.warned[-1] == ("beta", line)
 
-    assert found.refusal == ""
-    (zero,) = found.zeros
-    assert "case_2.nii.gz" in zero
+    for file in files[:2]:
+        file.write_bytes(right)
+    score()
+    assert read_flags(tmp_path / "results") == ()
 
 
 def test_what_is_wrong_with_a_file_is_remembered_too(score, tmp_path):

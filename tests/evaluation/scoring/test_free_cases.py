@@ -5,7 +5,6 @@ lesion_free_empty and lesion_free_found; the prediction of the first is empty.
 """
 
 import dataclasses
-import json
 
 import pytest
 
@@ -14,7 +13,6 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many.kept_scores import KeptScores
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
-from flare.results.metrics_json import metrics_json
 from tests.builders import editions, read_metrics, run_evaluate, run_flare, write_nifti
 from tests.builders.schemas import problems
 
@@ -23,7 +21,6 @@ LESION = ("flare24-lesion", "flare25-pancancer", "flare26-pancancer")
 
 @pytest.fixture
 def folders(tmp_path):
-    """Predictions and references of the seven cases."""
     for case, (reference, prediction) in editions.lesion_pairs().items():
         write_nifti(tmp_path / "predictions" / f"{case}.nii.gz", prediction)
         write_nifti(tmp_path / "references" / f"{case}.nii.gz", reference)
@@ -31,18 +28,16 @@ def folders(tmp_path):
 
 
 def counts(results):
-    """What is told of cases without a lesion."""
     (found,) = results.free_cases
     return found.organ, found.cases, found.left_empty
 
 
 @pytest.mark.parametrize("name", LESION)
-def test_one_of_two_was_left_empty(folders, name):
-    assert counts(flare.evaluate(*folders, challenge=name)) == ("lesion", 2, 1)
-
-
-def test_metrics_json_has_both_numbers_beside_the_five_of_each_metric(folders, output):
-    run = run_evaluate(*folders, output, "--challenge", "flare24-lesion")
+def test_metrics_json_has_both_numbers_beside_the_five_of_each_metric(
+    folders, output, name
+):
+    """They are whole, whatever is rounded."""
+    run = run_evaluate(*folders, output, "--challenge", name, "--decimals", "2")
 
     assert (run.returncode, run.stderr) == (0, b"")
     assert b"lesion: 1 of 2 cases without it were left empty" in run.stdout
@@ -50,16 +45,10 @@ def test_metrics_json_has_both_numbers_beside_the_five_of_each_metric(folders, o
     assert problems(content, "metrics") == []
     aggregates = content["aggregates"]
     assert list(aggregates)[-2:] == ["lesion_free_cases", "lesion_free_left_empty"]
-    assert list(aggregates.values())[-2:] == [2, 1]
+    assert list(map(repr, aggregates.values()))[-2:] == ["2", "1"]
     assert len(aggregates) == 4 * 5 + 2
-
-
-def test_rounding_leaves_the_numbers_whole(folders):
-    results = flare.evaluate(*folders, challenge="flare24-lesion", decimals=2)
-
-    aggregates = json.loads(metrics_json(results))["aggregates"]
-    assert type(aggregates["lesion_free_cases"]) is int
-    assert aggregates["dsc_mean"] == 0.39  # 2.7328 / 7
+    if name == "flare24-lesion":
+        assert aggregates["dsc_mean"] == 0.39  # 2.7328 / 7
 
 
 def test_a_case_that_fails_is_counted_and_not_left_empty(folders):

@@ -35,8 +35,6 @@ from tests.builders.errors import told
 
 @pytest.fixture
 def make_folder(tmp_path):
-    """Make a folder of empty files, of which only the names matter here."""
-
     def make(*names, folder="submission"):
         for name in names:
             path = tmp_path / folder / name

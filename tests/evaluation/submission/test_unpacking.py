@@ -1,6 +1,5 @@
 """Zip files of label maps are unpacked to be checked, and nothing else is."""
 
-import io
 import tarfile
 import zipfile
 
@@ -36,25 +35,49 @@ def test_a_zip_is_checked_as_its_folder_is(folder, tmp_path):
     assert rest == run_flare("check", folder).stdout.splitlines()
 
 
-def test_a_tar_of_label_maps_is_no_image(folder, tmp_path):
-    with tarfile.open(tmp_path / "team.tar.gz", "w:gz") as archive:
-        archive.add(folder, "maps")
+def locked(file):
+    content = bytearray(zip_of(file, {"a.nii.gz": b"x"}).read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
 
-    run = run_flare("check", tmp_path / "team.tar.gz")
+
+def packed(file):
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(write_cases(file.parent / "maps", case_names(2)), "maps")
+    return file.read_bytes()
+
+
+def doubled(file):
+    inner = zip_of(file, {"validation_001.nii.gz": b"x"}).read_bytes()
+    return zip_of(file, {"inner.zip": inner}).read_bytes()
+
+
+NO_ZIP = "s.zip: it is no zip file, or a damaged one ("
+
+FILES = {
+    "a tar of label maps": ("team.tar.gz", packed, "H01", ": these are label maps, not"
+                            " an image (maps/validation_00"),
+    "a text": ("notes.txt", lambda _: b"x", "H01", "it is neither a folder, nor a zip,"
+               " nor an image"),
+    "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted (a.nii.gz)"),
+    "a zip within the zip": ("s.zip", doubled, "F01", "inner.zip: it is an archive"
+                             " within the zip, which is not opened"),
+    **{f"only called a zip: {content}": ("s.zip", lambda _, c=content: c, "H06", NO_ZIP)
+       for content in (b"PK\x03\x04", b"", b"PK\x05\x06")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_zip_of_label_maps_is_refused(tmp_path, name):
+    file, make, code, words = FILES[name]
+    (tmp_path / file).write_bytes(make(tmp_path / file))
+
+    run = run_flare("check", tmp_path / file)
 
     assert run.returncode == 1
-    assert ": these are label maps, not an image (maps/validation_00" in run.stderr
-    assert "To submit them, zip them; to check them, give the zip or" in run.stderr
-
-
-def test_a_file_that_is_neither_says_what_to_give(tmp_path):
-    (tmp_path / "notes.txt").write_text("x")
-
-    run = run_flare("check", tmp_path / "notes.txt")
-
-    assert run.returncode == 1
-    assert told(run.stderr)[0] == "H01"
-    assert "it is neither a folder, nor a zip, nor an image" in run.stderr
+    said = run.stdout + run.stderr
+    assert words in said
+    assert f"[{code}]" in said
 
 
 @pytest.mark.parametrize(
@@ -71,39 +94,3 @@ def test_names_that_are_no_places_are_refused(tmp_path, name):
     assert told(error.value) == ("H06", "s.zip")
     assert f"its names {what}" in error.value.problem
     assert list((tmp_path / "target").iterdir()) == []
-
-
-def test_a_password_is_refused(tmp_path):
-    content = bytearray(zip_of(tmp_path / "s.zip", {"a.nii.gz": b"x"}).read_bytes())
-    content[content.index(b"PK\x01\x02") + 8] |= 1
-    (tmp_path / "s.zip").write_bytes(content)
-
-    run = run_flare("check", tmp_path / "s.zip")
-
-    assert (run.returncode, run.stderr) == (1, "")
-    assert told(run.stdout) == ("H06", "s.zip")
-    assert "it is encrypted (a.nii.gz)" in run.stdout
-
-
-def test_a_zip_within_the_zip_is_not_opened(tmp_path):
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("validation_001.nii.gz", b"x")
-    archive = zip_of(tmp_path / "s.zip", {"inner.zip": inner.getvalue()})
-
-    run = run_flare("check", archive)
-
-    assert run.returncode == 1
-    assert (
-        "inner.zip: it is an archive within the zip, which is not opened" in run.stdout
-    )
-
-
-@pytest.mark.parametrize("content", [b"PK\x03\x04", b"", b"PK\x05\x06"])
-def test_what_is_only_called_a_zip_is_refused(tmp_path, content):
-    (tmp_path / "s.zip").write_bytes(content)
-
-    run = run_flare("check", tmp_path / "s.zip")
-
-    assert (run.returncode, run.stderr) == (1, "")
-    assert run.stdout.startswith("s.zip: it is no zip file, or a damaged one (")

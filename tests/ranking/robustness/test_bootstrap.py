@@ -1,6 +1,5 @@
 """How sure a ranking is: draws of the cases, ranked again."""
 
-import json
 import random
 
 import numpy as np
@@ -11,15 +10,12 @@ from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
 from flare.ranking.robustness.uncertainty import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
-from tests.builders import run_flare
 from tests.builders.fewer import few_fast
 from tests.builders.results import (
     DSC,
     HALF_TIME,
-    ROWS,
     make_table,
     one_metric,
-    write_table,
 )
 
 
@@ -72,22 +68,6 @@ def test_the_interval_leaves_out_a_fortieth_at_either_end():
     interval = _rank_interval("a", np.array([1] * 3 + [2] * 75 + [3] * 2), 3)
 
     assert (interval.lowest, interval.highest) == (1, 2)
-
-
-@pytest.mark.slow
-def test_the_command_says_how_sure_a_rank_is(tmp_path):
-    file = write_table(tmp_path / "results.csv", ROWS)
-    command = ["rank", file, "--metrics", "dsc", "--output", tmp_path / "out"]
-    runs = [
-        run_flare(*command, *options)
-        for options in (["--bootstrap", "200", "--seed", "3"], ["--bootstrap", "0"])
-    ]
-
-    assert [run.returncode for run in runs] == [0, 0]
-    assert "With 200 draws of as many cases (seed 3):" in runs[0].stdout
-    assert "draws" not in runs[1].stdout
-    written = json.loads((tmp_path / "out" / "ranking.json").read_text())
-    assert "bootstrap" not in written
 
 
 @pytest.mark.parametrize("seed", few_fast(range(20), fast=range(5)))

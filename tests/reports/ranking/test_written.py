@@ -8,6 +8,7 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.text import safe
+from flare.ranking.options import MissingRule, RankingOptions, Ties
 from flare.reports.ranking.ranking import rank
 from flare.reports.report import Kind, kind_of, write_report
 from flare.results.errors import RankingError
@@ -15,7 +16,7 @@ from tests.builders.fewer import few_fast
 from tests.builders.pages import Page
 from tests.builders.results import write_table, write_team
 
-CASES = [f"case_{number}" for number in range(1, 6)]
+CASES = [f"case_{number}" for number in range(1, 8)]
 
 DECISIONS = """
 [[withdrawn]]
@@ -65,8 +66,8 @@ def make_options(folder):
         "decisions": folder / "decisions.toml",
         "bootstrap": 25,
         "seed": 3,
-        "ties": "average",
-        "missing": "worst-plus-one",
+        "ties": Ties.AVERAGE,
+        "missing": MissingRule.WORST_PLUS_ONE,
         "gate": 0.3,
     }
 
@@ -98,7 +99,9 @@ def test_pages_of_what_was_written_are_those_of_the_results(
     """With decisions, options, flags and reasons: byte by byte."""
     options = make_options(tmp_path)
     for source, name, more in ((results, "a", options), (written, "b", {})):
-        write_report([source], tmp_path / name, is_organiser=is_organiser, **more)
+        ranking = RankingOptions(**more)
+        output = tmp_path / name
+        write_report([source], output, is_organiser=is_organiser, ranking=ranking)
 
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*"))
     assert len(files) == 6  # the index, the folder, and four teams
@@ -113,10 +116,11 @@ def test_the_numbers_are_those_of_ranking_json(written, tmp_path):
     page = tmp_path / "page.html"
 
     # Defaults of the command, such as ties, do not count.
-    write_report([written], page, is_organiser=True, ties="min", challenge="flare22")
+    options = RankingOptions(challenge="flare22")
+    write_report([written], page, is_organiser=True, ranking=options)
 
     html = page.read_text(encoding="utf-8")
-    rows = Page(html).table("Score and mean ranks over 4 cases")
+    rows = Page(html).table("Means over 6 cases")
     places = [*told["ranking"], *told["out_of_competition"]]
     assert [row["team"] for row in rows] == [place["team"] for place in places]
     assert rows[-1]["team"] == "team_2"
@@ -227,7 +231,7 @@ def test_a_team_without_any_result_stays(tmp_path):
 
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "the value is empty" in html
-    assert len(Page(html).table("Score and mean ranks over 1 case")) == 2
+    assert len(Page(html).table("Means over 1 case")) == 2
 
 
 def test_what_takes_long_is_not_counted_again(results, tmp_path, monkeypatch):

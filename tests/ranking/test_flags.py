@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from flare.ranking.decisions import find_flags
 from flare.ranking.rank import rank_teams
-from flare.ranking.robustness.flags import find_flags
 from flare.ranking.rules import RankingRules
 from tests.builders.results import DSC, TIME, make_table
 
@@ -31,7 +31,7 @@ def flags_of(values, rules=RULES, spreads=None):
         },
         spreads,
     )
-    return find_flags(rank_teams(table, rules).board, table.notes)
+    return find_flags(table, rank_teams(table, rules).board)
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,40 @@ def test_an_order_within_the_noise_of_repeats(spreads, rules, dsc_of_b, is_withi
 
     start = "The order of a and b is within the noise of the measurement: on 1 compar"
     assert [flag[: len(start)] for flag in found] == [start] * is_within
+
+
+def organ_flag(**spleens):
+    """The flags of teams with these DSC of the spleen, and one for all of the case."""
+    table = make_table(
+        {
+            (team, f"c{case:02}", metric): value
+            for team, values in spleens.items()
+            for case, value in enumerate(values)
+            for metric, value in (("dsc", 0.9 - case / 100), ("dsc_spleen", value))
+        }
+    )
+    table = replace(table, metrics=("dsc",), others=("dsc_spleen",))
+    return find_flags(table, rank_teams(table, RankingRules(metrics=(DSC,))).board)[:-1]
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ([0.0] * 10, "10 of 10"),
+        ([0.0] * 9 + [0.8], "9 of 10"),
+        ([0.0] * 8 + [0.8] * 2, ""),
+        ([None] * 6 + [0.0] * 4, "4 of 4"),  # why there is no result is told elsewhere
+        ([None] * 8 + [0.0] * 2, ""),  # of two cases, it may be chance
+    ],
+)
+def test_an_organ_that_a_team_never_finds(own, words):
+    found = organ_flag(a=[0.93] * 10, b=[0.91] * 9 + [0.0], c=own, d=[0.95] * 10)
+
+    told = "c has DSC 0 where others have found the organ: spleen ({} cases,"
+    assert [f.startswith(told.format(words)) for f in found] == [True] * bool(words)
+    assert all(flag.endswith(", others 0.93 at the median)") for flag in found)
+
+
+def test_an_organ_that_others_do_not_find_either():
+    assert organ_flag(a=[0.9] * 4, b=[0.0] * 4, c=[0.0] * 4) == ()
+    assert organ_flag(a=[0.0] * 4) == ()

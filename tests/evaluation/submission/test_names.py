@@ -1,0 +1,215 @@
+"""Files that are called as the challenge file says: `[names]`."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+import flare
+from flare.challenge.formats import FileNames
+from flare.evaluation.check import check_submission, find_images
+from flare.evaluation.errors import GroundTruthError
+from flare.platforms.grandchallenge.phase_settings import settings_for
+from flare.results.metrics_reading import read_evaluation, read_metrics
+from tests.builders import (
+    case_names,
+    organ_boxes,
+    write_cases,
+)
+from tests.builders.case_pages import Evaluated
+from tests.builders.errors import told
+from tests.builders.jobs import job, write_jobs
+
+NAMES = FileNames(
+    reference="{case}_gt", prediction="pred_{case}", image="{case}_ct.old"
+)
+FLARE21 = flare.read_challenge("flare21")
+RENAMED = replace(FLARE21, names=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("role", "stem", "cases", "case"),
+    [
+        ("prediction", "pred_a", (), "a"),
+        ("prediction", "pred_a", ("a", "b"), "a"),
+        ("prediction", "a", ("a", "b"), "a"),
+        ("prediction", "a", (), "a"),
+        ("prediction", "pred_a_0000", ("a",), "a_0000"),
+        ("prediction", "pred_", (), "pred_"),
+        ("prediction", "pred_..", (), "pred_.."),
+        ("prediction", "pred_cafe\u0301", (), "caf\u00e9"),
+        ("image", "a_ct.old", (), "a"),
+        ("image", "a_ct.old_0000", (), "a"),
+        ("image", "a_0000", (), "a"),
+        ("image", "a_0000", ("a", "a_0000"), "a_0000"),
+        ("image", "a_ct.old", ("a", "a_ct.old"), "a_ct.old"),
+        ("image", "_0000", (), "_0000"),
+        ("image", "b", ("a",), "b"),
+    ],
+)
+def test_the_case_of_a_file(role, stem, cases, case):
+    """By hand: the very name of a case first, nnU-Net's ending last."""
+    assert NAMES.case_of(role, stem, cases) == case
+
+
+@pytest.mark.parametrize(
+    ("stem", "case"), [("a_gt", "a"), ("a", ""), ("_gt", ""), (".._gt", "")]
+)
+def test_the_case_of_a_reference_is_by_its_pattern_alone(stem, case):
+    assert NAMES.case_of_reference(stem) == case
+
+
+@pytest.fixture
+def files(tmp_path):
+    """References, predictions and images of three cases, by the names asked for."""
+    names = case_names(3)
+    for folder, pattern in (
+        ("references", NAMES.reference),
+        ("predictions", NAMES.prediction),
+        ("images", NAMES.image),
+    ):
+        write_cases(tmp_path / folder, [pattern.format(case=name) for name in names])
+    write_cases(
+        tmp_path / "predictions", ["pred_validation_002"], labels=organ_boxes(shift=1)
+    )
+    return tmp_path
+
+
+def move(file, name):
+    file.rename(file.with_name(name))
+
+
+ONE = "pred_validation_001.nii.gz"
+
+REFUSALS = {
+    "F03": (lambda folder: move(folder / ONE, "pred_Validation-1.nii.gz"), ONE),
+    "F04": (lambda folder: write_cases(folder, ["liver"]), ONE),
+    "F05": (lambda folder: (folder / ONE).unlink(), ONE),
+    "F02": (
+        lambda folder: write_cases(folder, ["validation_001"]),
+        f"{ONE}, validation_001.nii.gz",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_messages_ask_for_the_names_of_the_challenge(files, code):
+    change, words = REFUSALS[code]
+    change(files / "predictions")
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
+    check = partial(check_submission, files / "predictions", RENAMED, workers=1)
+
+    assert told(caught.value)[0] == code
+    assert words in str(caught.value)
+    assert check(ground_truth=files / "references").lines == (str(caught.value),)
+    assert check(images=files / "images").lines == (str(caught.value),)
+
+
+def test_nothing_but_the_names_of_files_changes(files, tmp_path):
+    for folder in ("references", "predictions"):
+        for number, file in enumerate(sorted((files / folder).iterdir()), start=1):
+            plain = tmp_path / f"plain {folder}" / f"validation_{number:03}.nii.gz"
+            plain.parent.mkdir(exist_ok=True)
+            plain.write_bytes(file.read_bytes())
+
+    plain, renamed = (
+        json.loads(flare.write_metrics(results, tmp_path / "results").read_text())
+        for results in (
+            flare.evaluate(
+                tmp_path / "plain predictions", tmp_path / "plain references"
+            ),
+            flare.evaluate(
+                files / "predictions", files / "references", challenge=RENAMED
+            ),
+        )
+    )
+    own = renamed["case"].pop("gt_fname"), renamed["case"].pop("alg_fname")
+    names = renamed["evaluation"].pop("names")
+    del plain["case"]["gt_fname"], plain["case"]["alg_fname"]
+
+    assert renamed == plain
+    assert own[0]["0"] == "validation_001_gt.nii.gz"
+    assert own[1]["0"] == ONE
+    assert names == {"reference": "{case}_gt", "prediction": "pred_{case}",
+                     "image": "{case}_ct.old"}  # fmt: skip
+    assert list(read_metrics(tmp_path / "results/metrics.json").index) == case_names(3)
+
+
+def test_pages_of_cases_find_all_three_files(files, tmp_path):
+    results = flare.evaluate(
+        files / "predictions", files / "references", challenge=RENAMED
+    )
+    metrics = flare.write_metrics(results, tmp_path / "results")
+    found = read_evaluation(metrics)
+    pages = Evaluated(
+        metrics, files / "references", files / "predictions", tmp_path / "pages"
+    ).write(images=files / "images", worst=1)
+
+    assert found.scores.cases == tuple(case_names(3))
+    assert (pages / "validation_002.html").is_file()
+
+
+def test_a_missing_case_scores_0_by_its_name(files):
+    """As for measured teams; one is misnamed, and one is not there."""
+    move(files / "predictions" / ONE, "pred_Validation-1.nii.gz")
+    (files / "predictions/pred_validation_003.nii.gz").unlink()
+
+    results = flare.evaluate(
+        files / "predictions",
+        files / "references",
+        challenge=RENAMED,
+        on_bad_case="worst",
+    )
+
+    assert [case.failure for case in results.cases] == [
+        "pred_Validation-1.nii.gz: no case has this name",
+        "",
+        "no file was submitted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("validation_004", "validation_004.nii.gz: not called {case}_gt"),
+        ("a/validation_001_gt", "2 files for case validation_001"),
+        ("pred_validation_001_gt", "is called like case pred_validation_001"),
+    ],
+)
+def test_references_that_are_not_called_so_are_the_organisers_fault(
+    files, name, problem
+):
+    write_cases(files / "references", [name])
+
+    with pytest.raises(GroundTruthError, match=problem):
+        flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
+
+
+def test_two_images_of_one_case_are_refused(files):
+    write_cases(files / "images", ["validation_001_0000"])
+
+    with pytest.raises(flare.FlareError, match="2 files for case validation_001"):
+        find_images(files / "images", NAMES)
+
+
+def test_jobs_of_an_algorithm_find_their_cases_by_the_image(files):
+    jobs = [job(f"pk{n}", f"validation_{n:03}_ct.old") for n in (1, 2, 3)]
+    folder = write_jobs(files / "jobs", jobs)
+
+    results = flare.evaluate(folder, files / "references", challenge=RENAMED)
+
+    assert [case.case for case in results.cases] == case_names(3)
+    assert {case.dsc for case in results.cases} == {1.0}
+
+
+def test_the_submission_page_of_a_phase_tells_the_name():
+    plain, renamed = (
+        settings_for(challenge)["sanity"].submission_page_markdown
+        for challenge in (FLARE21, RENAMED)
+    )
+
+    assert "named like its CT without `_0000`." in plain
+    assert "named `pred_{case}.nii.gz`, where {case} is the case." in renamed
