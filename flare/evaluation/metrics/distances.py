@@ -129,7 +129,7 @@ class Ring:
 @lru_cache(maxsize=256)
 def ring_of(spacing: Spacing, extent: tuple[int, int, int]) -> Ring:
     """About `NEAR` corners around a corner, no farther than an extent in voxels."""
-    radius = float(np.cbrt(NEAR * math.prod(spacing) * 3 / (4 * math.pi)))
+    radius = float(np.cbrt(NEAR * 3 / (4 * math.pi)) * math.prod(np.cbrt(spacing)))
     reach = [
         min(int(radius / size), longest)
         for size, longest in zip(spacing, extent, strict=True)
