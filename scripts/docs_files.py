@@ -22,6 +22,7 @@ RESULTS                    a folder with a folder for each team
 ├── ledger.csv             which archive of each team counts
 ├── refused.csv            what could not be run or scored
 ├── flags.csv              what organisers should look at
+├── means.csv, .md, .tex   of `flare score`: means of all teams, as in RANKING
 └── TEAM
     ├── metrics.json       scores: all that `flare evaluate` writes
     ├── predictions        label maps
@@ -40,6 +41,8 @@ RANKING                    what `flare rank --output` writes
 ├── ranking.json           everything, with the settings
 ├── ranking.md             the ranking for a page
 ├── ranking.tex            the ranking for a paper
+├── means.csv              means of all teams by metric and organ, and their spread
+├── means.md, means.tex    the same for a page and a paper
 ├── methods.txt            the paragraph of its Methods
 ├── report.txt             all that is printed
 └── sheets/TEAM.md         a team's own values and ranks

@@ -25,6 +25,7 @@ from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
 from flare.platforms.serving.drop_folder import RETURNED, ReturnedFile  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
 from flare.platforms.serving.source import Answer  # noqa: E402
+from flare.ranking.means import Mean  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
     CaseRankRow,
@@ -63,6 +64,7 @@ def schemas() -> dict[str, str]:
             "ledger.csv",
         ),
         "flags": (Annotated[Flag, CLOSED], "flags.csv"),
+        "means": (Annotated[Mean, CLOSED], "means.csv"),
         "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
         "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
         "values": (ValueRow, "values.csv"),

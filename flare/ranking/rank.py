@@ -8,13 +8,14 @@ cases and metrics, and divided by the number of teams.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
@@ -177,6 +178,8 @@ class Analysis:
     schemes: tuple[Scheme, ...]
     sensitivity: tuple[Sensitivity, ...]
     flags: tuple[str, ...]
+    shows_means: bool = False
+    """Whether everybody may see the means of all teams."""
 
     @property
     def board(self) -> Board:
@@ -215,7 +218,7 @@ def rank_results(
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
-    return analyse(
+    found = analyse(
         table,
         challenge,
         rules,
@@ -223,6 +226,7 @@ def rank_results(
         samples=options.bootstrap,
         seed=options.seed,
     )
+    return replace(found, shows_means=options.means)
 
 
 def analyse(
@@ -276,23 +280,30 @@ def analyse(
     )
 
 
-def ranks_by_scores(results: Path, challenge: str) -> dict[str, int]:
+def read_scored(results: Path, challenge: str) -> ResultTable | None:
+    """What teams score, whether or not the challenge ranks by it.
+
+    Returns
+    -------
+    ResultTable or None
+        None where they cannot be compared yet.
+    """
+    metrics = ranked_metrics(read_challenge("flare21"), SCORES)
+    try:
+        return read_results(results, metrics, read_challenge(challenge))
+    except (FlareError, OSError):
+        return None
+
+
+def ranks_by_scores(table: ResultTable) -> dict[str, int]:
     """The ranks of teams by DSC and NSD alone, without a look from any other side.
 
     Returns
     -------
     dict of str to int
-        By team, in the order of the ranks; empty where they cannot be ranked yet.
+        By team, in the order of the ranks.
     """
     # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
-    options = RankingOptions(metrics=("dsc", "nsd"))
-    rules = rules_of(read_challenge("flare21"), options)
-    try:
-        table = read_results(results, rules.metrics, read_challenge(challenge))
-    except (FlareError, OSError):
-        return {}
-    return {
-        found.team: found.rank
-        for found in rank_teams(table, rules).standings
-        if found.rank
-    }
+    rules = rules_of(read_challenge("flare21"), RankingOptions(metrics=SCORES))
+    found = rank_teams(table, rules).standings
+    return {standing.team: standing.rank for standing in found if standing.rank}

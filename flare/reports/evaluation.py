@@ -65,14 +65,14 @@ NO_LINKS: Mapping[str, str] = {}
 """No case has a page of its own."""
 
 
-def participant_page(scores: OwnScores, groupings: Sequence[Grouping] = ()) -> Page:
+def participant_page(
+    scores: OwnScores, groupings: Sequence[Grouping] = (), name: str = ""
+) -> Page:
     """What a participant may know, from a type that holds nothing else."""
     title = f"your scores on {count(len(scores.cases), 'case')}"
     return Page(
-        title=f"{scores.challenge}: {title}"
-        if scores.challenge
-        else title.capitalize(),
-        kicker="",
+        title=": ".join(filter(None, (name or scores.challenge, title))),
+        kicker=scores.challenge if name else "",
         audience_note=NOTE,
         lead=[Words(scores.missed)],
         tiles=score_tiles(scores),
@@ -91,7 +91,7 @@ def organiser_page(
     said = {case: low.reason for low in found.low_scores for case in low.cases}
     title = f"evaluation of {count(len(scores.cases), 'case')}"
     return Page(
-        title=f"{name}: {title}" if name else title.capitalize(),
+        title=": ".join(filter(None, (name, title))),
         kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
         lead=[Words(scores.missed)],

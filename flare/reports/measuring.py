@@ -6,6 +6,7 @@ interrupted, and when it has ended.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from flare.reports.model import (
     Chart,
     Fields,
     Page,
+    Part,
     Section,
     Table,
     Tile,
@@ -227,11 +229,10 @@ def measuring_page(run: Progress) -> Page:
         audience_note=NOTE,
         lead=[Words(_lead(run), "banner" if run.ended else "")],
         tiles=_tiles(run, len(alarms)),
-        notes=[Words(ESTIMATE, "note")] if run.done < run.total else [],
         sections=[
             Section("look", "To be looked at", "To be looked at", look),
             Section("cases", "Cases", "Cases", [_grid(run)] if shown else []),
-            Section("teams", "Teams", "Teams", [_teams_table(run)] if shown else []),
+            Section("teams", "Teams", "Teams", _teams(run) if shown else []),
         ],
         refresh_s=REFRESH_S if run.is_running else 0,
     )
@@ -267,6 +268,7 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
         Tile(
             name="Time left, estimated",
             value="not known" if left is None else duration(left),
+            note="containers alone" if left else "",
         ),
         Tile(
             name="To be looked at",
@@ -297,16 +299,35 @@ def _alarms(run: Progress) -> Iterator[Alarm]:
 
 
 def _of_cases(run: Progress, status: RunStatus | None) -> Iterator[Alarm]:
-    """Cases of a status, or doubtful ones, a line for each team."""
+    """Cases of a status, or doubtful ones, a line for each kind and team."""
     for team in run.teams:
         records = [record for _, record in sorted(team.records.items())]
         if status is None:
             own = [(r.case, r.doubts) for r in records if r.doubts]
         else:
             own = [(r.case, r.message) for r in records if r.status is status]
-        if own:
-            what = status.value if status else "doubtful"
-            yield what, team.team, listing(case for case, _ in own), own[0][1]
+        what = status.value if status else "doubtful"
+        for said, cases in alike(own):
+            number = f"{len(cases)} cases: " if len(cases) > 1 else ""
+            yield what, team.team, number + listing(cases), said
+
+
+def alike(told: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """What is said of cases, of the first one of each kind, and all cases of the kind.
+
+    Several things are separated by semicolons; numbers and names make no difference.
+
+    Examples
+    --------
+    >>> alike([("a", "a: 8 left; late"), ("b", "b: 9 left")])
+    [('a: 8 left', ['a', 'b']), ('late', ['a'])]
+    """
+    found: dict[str, tuple[str, list[str]]] = {}
+    for case, texts in told:
+        for text in texts.split("; "):
+            kind = re.sub(r"\d[\d.]*", "0", text.replace(case, ""))
+            found.setdefault(kind, (text, []))[1].append(case)
+    return list(found.values())
 
 
 def _alarms_table(alarms: Sequence[Alarm]) -> Table:
@@ -357,7 +378,7 @@ def _grid(run: Progress) -> Chart:
     )
 
 
-def _teams_table(run: Progress) -> Table:
+def _teams(run: Progress) -> list[Part]:
     """A row for each team: how far it is, and how long its cases took."""
     rows = []
     for team in run.teams:
@@ -373,12 +394,13 @@ def _teams_table(run: Progress) -> Table:
                 *(number_cell(value, decimals=1) for value in summed),
             )
         )
-    return table(
+    teams = table(
         "Cases that are done, and running times of those that are ok, in seconds",
         ("team", "state", "done", "doubtful", "median", "longest", "all together"),
         rows,
         words=("team", "state"),
     )
+    return [teams, *([Words(ESTIMATE, "note")] if run.done < run.total else [])]
 
 
 def _doing(run: Progress, team: TeamProgress) -> str:

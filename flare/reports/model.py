@@ -36,6 +36,9 @@ RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
 ABSENT = "absent"
 """Class of a field in which there is nothing but a line."""
 
+BEST = "best"
+"""Class of a cell that is bold: the best of its column, or as good as that."""
+
 Key = tuple[tuple[str, str], ...]
 """Classes of what is drawn, and what it means."""
 
@@ -65,6 +68,12 @@ class Cell:
     """The whole name, where the text is shortened."""
     href: str = ""
     """Where the text leads to, if it does."""
+    note: str = ""
+    """Small, below the text."""
+    alarm: str = ""
+    """What is odd about it, behind a sign."""
+    mark: Blobs | None = None
+    """Drawn before the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +277,7 @@ class Words:
 
     text: str
     kind: str = ""
-    """``note``, ``banner``, or a plain one."""
+    """``note``, ``lead``, ``banner``, or a plain one."""
     href: str = ""
     link: str = ""
     """The words before the text that lead there."""
@@ -279,6 +288,8 @@ class Lines:
     """A list of lines."""
 
     items: Sequence[str]
+    title: str = ""
+    """Above them, in a box that stands out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +332,7 @@ class Section:
     name: str
     """In the navigation."""
     title: str
+    """Above it, if it has one."""
     parts: Sequence[Part | None]
     """What is None is left out."""
 
@@ -348,7 +360,8 @@ class Page:
     """A report."""
 
     title: str
-    kicker: str
+    kicker: str = ""
+    """Above the title."""
     audience_note: str
     sections: Sequence[Section]
     tiles: Sequence[Tile] = ()

@@ -7,11 +7,11 @@ digits than these mean nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.common.text import count, printable, safe
+from flare.common.text import count, listing, printable, safe
 from flare.reports.charts import memory_charts, spread_chart
 from flare.reports.evaluation import (
     NOTE,
@@ -19,8 +19,8 @@ from flare.reports.evaluation import (
     organiser_page,
     participant_page,
 )
+from flare.reports.measuring import alike
 from flare.reports.model import (
-    NO_RESULT,
     Cell,
     Chart,
     Page,
@@ -45,11 +45,14 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import EvaluationFile, read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from flare.results.traces_csv import MemoryCurve, read_curve, traced_cases
 
 FAILED = "s5"
 """The shade of a case that failed."""
+
+DOUBTFUL = "s3"
+"""That of one whose values somebody should look at."""
 
 NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run again"
 """Stands for what an engine has said, which is about the organisers' computer."""
@@ -95,9 +98,9 @@ class TeamRuns:
 class OrganisersNotes:
     """What organisers are told of the same runs."""
 
-    doubts: tuple[tuple[str, str], ...]
+    doubts: tuple[tuple[str, str], ...] = ()
     """Of cases: what makes their values doubtful, or why they were run again."""
-    measured: tuple[tuple[str, str], ...]
+    measured: tuple[tuple[str, str], ...] = ()
     """How the team was measured, and with what."""
 
 
@@ -191,48 +194,59 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
         If a file cannot be read.
     """
     found = read_runs(folder, is_organiser=is_organiser)
-    notes = read_notes(folder) if is_organiser else None
-    scored = folder / METRICS_JSON
-    evaluation = read_evaluation(scored) if scored.exists() else None
-    page = _scores(evaluation, found, is_organiser=is_organiser)
+    notes = read_notes(folder) if is_organiser else OrganisersNotes()
+    page = _scores(folder / METRICS_JSON, found, is_organiser=is_organiser)
     curves = [(own.case, own) for own in found.curves]
-    memory = memory_charts(curves, "case", "over time")
-    doubts, measured = (notes.doubts, notes.measured) if notes else ((), ())
-    doubtful = pairs_table(
-        "Values that are doubtful, and cases that were run again",
-        doubts,
-        ("case", "why"),
-        sortable=True,
-    )
-    how = pairs_table("As measurement.json has it", measured)
+    doubts = [_doubts_table(notes.doubts)] if notes.doubts else []
+    doubtful = {case for case, _ in notes.doubts}
+    runs = _run_parts(found.runs, doubtful)
+    how = pairs_table("As measurement.json has it", notes.measured)
     title = "How it was measured"
+    tiles = page.tiles[:-1] if found.runs else page.tiles
     return replace(
         page,
-        title=f"Results of {safe(found.team)}",
-        tiles=[*page.tiles[:-1], *_run_tiles(found.runs), *page.tiles[-1:]],
+        tiles=[*tiles, *_run_tiles(found.runs)],
         sections=[
-            *page.sections,
-            Section("runs", "Runs", "Runs of the cases", _run_parts(found.runs)),
-            Section("memory", "Memory over time", "Memory over time", memory),
-            Section("doubts", "Doubts", "Doubts", [doubtful] if doubts else []),
-            Section("measured", title, title, [how] if measured else []),
+            Section("doubts", "Doubts", "Values to be looked at", doubts),
+            *page.sections[:1],
+            Section("runs", "Runs", "Runs of the cases", runs),
+            *page.sections[1:],
+            Section(
+                "memory",
+                "Memory over time",
+                "Memory over time",
+                memory_charts(curves, "case", "over time"),
+            ),
+            Section("measured", title, title, [how] if notes.measured else []),
         ],
     )
 
 
-def _scores(
-    evaluation: EvaluationFile | None, found: TeamRuns, *, is_organiser: bool
-) -> Page:
+def _scores(file: Path, found: TeamRuns, *, is_organiser: bool) -> Page:
     """The page of the scores, to which the runs are added."""
-    if evaluation is None:
+    name = safe(found.team)
+    if not file.exists():
         note = ORGANISERS_NOTE if is_organiser else NOTE
-        return Page(title="", kicker="", sections=(), audience_note=note)
+        title = f"{name}: runs of {count(len(found.runs), 'case')}"
+        return Page(title=title, kicker="", sections=(), audience_note=note)
+    evaluation = read_evaluation(file)
     if is_organiser:
-        return organiser_page(evaluation)
+        return organiser_page(evaluation, name=name)
     # The team's image was given these cases by their names, and was told how each
     # ended: unlike those of references, they are no secret.
     known = frozenset(run.case for run in found.runs)
-    return participant_page(own_scores(evaluation, known))
+    return participant_page(own_scores(evaluation, known), name=name)
+
+
+def _doubts_table(doubts: Sequence[tuple[str, str]]) -> Table:
+    """What is doubtful, or why cases were run again, and of which cases."""
+    rows = (
+        (text_cell(text), str(len(cases)), text_cell(listing(cases)))
+        for text, cases in alike(doubts)
+    )
+    caption = "Doubtful values, and cases that were run again; see their rows, too"
+    heads = ("why, of the first case", "cases", "which")
+    return table(caption, heads, rows, words=heads[::2])
 
 
 def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
@@ -251,25 +265,25 @@ def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
         ),
         Tile(
             name="Mean running time",
-            value=f"{sum(times) / len(times) / 100:.2f} s" if is_whole else NO_RESULT,
+            value=f"{sum(times) / len(times) / 100:.2f} s" if is_whole else "none",
             note="" if is_whole else "a mean would hide the runs without a time",
         ),
         Tile(
             name="Most GPU memory",
-            value=f"{max(memory)} MB" if memory else NO_RESULT,
+            value=f"{max(memory)} MB" if memory else "none",
             note="of any run" if memory else "",
         ),
     ]
 
 
-def _run_parts(runs: tuple[Run, ...]) -> list[Part]:
+def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:
     """Charts and tables of the runs."""
     if not runs:
         return [Words("No case has been run.")]
     rows = [
         (
             name_cell(run.case),
-            Cell(printable(run.status), css="word" if run.is_ok else f"word {FAILED}"),
+            _status_cell(run, is_doubtful=run.case in doubtful),
             number_cell(_seconds(run), decimals=2),
             number_cell(run.gpu_mb, decimals=0),
             number_cell(run.host_mb, decimals=0),
@@ -281,6 +295,13 @@ def _run_parts(runs: tuple[Run, ...]) -> list[Part]:
     every = table(caption, heads, rows, words=("case", "status"))
     failed = [run for run in runs if not run.is_ok]
     return [Pair(_run_charts(runs)), every, *([_failures(failed)] if failed else [])]
+
+
+def _status_cell(run: Run, *, is_doubtful: bool = False) -> Cell:
+    """How a run ended."""
+    text = printable(run.status) + (", doubtful" if is_doubtful else "")
+    shade = DOUBTFUL if is_doubtful and run.is_ok else ""
+    return Cell(text, css=f"word {shade if run.is_ok else FAILED}".strip())
 
 
 def _seconds(run: Run) -> float | None:
@@ -320,7 +341,7 @@ def _failures(failed: list[Run]) -> Table:
     rows = (
         (
             name_cell(run.case),
-            Cell(printable(run.status), css=f"word {FAILED}"),
+            _status_cell(run),
             text_cell(run.message or "none"),
         )
         for run in failed

@@ -14,17 +14,12 @@ from flare.results.efficiency_csv import write_records
 from flare.results.errors import RankingError
 from flare.results.refused_csv import Refusal
 from tests.builders.measured import write_measured
-from tests.builders.pages import Page
+from tests.builders.pages import Page, parts_of
 from tests.builders.running import eventful, record, running, team_run
 
 RUNNING = "As of {}, 1 of 3 cases are measured, and others are being run."
 
 CASES = ("case_1", "case_2", "case_3")
-
-
-def parts_of(page, section):
-    """What a section holds."""
-    return next(own for own in page.shown if own.id == section).shown
 
 
 def rows_of(table):
@@ -176,9 +171,23 @@ def test_many_cases_that_fail_alike_are_one_line():
 
     (row,) = rows_of(alarms)
     assert row["cases"] == (
-        "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 30 more"
+        "40 cases: c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 30 more"
     )
     assert row["what is said of it, or of the first case"] == "c00: exit 1"
+
+
+def test_each_kind_of_doubt_is_a_line_whatever_its_numbers():
+    """Four doubtful cases do not look like two."""
+    doubts = ("only 8 samples", "only 9 samples; the GPU was throttled", "", "odd")
+    records = [record(f"c{n}", 9.0, doubts=text) for n, text in enumerate(doubts)]
+
+    (alarms,) = parts_of(measuring_page(running((), team_run("a", records))), "look")
+
+    assert [tuple(row.values())[2:] for row in rows_of(alarms)] == [
+        ("2 cases: c0, c1", "only 8 samples"),
+        ("c1", "the GPU was throttled"),
+        ("c3", "odd"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from flare.common.text import safe
 from flare.reports.report import write_report
-from flare.reports.team import Run
+from flare.reports.team import Run, team_page
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.traces_csv import read_curve, thinned
 from tests.builders.measured import write_measured
-from tests.builders.pages import Page
+from tests.builders.pages import content_of, parts_of
 
 CASES = ("case_1", "case_2", "case_3", "case_4")
 SCORES = {"liver": [0.9123456, 0.0, 0.8765432, 0.5], "spleen": [0.7, 0.0, 0.6, 0.4]}
@@ -24,6 +24,17 @@ def html_of(folder, *, is_organiser=True):
     return output.read_text(encoding="utf-8")
 
 
+def page_of(folder, *, is_organiser=True):
+    """The same as content."""
+    return team_page(folder, is_organiser=is_organiser)
+
+
+def texts_of(page, start):
+    """The rows of a table as texts."""
+    rows = content_of(page, start)
+    return [{head: cell.text for head, cell in row.items()} for row in rows]
+
+
 BOTH = pytest.mark.parametrize(
     "is_organiser", [True, False], ids=["organiser", "participant"]
 )
@@ -34,35 +45,41 @@ def test_status_time_and_memory_of_each_case(tmp_path, is_organiser):
     """Case n takes 10 + n s, and 1000 + 100 n MB; a run that failed has neither."""
     team = write_measured(tmp_path / "team", CASES, failed=FAILED, scores=SCORES)
 
-    page = Page(html_of(team, is_organiser=is_organiser))
+    page = page_of(team, is_organiser=is_organiser)
 
-    rows = page.table("Status, time and memory of 4 cases")
+    rows = texts_of(page, "Status, time and memory of 4 cases")
     assert [tuple(row.values()) for row in rows] == [
         ("case_1", "ok", "10.00", "1000", "500"),
         ("case_2", "timed out", "no result", "no result", "no result"),
         ("case_3", "ok", "12.00", "1200", "500"),
         ("case_4", "ok", "13.00", "1300", "500"),
     ]
-    (failure,) = page.table("Runs that failed")
+    (failure,) = texts_of(page, "Runs that failed")
     assert failure["message"] == FAILED["case_2"][1]
-    text = " ".join(page.text.split())
-    assert "Runs that worked3 of 41 timed out" in text
-    # A mean of those that worked would be better for whoever fails on long cases.
-    assert "Mean running timeno result" in text
-    assert "Most GPU memory1300 MB" in text
+    assert [(tile.name, tile.value) for tile in page.tiles[2:]] == [
+        ("Runs that worked", "3 of 4"),
+        # A mean of those that worked would be better for whoever fails on long cases.
+        ("Mean running time", "none"),
+        ("Most GPU memory", "1300 MB"),
+    ]
+    assert page.tiles[2].note == "1 timed out"
 
 
-def test_what_an_evaluation_s_page_has_is_there_too(tmp_path):
-    page = Page(
-        html_of(write_measured(tmp_path / "t", CASES, failed=FAILED, scores=SCORES))
+@BOTH
+def test_what_an_evaluation_s_page_has_is_there_too(tmp_path, is_organiser):
+    team = write_measured(
+        tmp_path / "t", CASES, failed=FAILED, scores=SCORES, doubts="only 8 samples"
     )
 
-    rows = {row["case"]: row for row in page.table("DSC of each case and organ")}
-    assert rows["case_1"]["liver"].exact == 0.9123456
-    assert "Results of t" in page.text
-    for anchor in ("means", "cases", "provenance", "runs", "memory", "measured"):
-        assert ("section", {"id": anchor}) in page.elements
-        assert ("a", {"href": f"#{anchor}"}) in page.elements
+    page = page_of(team, is_organiser=is_organiser)
+
+    rows = {row["case"].text: row for row in content_of(page, "DSC of each case")}
+    assert rows["case_1"]["liver"].exact == ("0.9123456" if is_organiser else "")
+    kind = "evaluation of" if is_organiser else "your scores on"
+    assert (page.title, page.kicker) == (f"t: {kind} 4 cases", "FLARE 2021")
+    theirs = ("means", "runs", "worst", "cases", "memory")
+    ours = ("doubts", *theirs[:4], "remarks", "provenance", "memory", "measured")
+    assert [own.id for own in page.shown] == [*(ours if is_organiser else theirs)]
 
 
 @BOTH
@@ -70,12 +87,12 @@ def test_memory_over_time_is_that_of_the_traces(tmp_path, is_organiser):
     """The peak of 1200 MB is the sample at 70 % of 12 s."""
     team = write_measured(tmp_path / "team", CASES[:3])
 
-    page = Page(html_of(team, is_organiser=is_organiser))
+    page = page_of(team, is_organiser=is_organiser)
 
-    rows = {row["case"]: row for row in page.table("GPU memory over time")}
-    assert list(rows["case_3"].values()) == ["case_3", "12.0", "1200", "8.4", "101"]
-    host = {row["case"]: row for row in page.table("Memory of the container over time")}
-    assert host["case_3"]["highest (MB)"] == "500"
+    row = texts_of(page, "GPU memory over time")[2]
+    assert [*row.values()] == ["case_3", "12.0", "1200", "8.4", "101"]
+    host = texts_of(page, "Memory of the container over time")
+    assert host[2]["highest (MB)"] == "500"
 
 
 def test_a_curve_keeps_every_peak_of_a_long_trace():
@@ -104,12 +121,14 @@ def test_a_trace_of_another_program_may_have_fewer_columns(tmp_path):
 def test_organisers_see_doubts_and_how_it_was_measured(tmp_path):
     team = write_measured(tmp_path / "team", CASES, doubts="only 8 samples")
 
-    page = Page(html_of(team))
+    page = page_of(team)
 
-    assert [row["why"] for row in page.table("Values that are doubtful")] == (
-        ["only 8 samples"] * 4
-    )
-    measured = {row["what"]: row["value"] for row in page.table("As measurement.json")}
+    (doubt,) = texts_of(page, "Doubtful values")
+    assert [*doubt.values()][:2] == ["only 8 samples", "4"]
+    assert doubt["which"] == "case_1, case_2, case_3, case_4"
+    rows = texts_of(page, "Status, time and memory")
+    assert {row["status"] for row in rows} == {"ok, doubtful"}
+    measured = {row["what"]: row["value"] for row in texts_of(page, "As measurement")}
     assert measured["device"] == "NVIDIA A100 (driver 570)"
     assert measured["timeout s"] == "3600.0"
     assert measured["spread of an empty container"] == "0.25 s"
@@ -125,7 +144,7 @@ def test_participants_see_neither_doubts_nor_the_computer(tmp_path):
 
     for text in ("only 8 samples", "A100", "Docker", "kuckuck", "3600"):
         assert text not in html
-    (failure,) = Page(html).table("Runs that failed")
+    (failure,) = texts_of(page_of(team, is_organiser=False), "Runs that failed")
     assert failure["message"] == (
         "the computer of the organisers is at fault, not you; it is run again"
     )
@@ -166,9 +185,9 @@ def test_a_team_that_was_only_evaluated_and_one_that_was_not_run(
     (started / "efficiency.csv").unlink()
 
     for team in (scored, started):
-        html = html_of(team, is_organiser=is_organiser)
-        assert "No case has been run." in html
-        assert ("Memory over time" in html) is False
+        page = page_of(team, is_organiser=is_organiser)
+        assert [own.text for own in parts_of(page, "runs")] == ["No case has been run."]
+        assert "memory" not in {own.id for own in page.shown}
 
 
 def test_rows_of_another_program(tmp_path):
@@ -179,7 +198,7 @@ def test_rows_of_another_program(tmp_path):
         "case,status,runtime_s\nb.nii.gz,ok,3.14159\na,crashed,2\n"
     )
 
-    rows = Page(html_of(team)).table("Status, time and memory of 2 cases")
+    rows = texts_of(page_of(team), "Status, time and memory of 2 cases")
 
     assert [tuple(row.values())[:4] for row in rows] == [
         ("a", "crashed", "no result", "no result"),
@@ -217,7 +236,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, error, p
     (team / file).write_text(content)
 
     with pytest.raises(error) as caught:
-        html_of(team)
+        page_of(team)
 
     assert caught.value.finding == f"{safe(team / file)}: {problem}"
 

@@ -29,6 +29,7 @@ from flare.results.refused_csv import REFUSED_CSV
 if TYPE_CHECKING:
     from flare.evaluation.many.teams import Progress as Run
     from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
+    from flare.ranking.table import ResultTable
 
 PLACE = ("For organisers", 9)
 
@@ -62,8 +63,9 @@ class Asked:
     )
     ground_truth: Path = option("The reference labels.", metavar="DIR")
     output: Path = option(
-        "Folder that gets TEAM/metrics.json for each team, refused.csv, and"
-        " scores.sqlite, which keeps what came of each case.",
+        "Folder that gets TEAM/metrics.json for each team, tables of their means"
+        " (means.csv, means.md, means.tex), refused.csv, flags.csv, and scores.sqlite,"
+        " which keeps what came of each case.",
         metavar="RESULTS",
     )
     challenge: str = challenge_option()
@@ -85,7 +87,7 @@ def command(asked: Asked) -> None:
     # Here, as neither the help nor a shell that completes a word has to wait for them.
     from flare.evaluation.many.score import evaluate_many
 
-    before = _ranks(asked)
+    before = _scored(asked)
     progress = Progress(every_s=60.0)
 
     def tell(run: Run) -> None:
@@ -108,9 +110,12 @@ def command(asked: Asked) -> None:
             nnunet_summary=asked.nnunet_summary,
             **asdict(asked.options),
         )
+    after = _scored(asked)
+    if after:
+        _write_means(asked, after)
     _log.info("\n%s", _summary(scored))
-    if before:
-        for line in _moves(before, _ranks(asked)):
+    if before and after:
+        for line in _moves(before, after):
             _log.info("%s", line)
     if asked.csv:
         from flare.results.metrics_reading import write_scores
@@ -154,24 +159,42 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _ranks(asked: Asked) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD; none where they cannot be ranked yet."""
+def _scored(asked: Asked) -> ResultTable | None:
+    """What all teams score; None where they cannot be compared yet."""
     from flare.results.metrics_json import METRICS_JSON
 
     if not any(asked.output.glob(f"*/{METRICS_JSON}")):
-        return {}  # nor is loaded what a ranking needs
-    from flare.ranking.rank import ranks_by_scores
+        return None  # nor is loaded what a ranking needs
+    from flare.ranking.rank import read_scored
 
-    return ranks_by_scores(asked.output, asked.challenge)
+    return read_scored(asked.output, asked.challenge)
 
 
-def _moves(before: dict[str, int], after: dict[str, int]) -> list[str]:
+def _write_means(asked: Asked, table: ResultTable) -> None:
+    """Write the means of all teams, and say which organs a team never finds."""
+    from flare.challenge.reading import read_challenge
+    from flare.common.files import write_whole
+    from flare.ranking.decisions import organ_flags
+    from flare.ranking.means import score_means
+    from flare.reports.ranking.means import mean_files
+
+    challenge = read_challenge(asked.challenge)
+    for name, text in mean_files(score_means(table, challenge), challenge.name):
+        write_whole(asked.output / name, f"{text.rstrip()}\n")
+    for line in organ_flags(table):
+        _log.info("%s", line)
+
+
+def _moves(then: ResultTable, now: ResultTable) -> list[str]:
     """Which teams have another rank than before.
 
     Ranks among other teams are not compared: a run that was ended has scored only some.
     """
-    if before.keys() != after.keys():
+    from flare.ranking.rank import ranks_by_scores
+
+    if then.teams != now.teams:
         return []
+    before, after = ranks_by_scores(then), ranks_by_scores(now)
     moved = [
         f"{safe(team)}: rank {before[team]}, now {rank}"
         for team, rank in after.items()

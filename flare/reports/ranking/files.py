@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,14 +17,15 @@ import pandas as pd
 
 from flare.common.files import csv_text, indented, write_whole
 from flare.common.text import aligned, listing, printable
+from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.methods import methods_text
-from flare.reports.model import table
+from flare.reports.model import Table, name_cell, table
+from flare.reports.ranking.means import mean_files
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,
@@ -37,7 +38,13 @@ from flare.reports.ranking.words import (
     recount_text,
     roll_lines,
 )
-from flare.reports.render.text import NEEDS, escaped_markdown, latex, markdown, terminal
+from flare.reports.render.text import (
+    escaped_markdown,
+    latex,
+    latex_file,
+    markdown,
+    terminal,
+)
 from flare.results.csv_rows import COLUMNS, KEYS
 
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
@@ -54,7 +61,8 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     """Write all files of a ranking.
 
     Those are ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,
-    ranking.tex, methods.txt, report.txt, and a sheet for each team.
+    ranking.tex, means.csv, means.md, means.tex, methods.txt, report.txt, and a sheet
+    for each team.
 
     Raises
     ------
@@ -92,6 +100,7 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "ranking.json", indented(ranking_content(analysis))
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
+    yield from mean_files(ranking_means(analysis), _title(analysis))
     yield "methods.txt", methods_text(analysis)
     yield "report.txt", analysis_text(analysis)
 
@@ -130,10 +139,8 @@ def page_text(analysis: Analysis) -> str:
 def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
     titles = _titles(analysis)
-    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
     caption = (
-        f"{interim} of {analysis.challenge.name}: scores, and mean ranks by each"
-        " metric; smaller is better."
+        f"{_title(analysis)}: scores, and mean ranks by each metric; smaller is better."
     )
     if analysis.rules.left_out:
         caption += f" {left_out_text(analysis.rules.left_out)}"
@@ -142,7 +149,41 @@ def latex_text(analysis: Analysis) -> str:
     found = ranking_table(analysis.standings.standings, titles, caption)
     heads = ("Rank", "Team", "Score", *titles.values())
     found = replace(found, heads=heads, words=("Team",))
-    return f"{NEEDS}\n{latex(found, 'ranking')}"
+    return latex_file([latex(found, "ranking")])
+
+
+def _title(analysis: Analysis) -> str:
+    """What tables are of."""
+    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    return f"{interim} of {printable(analysis.challenge.name)}"
+
+
+def ranking_table(
+    places: Sequence[Standing], metrics: Mapping[str, str], caption: str = ""
+) -> Table:
+    """The ranking, with the mean rank by each metric.
+
+    Parameters
+    ----------
+    places : sequence of Standing
+        The teams, those out of competition last: they stand apart.
+    metrics : mapping
+        The heads of their columns.
+    caption : str
+        What the table shows.
+    """
+    rows = [
+        (
+            str(place.rank or "-"),
+            name_cell(place.team),
+            f"{float(place.score):.4f}" if place.rank else "",
+            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics),
+        )
+        for place in places
+    ]
+    apart = [n for n, place in enumerate(places) if place.rank is None]
+    heads = ("rank", "team", "score", *metrics.values())
+    return table(caption, heads, rows, words=("team",), quiet=apart)
 
 
 def _titles(analysis: Analysis) -> dict[str, str]:

@@ -93,7 +93,7 @@ def write_ranking_figures(
             write_whole(folder / f"{name}.csv", text)
     write_plates(plates, folder)
     write_groups(tables, folder)
-    write_whole(folder / "ranking.tex", f"{latex_text(analysis)}\n")
+    write_whole(folder / "ranking.tex", latex_text(analysis))
     write_whole(folder / METHODS, f"{methods_text(analysis)}\n")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable, Sequence
 
 from flare.common.text import aligned
-from flare.reports.model import Table
+from flare.reports.model import BEST, Table
 
 _MARKDOWN = re.compile(
     r"[\\`*_{}\[\]<>|~#$@]|&(?=[#\w])|:(?=\S)|(?<=www)\.", re.IGNORECASE
@@ -19,11 +21,17 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "\u00b1": r"$\pm$",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
 
-NEEDS = r"% In the preamble: \usepackage{booktabs}"
-"""Stands above tables in LaTeX."""
+_LATIN = "\u00c6\u00d8\u00df\u00e6\u00f8\u0131\u0141\u0142\u0152\u0153"
+"""Letters without an ASCII letter in them that pdflatex has in its first encoding."""
+
+WIDE_TABLE = 7
+"""A table of more columns is shrunk where it is wider than the text."""
+
+_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
 def escaped_markdown(text: str) -> str:
@@ -42,9 +50,17 @@ def escaped_latex(text: str) -> str:
     return "".join(_LATEX.get(char, char) for char in text)
 
 
-def _texts(table: Table) -> tuple[list[list[str]], list[list[str]]]:
+def _cells(
+    table: Table, escaped: Callable[[str], str], bold: str = "{}"
+) -> tuple[list[list[str]], list[list[str]]]:
     """The whole texts of the rows, and of those that stand apart."""
-    rows = [[cell.full or cell.text for cell in row] for row in table.rows]
+    rows = [
+        [
+            (bold if cell.css == BEST else "{}").format(escaped(cell.full or cell.text))
+            for cell in row
+        ]
+        for row in table.rows
+    ]
     apart = set(table.quiet)
     return (
         [row for n, row in enumerate(rows) if n not in apart],
@@ -54,41 +70,67 @@ def _texts(table: Table) -> tuple[list[list[str]], list[list[str]]]:
 
 def markdown(table: Table) -> list[str]:
     """A table in Markdown, without the rows that stand apart."""
-    rows = [
-        [escaped_markdown(text) for text in row]
-        for row in (table.heads, *_texts(table)[0])
-    ]
+    heads = list(map(escaped_markdown, table.heads))
+    rows = [heads, *_cells(table, escaped_markdown, "**{}**")[0]]
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return [lines[0], "|" + "---|" * len(table.heads), *lines[1:]]
+    return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
 
 
 def latex(table: Table, label: str) -> str:
     """A table in LaTeX; a line parts the rows that stand apart."""
+    ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
     body = [r"\toprule"]
-    ranked, apart = _texts(table)
-    for number, rows in enumerate([[list(table.heads)], ranked, apart]):
-        if number == 2 and not apart:
-            break
+    heads = [list(map(escaped_latex, table.heads))]
+    for number, rows in enumerate((heads, ranked, *([apart] if apart else []))):
         body += [r"\midrule"] if number else []
-        body += [" & ".join(map(escaped_latex, row)) + r" \\" for row in rows]
+        # What a row begins with must not be taken for an option of the line before.
+        starts = ("{}" if row[0].startswith(("[", "*")) else "" for row in rows)
+        body += [
+            f"{start}{' & '.join(row)} " + r"\\"
+            for start, row in zip(starts, rows, strict=True)
+        ]
     columns = "".join("l" if head in table.words else "r" for head in table.heads)
+    is_wide = len(table.heads) > WIDE_TABLE
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escaped_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
+            *([_SHRUNK] if is_wide else []),
             rf"\begin{{tabular}}{{{columns}}}",
             *(*body, r"\bottomrule"),
-            r"\end{tabular}",
+            r"\end{tabular}" + "}" * is_wide,
             r"\end{table}",
         ]
     )
 
 
+def latex_file(tables: Sequence[str]) -> str:
+    """The content of a file of such tables: what it needs, in a comment, and they."""
+    text = "\n\n".join(tables)
+    needs = ["booktabs", *(["graphicx"] if _SHRUNK in text else [])]
+    if all(map(_is_plain, text)):
+        start = rf"% In the preamble: \usepackage{{{','.join(needs)}}}"
+    else:
+        packages = ",".join([*needs, "fontspec"])
+        start = (
+            rf"% Compile with lualatex; in the preamble: \usepackage{{{packages}}}"
+            r" \setmainfont{Noto Serif CJK SC}, or another font that has all names"
+        )
+    return f"{start}\n{text}\n"
+
+
+def _is_plain(char: str) -> bool:
+    """Whether pdflatex has a character: a letter with an accent, but for an ogonek."""
+    parts = unicodedata.normalize("NFD", char)
+    is_accented = char <= "\u017f" and parts[0].isascii() and parts[1:] != "\u0328"
+    return is_accented or char in _LATIN or char in _LATEX
+
+
 def terminal(table: Table) -> list[str]:
     """A table as lines; a line parts the rows that stand apart."""
-    ranked, apart = _texts(table)
+    ranked, apart = _cells(table, str)
     lines = aligned([list(table.heads), *ranked, *apart])
     if not apart:
         return lines

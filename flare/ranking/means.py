@@ -1,0 +1,195 @@
+"""Means of teams by metric and organ: the tables that every paper has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flare.challenge.metrics import Better, MetricName, metric_of, metrics_in
+from flare.challenge.rules import Challenge, RankedMetric
+from flare.common.schema import Count, Text
+from flare.ranking.options import MissingRule
+from flare.ranking.rank import Analysis
+from flare.ranking.ranks import Board
+from flare.ranking.robustness.uncertainty import ALPHA, PairTest, compare_pairs
+from flare.ranking.rules import RankingRules, Values
+from flare.ranking.table import ResultTable
+from flare.results.scores import statistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """What each team reaches over all cases, a row for each metric, organ and team; for
+    organisers, as volumes of references can follow from means.
+    """  # noqa: D205  a sentence of the public schema
+
+    metric: MetricName
+    """Name of the metric."""
+    organ: str
+    """Name of the organ; empty for the mean over organs, and for a metric that has no
+    organs."""
+    team: Text
+    """Name of the team."""
+    n: Count
+    """Cases that count. A missing result counts as the challenge's value of a failed
+    run, or else as the metric's worst value; without either, it is left out."""
+    missing: Count
+    """Results that are missing, whether or not they count."""
+    mean: float | None
+    """Mean; empty if no case counts, as all that follows."""
+    sd: float | None
+    """Standard deviation (n - 1); also empty if a single case counts."""
+    first_quartile: float | None
+    """First quartile, by linear interpolation (type 7 of R, as in NumPy)."""
+    median: float | None
+    """Median."""
+    third_quartile: float | None
+    """Third quartile, as the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """The means of all teams by some metrics, and by organs."""
+
+    rows: tuple[Mean, ...]
+    """By metric and organ, and by team in the order of the ranking."""
+    best: frozenset[Mean]
+    """The best of each metric and organ, and those that no test tells from it."""
+    guests: frozenset[str]
+    """Teams out of competition, which come last and are never best."""
+    counted: Mapping[str, float | None]
+    """What a missing result counts as, by metric; None where it is left out."""
+    cases: int
+    is_tested: bool
+    """Whether there were tests."""
+
+
+def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
+    """The means of the teams of a ranking, by its tests.
+
+    By organ, and by metrics that are not ranked, the same test is done with the same
+    adjustment, over all ordered pairs of teams.
+    """
+    rules = analysis.rules
+    failed = {rule.metric: rule.failed for rule in rules.metrics}
+    columns = _columns(analysis.table, analysis.challenge, has_organs=has_organs)
+    return _means(
+        analysis.table,
+        columns,
+        [standing.team for standing in analysis.standings.standings],
+        guests=frozenset(standing.team for standing in analysis.standings.guests),
+        failed=failed if rules.missing is MissingRule.VALUE else {},
+        better={rule.metric: rule.better for rule in rules.metrics},
+        tests=analysis.tests,
+    )
+
+
+def score_means(table: ResultTable, challenge: Challenge) -> Means:
+    """The means of teams that are not ranked, without any test."""
+    columns = _columns(table, challenge, has_organs=True)
+    return _means(table, columns, table.teams)
+
+
+def _columns(
+    table: ResultTable, challenge: Challenge, *, has_organs: bool
+) -> Iterator[tuple[str, str]]:
+    """Each metric, and each metric and organ, as the challenge has them in order."""
+    known = dict.fromkeys((*table.metrics, *table.others))
+    others = (metric.name for metric in metrics_in(table.others))
+    for metric in dict.fromkeys((*table.metrics, *others)):
+        yield metric, ""
+        for organ in challenge.organs if has_organs else ():
+            if f"{metric}_{organ.name}" in known:
+                yield metric, organ.name
+
+
+def _means(
+    table: ResultTable,
+    columns: Iterable[tuple[str, str]],
+    teams: Sequence[str],
+    *,
+    guests: frozenset[str] = frozenset(),
+    failed: Mapping[str, float | None] | None = None,
+    better: Mapping[str, Better] | None = None,
+    tests: Sequence[PairTest] | None = None,
+) -> Means:
+    """The means; without tests, the best alone is best."""
+    rows: list[Mean] = []
+    best: set[Mean] = set()
+    counted: dict[str, float | None] = {}
+    competing = [team for team in teams if team not in guests]
+    for name, organ in columns:
+        metric, column = metric_of(name), f"{name}_{organ}" if organ else name
+        value = (failed or {}).get(name)
+        if value is None and metric:
+            value = metric.worst
+        counted[name] = value
+        values = table.cube("value", teams, [column])[:, :, 0]
+        missing = np.isnan(values).sum(axis=1).tolist()
+        if value is not None:
+            values = np.where(np.isnan(values), value, values)
+        own = [
+            _mean_of(name, organ, team, values[n], missing[n])
+            for n, team in enumerate(teams)
+        ]
+        rows += own
+        end = (better or {}).get(name) or (metric.better if metric else None)
+        if end is None:
+            continue
+        found = [test for test in tests or () if test.metric == column]
+        if tests is not None and not found:
+            rule = RankedMetric(metric=column, better=end)
+            board = Board(
+                teams=tuple(competing),
+                cases=table.cases,
+                values=values[: len(competing), :, np.newaxis],
+                rules=RankingRules(metrics=(rule,)),
+            )
+            found = list(compare_pairs(board))
+        best |= _best(own[: len(competing)], end, found, is_tested=tests is not None)
+    return Means(
+        rows=tuple(rows),
+        best=frozenset(best),
+        guests=guests,
+        counted=counted,
+        cases=len(table.cases),
+        is_tested=tests is not None,
+    )
+
+
+def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -> Mean:
+    """The row of a team, from its values of all cases; NaN does not count."""
+    known = values[~np.isnan(values)].tolist()
+    found = statistics(known) if known else {}
+    quartiles = np.quantile(known, (0.25, 0.75)).tolist() if known else (None, None)
+    return Mean(
+        metric=metric,
+        organ=organ,
+        team=team,
+        n=len(known),
+        missing=missing,
+        mean=found.get("mean"),
+        sd=found.get("std"),
+        first_quartile=quartiles[0],
+        median=found.get("median"),
+        third_quartile=quartiles[1],
+    )
+
+
+def _best(
+    rows: Sequence[Mean], better: Better, tests: Iterable[PairTest], *, is_tested: bool
+) -> set[Mean]:
+    """The best mean, and those that are not significantly worse."""
+    means = {row: row.mean for row in rows if row.mean is not None}
+    if not means:
+        return set()
+    best = (max if better is Better.HIGHER else min)(means.values())
+    first = {row for row, mean in means.items() if mean == best}
+    told = {(t.team, t.other) for t in tests if t.p_holm <= ALPHA}
+    return first | {
+        row
+        for row in means
+        if is_tested and any((own.team, row.team) not in told for own in first)
+    }
