@@ -28,9 +28,6 @@ _LATEX = {
 _LATIN = "\u00c6\u00d8\u00df\u00e6\u00f8\u0131\u0141\u0142\u0152\u0153"
 """Letters without an ASCII letter in them that pdflatex has in its first encoding."""
 
-WIDE_TABLE = 7
-"""A table of more columns is shrunk where it is wider than the text."""
-
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
@@ -76,8 +73,11 @@ def markdown(table: Table) -> list[str]:
     return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
 
 
-def latex(table: Table, label: str) -> str:
-    """A table in LaTeX; a line parts the rows that stand apart."""
+def latex(table: Table, label: str, *, fits: bool = False) -> str:
+    """A table in LaTeX; a line parts the rows that stand apart.
+
+    One that fits is shrunk if it is wider than the text.
+    """
     ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
     body = [r"\toprule"]
     heads = [list(map(escaped_latex, table.heads))]
@@ -90,17 +90,16 @@ def latex(table: Table, label: str) -> str:
             for start, row in zip(starts, rows, strict=True)
         ]
     columns = "".join("l" if head in table.words else "r" for head in table.heads)
-    is_wide = len(table.heads) > WIDE_TABLE
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escaped_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
-            *([_SHRUNK] if is_wide else []),
+            *([_SHRUNK] if fits else []),
             rf"\begin{{tabular}}{{{columns}}}",
             *(*body, r"\bottomrule"),
-            r"\end{tabular}" + "}" * is_wide,
+            r"\end{tabular}" + "}" * fits,
             r"\end{table}",
         ]
     )
