@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from flare.common.errors import InputError
 from flare.common.options import option
 
 MODEL_FOLDER = "/opt/ml/model"
@@ -55,7 +54,7 @@ class Contract:
 
     Raises
     ------
-    InputError
+    ValueError
         If an algorithm's paths are missing, or nothing asks for them.
 
     Examples
@@ -89,16 +88,11 @@ class Contract:
         given = {"--input-socket": self.input_socket, "--output-path": self.output_path}
         missing = [option for option, value in given.items() if not value]
         if self.is_algorithm and missing:
-            raise InputError(
-                f"--contract algorithm: it needs {' and '.join(missing)}",
-                "The interface of the phase has them.",
-            )
+            needed = " and ".join(missing)
+            raise ValueError(f"--contract algorithm needs {needed} of the interface")
         for option_, value in given.items():
             if value and not self.is_algorithm:
-                raise InputError(
-                    f"{option_}: it is about algorithms",
-                    "Give --contract algorithm, too.",
-                )
+                raise ValueError(f"{option_} is for --contract algorithm alone")
 
     @property
     def is_algorithm(self) -> bool:

@@ -69,7 +69,9 @@ def test_without_a_package_it_says_what_to_install(
 
 
 def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd):
-    rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
+    rows = [
+        (t, str(n), "dsc", v) for t, v in (("a", 0.9), ("b", 0.8)) for n in range(6)
+    ]
     source = write_table(tmp_path / "table.csv", rows)
     page = tmp_path / "page.html"
 

@@ -60,10 +60,7 @@ class FakePlatform(ThreadingHTTPServer):
 
     def __init__(self, certificate):
         super().__init__(("localhost", 0), _Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.certificate = certificate.with_suffix(".crt")
+        secure(self, certificate)
         self.api = f"https://localhost:{self.server_port}/api/v1/"
         self.users = {TOKEN: "evaluator"}
         self.evaluators = {"evaluator"}
@@ -122,6 +119,14 @@ class FakePlatform(ThreadingHTTPServer):
                 found["status"] = CANCELLED
 
 
+def secure(server, certificate):
+    """Let a server speak TLS alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.certificate = certificate.with_suffix(".crt")
+
+
 @contextmanager
 def running(server):
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -129,7 +134,8 @@ def running(server):
     try:
         yield server
     finally:
-        server.is_slow.set()
+        if isinstance(server, FakePlatform):
+            server.is_slow.set()
         server.shutdown()
         thread.join()
         server.server_close()

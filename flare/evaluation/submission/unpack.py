@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from flare.challenge.formats import SUFFIXES
+from flare.common.errors import InputError
 from flare.common.files import DISK, unwritable
-from flare.common.text import listing, safe
+from flare.common.text import listing, safe, why
 from flare.evaluation.errors import UploadError
 
 MOST_ENTRIES = 100_000
@@ -36,10 +40,69 @@ _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ANEW = "Zip the label maps anew with the tool of your system."
 
 
+IMAGE_SUFFIX = ".tar.gz"
+"""Of a container image that is sent."""
+
+_REMEDY = f"Give the folder of the label maps, their zip, or TEAMNAME{IMAGE_SUFFIX}."
+
+
+def is_image(path: Path) -> bool:
+    """Whether a path is a container image, and no folder or zip of label maps.
+
+    Raises
+    ------
+    InputError
+        If it is a tar of label maps.
+    """
+    if not path.is_file() or is_zip(path):
+        return False
+    found = find_label_maps_in_tar(path)
+    if found:
+        raise InputError(
+            f"{safe(path)}: these are label maps, not an image ({listing(found)})",
+            "To submit them, zip them; to check them, give the zip or the folder.",
+        )
+    return path.name.lower().endswith(IMAGE_SUFFIX)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder of label maps, or that which their zip is unpacked into.
+
+    Beside it is said what was unpacked.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    UploadError
+        If it is a zip that the platform would refuse.
+    """
+    if not path.exists():
+        raise InputError(f"{safe(path)}: there is no such file or folder", _REMEDY)
+    if path.is_dir():
+        yield path, ""
+        return
+    if not path.is_file() or not is_zip(path):
+        problem = "it is neither a folder, nor a zip, nor an image"
+        raise InputError(f"{safe(path)}: {problem}", _REMEDY)
+    with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
+        yield Path(folder), unpack_zip(path, Path(folder))
+
+
 def is_zip(file: Path) -> bool:
-    """Whether a file is, or is called, a zip file."""
-    with file.open("rb") as content:
-        return file.suffix.lower() == ".zip" or content.read(4) == ZIP_MAGIC
+    """Whether a file is, or is called, a zip file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            return file.suffix.lower() == ".zip" or content.read(4) == ZIP_MAGIC
+    except OSError as error:
+        raise InputError(f"{safe(file)}: it cannot be read ({why(error)})") from error
 
 
 def find_label_maps_in_tar(file: Path) -> tuple[str, ...]:

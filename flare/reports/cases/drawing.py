@@ -66,8 +66,7 @@ def organ_class(number: int) -> str:
 def film_style() -> str:
     """The style of all colours."""
     organs = "".join(
-        f".o{number}{{stroke:{colour};background:{colour}}}"
-        for number, colour in enumerate(ORGANS)
+        f".o{number}{{--organ:{colour}}}" for number, colour in enumerate(ORGANS)
     )
     surfaces = "".join(
         f".far{number}{{background:{colour}}}" for number, colour in enumerate(SURFACES)
@@ -203,54 +202,41 @@ class Picture:
     drawing: Markup
 
 
-def film(plane: Plane, field: FieldOfView, *inside: Markup) -> Markup:
-    """A picture of a plane to the scale of all, with its directions and a bar.
+def unit_of(plane: Plane, field: FieldOfView) -> float:
+    """A hundredth of a picture's width in mm, or more of a high one: sizes letters."""
+    return max(field.length(plane.right) / 100, field.length(plane.down) / 80)
 
-    `inside` is in units of a voxel, from the top left.
+
+def film(plane: Plane, field: FieldOfView, inside: Markup, *over: Markup) -> Markup:
+    """A picture of a plane, with its directions and a bar.
+
+    `inside` is in units of a voxel, from the top left, and `over` in mm.
     """
-    width = field.width
-    own, high = field.length(plane.right), field.length(plane.down)
-    unit = width / 100
-    corner = {"width": own, "height": high}
-    content = element(
-        "svg",
-        *inside,
-        **corner,
-        viewBox=f"0 0 {field.pixels(plane.right)} {field.pixels(plane.down)}",
-        preserveAspectRatio="none",
-    )
-    bar = bar_length(width)
+    wide, high = field.length(plane.right), field.length(plane.down)
+    unit, bar = unit_of(plane, field), bar_length(wide)
+    size = {"width": wide, "height": high}
+    box = f"0 0 {field.pixels(plane.right)} {field.pixels(plane.down)}"
     places = (
-        (3 * unit, high / 2 + 1.5 * unit),
-        (own - 3 * unit, high / 2 + 1.5 * unit),
-        (own / 2, 5.5 * unit),
-        (own / 2, high - 2 * unit),
+        (2.5 * unit, high / 2 + unit),
+        (wide - 2.5 * unit, high / 2 + unit),
+        (wide / 2, 3.5 * unit),
+        (wide / 2, high - 1.5 * unit),
     )
     letters = [
-        element("text", letter, x=x, y=y, font_size=4.5 * unit, text_anchor="middle")
+        element("text", letter, x=x, y=y, font_size=3 * unit, text_anchor="middle")
         for letter, (x, y) in zip(plane.letters, places, strict=True)
     ]
-    end = own - 2 * unit
-    scale = [
-        element(
-            "path", d=f"M{decimal(end)} {decimal(high - 2 * unit)}h-{bar}", class_="bar"
-        ),
-        element(
-            "text",
-            f"{bar} mm",
-            x=end,
-            y=high - 4 * unit,
-            font_size=3.6 * unit,
-            text_anchor="end",
-        ),
-    ]
+    end, low = wide - 2 * unit, high - 2 * unit
+    at = {"x": end, "y": low - unit, "font_size": 2.4 * unit, "text_anchor": "end"}
     return element(
         "svg",
-        element("rect", **corner, rx=1.2 * unit, class_="film"),
-        content,
+        element("rect", **size, class_="film"),
+        element("svg", inside, **size, viewBox=box, preserveAspectRatio="none"),
+        *over,
         *letters,
-        *scale,
-        viewBox=f"0 0 {decimal(width)} {decimal(high)}",
+        element("path", d=f"M{decimal(end)} {decimal(low)}h-{bar}", class_="bar"),
+        element("text", f"{bar} mm", **at),
+        viewBox=f"0 0 {decimal(wide)} {decimal(high)}",
         class_="picture",
         aria_hidden="true",
     )
@@ -259,9 +245,9 @@ def film(plane: Plane, field: FieldOfView, *inside: Markup) -> Markup:
 def patterns(plane: Plane, field: FieldOfView) -> Markup:
     """The patterns of what is missed, lines, and of what is added, dots.
 
-    They are as large in all planes, and square, whatever the voxels are.
+    They are square, whatever the voxels are.
     """
-    unit = field.width / 100
+    unit = unit_of(plane, field)
     down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
     found = []
     for name, step, content in (

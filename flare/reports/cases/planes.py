@@ -180,11 +180,6 @@ class FieldOfView:
         """In mm."""
         return self.pixels(axis) * self.spacing[axis]
 
-    @property
-    def width(self) -> float:
-        """Of the widest plane, in mm: all are drawn to one scale."""
-        return max(self.length(plane.right) for plane in PLANES)
-
 
 def bar_length(width: float) -> int:
     """How many mm a scale bar is long, in a picture so many mm wide.

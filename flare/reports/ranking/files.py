@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,10 +23,9 @@ from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.methods import methods_text
-from flare.reports.model import table
+from flare.reports.model import Table, name_cell, table
 from flare.reports.ranking.means import mean_files
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,
@@ -157,6 +156,34 @@ def _title(analysis: Analysis) -> str:
     """What tables are of."""
     interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
     return f"{interim} of {printable(analysis.challenge.name)}"
+
+
+def ranking_table(
+    places: Sequence[Standing], metrics: Mapping[str, str], caption: str = ""
+) -> Table:
+    """The ranking, with the mean rank by each metric.
+
+    Parameters
+    ----------
+    places : sequence of Standing
+        The teams, those out of competition last: they stand apart.
+    metrics : mapping
+        The heads of their columns.
+    caption : str
+        What the table shows.
+    """
+    rows = [
+        (
+            str(place.rank or "-"),
+            name_cell(place.team),
+            f"{float(place.score):.4f}" if place.rank else "",
+            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics),
+        )
+        for place in places
+    ]
+    apart = [n for n, place in enumerate(places) if place.rank is None]
+    heads = ("rank", "team", "score", *metrics.values())
+    return table(caption, heads, rows, words=("team",), quiet=apart)
 
 
 def _titles(analysis: Analysis) -> dict[str, str]:

@@ -71,12 +71,12 @@ def ranking_pages(
     """
     written = read_written(source) if is_written else None
     if written:
-        analysis = written.analysis
+        analysis = replace(written.analysis, shows_means=options.means)
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options)
     groupings = _groupings(groups, analysis)
-    public = public_ranking(analysis, groupings, has_small_groups=is_organiser)
+    public = public_ranking(analysis, groupings, is_organiser=is_organiser)
     if written:  # told as it was
         public = replace(public, interim=written.interim, decisions=written.decisions)
     standings = analysis.standings.standings
