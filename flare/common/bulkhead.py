@@ -72,7 +72,7 @@ def as_flare_error(error: BaseException) -> FlareError:
 
 
 def keep_trace(results: Path, name: str, error: FlareError) -> None:
-    """Keep the traceback of an error, if it has one, for whoever mends the program.
+    """Keep the traceback of an error, if it has one, for the developers.
 
     Raises
     ------

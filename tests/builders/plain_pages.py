@@ -1,9 +1,12 @@
-"""Pages of made-up results: 11 teams on 100 cases, as `flare simulate` writes them."""
+"""Pages of made-up results: 11 teams on 100 cases, and two cases of 13 organs."""
+
+import numpy as np
 
 from flare.challenge.reading import read_challenge
 from flare.ranking.options import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.report import write_report
+from tests.builders.case_pages import evaluated
 
 
 def make_results(folder):
@@ -13,9 +16,26 @@ def make_results(folder):
     return folder
 
 
+def make_cases(folder):
+    """The pages of two cases of 13 organs, of one of which three are wrong."""
+    if not folder.exists():
+        organs = np.zeros((24, 80, 100), dtype=np.uint8)
+        for number in range(13):
+            y, x = 8 + 22 * (number // 4), 8 + 23 * (number % 4)
+            organs[4 + number // 4 : 20, y : y + 14, x : x + 12] = number + 1
+        names = np.arange(256, dtype=np.uint8)
+        names[[2, 8, 13]] = 13, 0, 2
+        cases = {"hard": (organs, names[organs]), "easy": (organs, organs)}
+        evaluated(folder, cases, challenge="flare22", spacing=(5, 2, 2)).write()
+    return folder / "pages" / "cases"
+
+
 def write_plain_page(folder, kind):
     """A page of a kind, such as ``organiser-ranking``: its file, made once."""
     audience, _, what = kind.partition("-")
+    if what in ("case", "cases"):
+        name = {"case": "hard", "cases": "index"}[what]
+        return make_cases(folder / "cases") / f"{name}.html"
     file = folder / f"{kind}.html"
     if not file.exists():
         source = {"ranking": make_results}[what](folder / "results")

@@ -97,6 +97,12 @@ def test_a_page_can_be_printed(open_page, kind):
 FIRST_SCREEN = {
     "organiser-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
     "participant-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
+    "organiser-case": (
+        *("Case hard", "Mean of 13 organs: DSC 0.7", "What is wrong", "look swapped"),
+        *("left adrenal gland: all", "Axial", "prediction", "Slice", "spleen"),
+        *("Axial, slice", "Coronal, slice", "Sagittal, slice", "another organ"),
+    ),
+    "organiser-cases": ("All 2 cases.", "hard", "look swapped", "easy", "No voxel is"),
 }
 """What stands on a page of 11 teams, or of one of them, without any scrolling: by the
 kinds of `tests.builders.plain_pages`, texts in their order."""

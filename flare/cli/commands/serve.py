@@ -137,7 +137,7 @@ def tell(step: str, submission: Submission, why: str) -> None:
 
 
 def _stopped() -> StoppedError:
-    """What whoever ends the service is told."""
+    """The message for an operator who ends the service."""
     return StoppedError(
         "The service was ended", "What is done is kept; the same command goes on."
     )

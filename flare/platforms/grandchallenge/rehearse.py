@@ -192,7 +192,7 @@ def _prepare(folder: Path, asked: Options) -> None:
     prepare_input(asked.submission, folder / INPUT)
     if asked.ground_truth:
         _unpack(asked.ground_truth, folder / GROUND_TRUTH)
-    # Anybody may read everything on the platform, whoever may so here.
+    # On the platform, everything may be read by any user.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
