@@ -104,15 +104,6 @@ def need_tool(request, name, marker="tools"):
     return path
 
 
-def need_namespaces(request):
-    """See that this user may make namespaces, which not every computer allows."""
-    command = [need_tool(request, "unshare"), "--user", "--map-root-user", "--net"]
-    run = subprocess.run([*command, "true"], capture_output=True, text=True)
-    if run.returncode:
-        reason = f"no namespaces can be made here ({run.stderr.strip()})"
-        _skip_or_fail(request, "tools", reason)
-
-
 def need_package(request, name, marker="tools"):
     """See that there is a Python package that not every computer has."""
     if not importlib.util.find_spec(name):

@@ -59,20 +59,18 @@ def test_a_text_is_no_formula(sign):
     assert text == f"'{sign}\n'{sign}1+1,2\nx,''{sign}1+1\n"
 
 
-def test_a_text_is_one_line_that_can_be_written():
-    """Formulas may begin behind a tab or a line break, and names may be no UTF-8."""
-    rows = [["\t=1"], ["\r=1"], ["\n=1"], ["a\0"], ["\udcff"]]
-
-    assert csv_text(["x"], rows) == ("x\n\\t=1\n\\r=1\n\\n=1\na\\x00\n\\udcff\n")
-
-
-def test_numbers_stay_numbers():
-    """In full precision, below 0 as well; what is missing is empty."""
-    rows = [[-1, -0.1, 0.1 + 0.2, None, "", 1e-7]]
-
-    assert csv_text(list("abcdef"), rows) == (
-        "a,b,c,d,e,f\n-1,-0.1,0.30000000000000004,,,1e-07\n"
-    )
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        # Formulas may begin behind a tab or a line break, and names may be no UTF-8.
+        (["\t=1", "\r=1", "\n=1", "a\0", "\udcff"], r"\t=1,\r=1,\n=1,a\x00,\udcff"),
+        # In full precision, below 0 as well; what is missing is empty.
+        ([-1, -0.1, 0.1 + 0.2, None, "", 1e-7], "-1,-0.1,0.30000000000000004,,,1e-07"),
+    ],
+    ids=["texts are one line", "numbers stay numbers"],
+)
+def test_a_row_is_one_line_that_can_be_written(row, line):
+    assert csv_text(["x"], [row]) == f"x\n{line}\n"
 
 
 @given(st.lists(st.text(), min_size=2, max_size=4))
