@@ -91,6 +91,32 @@ def test_a_team_that_is_refused_is_the_last_word(words, tmp_path, is_damaged):
     ]
 
 
+def test_means_are_those_of_metrics_json(words, tmp_path):
+    """No test is made; beta, of which all is mirrored, is flagged for each organ."""
+    for file in (tmp_path / "teams" / "beta").iterdir():
+        write_nifti(file, organ_boxes()[:, :, ::-1])
+
+    lines = run_flare(*words, *ONE).stdout.splitlines()
+
+    results = tmp_path / "results"
+    with (results / "means.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        found = json.loads((results / row["team"] / "metrics.json").read_text())
+        column = "_".join(filter(None, (row["metric"], row["organ"])))
+        for key, name in (("mean", "mean"), ("sd", "std"), ("median", "median")):
+            assert float(row[key]) == found["aggregates"][f"{column}_{name}"]
+    assert len(rows) == 2 * 2 * 5
+    assert "no test was made" in (results / "means.md").read_text()
+    assert (results / "means.tex").read_text().startswith("% In the preamble")
+    starts = (
+        "beta: 3 of 3 cases look mirrored",
+        "beta has DSC 0 where others have found",
+    )
+    for start in starts:
+        assert sum(line.startswith(start) for line in lines) == 1
+
+
 def test_ranks_are_not_compared_with_those_of_a_run_that_was_ended(words, tmp_path):
     run_flare(*words, *ONE)
     shutil.rmtree(tmp_path / "results" / "alpha")

@@ -66,8 +66,13 @@ def value_text(metric: str, value: float) -> str:
     >>> value_text("dsc_liver", 0.97394), value_text("runtime_s", 12.345)
     ('0.974', '12.3')
     """
+    return f"{value:.{decimals_of(metric)}f}"
+
+
+def decimals_of(metric: str) -> int:
+    """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.text(value) if known else f"{value:.1f}"
+    return known.decimals if known else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -79,7 +84,7 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
     """
     values = [
-        f"{metric_title(metric)} {value:g}"
+        f"{metric_title(metric)} {value:.10g}"
         for metric, value in counted.items()
         if value is not None
     ]
