@@ -12,11 +12,7 @@ import pytest
 
 from flare.platforms.grandchallenge import download as download_module
 from flare.platforms.grandchallenge.access import PlatformError
-from flare.platforms.grandchallenge.download import (
-    Evaluation,
-    _folders,
-    choose,
-)
+from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from tests.builders import run_flare
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
