@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from tests.builders import ROOT, organ_boxes, run_flare, write_nifti
+from tests.builders import ROOT, organ_boxes, run_command, run_flare, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -302,8 +302,6 @@ def test_several_workers_need_nothing_that_an_extra_brings(words, tmp_path):
     script.write_text(PLAIN.format(root=str(ROOT)))
     typed = [sys.executable, script, *words, "--workers", "2"]
 
-    run = subprocess.run(
-        list(map(str, typed)), capture_output=True, text=True, check=False
-    )
+    run = run_command(*list(map(str, typed)))
 
     assert (run.returncode, run.stderr) == (0, "")
