@@ -7,14 +7,16 @@ import io
 import json
 import math
 import os
+import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flare.common.errors import OutputError
-from flare.common.files import csv_text, indented, write_whole
+from flare.common.files import csv_text, file_names, indented, write_whole
 from flare.common.text import cell_text, csv_cell, printable
+from tests.builders.pages import HOSTILE
 
 
 def test_a_file_is_written_with_its_folders(tmp_path):
@@ -110,3 +112,14 @@ def test_the_same_text_as_json_dumps(value):
 def test_a_number_that_is_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="not JSON compliant"):
         indented(value)
+
+
+def test_file_names_are_such_as_every_system_can_hold():
+    """Those that differ in letters that some systems take for equal are numbered."""
+    names = file_names(["A", "a", "index", "CON", "a/2", "a.2", *HOSTILE], ["index"])
+
+    assert [*names.values()][:6] == ["A", "a-2", "index-2", "CON_", "a_2", "a_2-2"]
+    assert len({name.lower() for name in names.values()}) == len(names)
+    for name in names.values():
+        assert re.fullmatch(r"[\w-]{1,63}", name)
+        assert len(name.encode()) < 250

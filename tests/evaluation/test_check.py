@@ -1,6 +1,5 @@
 """`flare check` says what the evaluation says, before anything is submitted."""
 
-import subprocess
 import sys
 import unicodedata
 
@@ -13,11 +12,11 @@ from flare.common.text import safe
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import GroundTruthError
 from tests.builders import (
-    ROOT,
     case_names,
     nifti_bytes,
     nrrd_bytes,
     organ_boxes,
+    run_command,
     run_evaluate,
     run_program,
     write_cases,
@@ -310,12 +309,8 @@ def test_it_runs_where_posix_modules_are_missing(predictions, images):
         "from flare.cli.main import main\n"
         "sys.exit(main(['check', *sys.argv[1:]]))\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, predictions, "--images", images, "--workers", "1"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    run = run_command(
+        sys.executable, "-c", code, predictions, "--images", images, "--workers", "1"
     )
 
     assert (run.returncode, run.stderr) == (0, "")

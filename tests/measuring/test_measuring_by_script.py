@@ -13,7 +13,6 @@ from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.summary import count_done, team_table
 from flare.results.errors import MeasurementError
 from tests.builders import case_names
@@ -21,6 +20,7 @@ from tests.builders.errors import told as code_and_file
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
+from tests.measuring.conftest import FakeGpu
 
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
 NOBODY = "echo 'unable to find user nobody' > $SCRIPTED/error; exit 126"
@@ -118,21 +118,6 @@ def test_the_first_case_is_run_once_more_to_warm_up(bench):
     log = bench.results / "good" / "logs" / "validation_001.log"
     assert log.read_text() == "2\n"
     assert len(bench.told) == 2
-
-
-class FakeGpu:
-    """A GPU whose memory is known; one process is not the container's."""
-
-    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
-
-    def read(self):
-        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
-
-    def processes(self):
-        return frozenset({1})
-
-    def state(self):
-        return DeviceState()
 
 
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):

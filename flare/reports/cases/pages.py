@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.drawing import film_style
@@ -77,14 +77,6 @@ OnDrawn = Callable[[int, int, str], None]
 
 FOLDER = "cases"
 """Below the folder of a report."""
-
-LONGEST = 80
-"""Characters of a file name, without its extension."""
-
-_TAKEN = {"index", "con", "prn", "aux", "nul"}
-
-_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
-"""The page of all cases, and names that Windows keeps to itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +224,8 @@ def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
     scores = scores_of(found)
     order = [scores.cases[number] for number in scores.worst_first]
     drawn = order[: pages.worst] if pages.worst else order
-    return {case: f"{FOLDER}/{file}" for case, file in page_files(drawn).items()}
+    names = file_names(drawn, taken=["index"])
+    return {case: f"{FOLDER}/{name}.html" for case, name in names.items()}
 
 
 def case_pages(
@@ -317,25 +310,3 @@ def _drawn(
     return case_page(head, seen, images, backgrounds), Card(
         head=head, words=words, thumbnail=picture
     )
-
-
-def page_files(cases: Sequence[str]) -> dict[str, str]:
-    """The file of each case's page, below `FOLDER`.
-
-    Examples
-    --------
-    >>> page_files(["validation_001", "a/b", "a_b", "index"])
-    {'validation_001': 'validation_001.html', 'a/b': 'a_b.html', 'a_b': 'a_b-2.html', \
-'index': 'index-2.html'}
-    """
-    files: dict[str, str] = {}
-    taken = set(_TAKEN)
-    for case in cases:
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", case)[:LONGEST] or "_"
-        name, number = stem, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name.lower())
-        files[case] = f"{name}.html"
-    return files

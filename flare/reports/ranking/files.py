@@ -7,7 +7,6 @@ contract of its own.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, indented, write_whole
+from flare.common.files import csv_text, file_names, indented, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -46,12 +45,6 @@ from flare.reports.render.text import (
     terminal,
 )
 from flare.results.csv_rows import COLUMNS, KEYS
-
-_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-"""Names of devices, which no file may have on Windows, whatever its extension."""
-
-LONGEST_NAME = 60
-"""Letters of a team's name that its files have: in any script, their names fit."""
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -196,19 +189,9 @@ def _titles(analysis: Analysis) -> dict[str, str]:
 
 def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """File names of the sheets, which no two teams share on any computer."""
-    found: list[tuple[str, Standing]] = []
-    seen: set[str] = set()
-    for standing in sorted(standings, key=lambda standing: standing.team):
-        stem = re.sub(r"[^\w-]", "_", standing.team)[:LONGEST_NAME]
-        if _RESERVED.fullmatch(stem):
-            stem += "_"
-        name, number = stem, 1
-        while name.lower() in seen:
-            number += 1
-            name = f"{stem}-{number}"
-        seen.add(name.lower())
-        found.append((name, standing))
-    return found
+    by_team = sorted(standings, key=lambda standing: standing.team)
+    names = file_names([standing.team for standing in by_team])
+    return [(names[standing.team], standing) for standing in by_team]
 
 
 def sheet_text(own: OwnStanding) -> str:

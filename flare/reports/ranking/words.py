@@ -84,7 +84,7 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
     """
     values = [
-        f"{metric_title(metric)} {value:g}"
+        f"{metric_title(metric)} {value:.10g}"
         for metric, value in counted.items()
         if value is not None
     ]
