@@ -12,7 +12,6 @@ from markupsafe import Markup
 from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
-from flare.reports.cases.drawing import film_style
 from flare.reports.cases.findings import CaseFinding, field_of_view, look_at
 from flare.reports.cases.organs import (
     faults,
@@ -162,8 +161,7 @@ def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
 
 def case_html(page: Page) -> str:
     """A page of a case, or their index, as HTML."""
-    style = film_style() + template_text("case.css")
-    return page_html(page, "viewer.js", style=style)
+    return page_html(page, "viewer.js", style=template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
