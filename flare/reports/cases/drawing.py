@@ -110,17 +110,9 @@ def outline(mask: Mask) -> str:
     return _path(rows.tolist(), columns.tolist(), across.tolist())
 
 
-def _turns() -> list[int]:
-    """How often a path turns where two by two voxels meet, by their code."""
-    found = []
-    for code in range(16):
-        voxels = [code >> n & 1 for n in range(4)]
-        is_saddle = voxels in ([1, 0, 0, 1], [0, 1, 1, 0])
-        found.append(2 if is_saddle else sum(voxels) % 2)
-    return found
-
-
-_TURNS = np.array(_turns(), dtype=np.uint8)
+_TURNS = np.array([0, 1, 1, 0, 1, 0, 2, 1, 1, 2, 0, 1, 0, 1, 1, 0], dtype=np.uint8)
+"""How often a path turns where two by two voxels meet, by their code: twice where two
+that touch at a corner are alone."""
 
 
 def _path(rows: list[int], columns: list[int], across: list[int]) -> str:
@@ -202,24 +194,15 @@ def patterns(plane: Plane, field: FieldOfView) -> Markup:
     """
     unit = unit_of(plane, field)
     down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
+    size: dict[str, object] = {"width": 2, "height": 2}
     found = []
-    for name, step, content in (
-        ("missed", 1.6, element("path", d="M-1 1L1 -1M-1 3L3 -1M1 3L3 1")),
-        ("added", 1.4, element("path", d="M1 1h0")),
+    for name, step, d in (
+        ("missed", 0.8, "M-1 1L1 -1M-1 3L3 -1M1 3L3 1"),
+        ("added", 0.7, "M1 1h0"),
     ):
-        scale = f"scale({unit * step / 2 / right:.4g} {unit * step / 2 / down:.4g})"
-        tint = element("rect", width=2, height=2)
-        found.append(
-            element(
-                "pattern",
-                tint,
-                content,
-                id=f"{name}-{plane.name}",
-                width=2,
-                height=2,
-                patternUnits="userSpaceOnUse",
-                patternTransform=scale,
-                class_=f"pattern-{name}",
-            )
-        )
+        scale = f"scale({unit * step / right:.4g} {unit * step / down:.4g})"
+        inside = element("rect", **size), element("path", d=d)
+        more = {"patternUnits": "userSpaceOnUse", "patternTransform": scale}
+        own = {"id": f"{name}-{plane.name}", "class_": f"pattern-{name}"}
+        found.append(element("pattern", *inside, **size, **more, **own))
     return element("defs", *found)
