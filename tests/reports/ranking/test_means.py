@@ -165,8 +165,8 @@ def test_ranking_md_has_teams_out_of_competition_and_means_where_they_may_be_tol
         "|---|---|---|---|\n"
         "| 1 | a | 1.0000 | 1.00 |\n"
         "| - | b |  | 1.00 |\n\n"
-        "Last ones: out of competition, without rank or score; ranked on each case as if"
-        " it alone had joined the 1 team.\n\n"
+        "Last ones: out of competition, without rank or score; ranked on each case as"
+        " if it alone had joined the 1 team.\n\n"
         "- Out of competition: b: ours (today)"
     )
     text = page_text(replace(analysis, shows_means=True))
