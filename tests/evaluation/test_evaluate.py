@@ -14,7 +14,7 @@ import SimpleITK as sitk
 
 import flare
 from flare.challenge.reading import challenge_text
-from flare.cli.options import version_text
+from flare.cli.command import version_text
 from flare.common.errors import InputError
 from flare.common.installation import source_commit
 from flare.common.text import safe
@@ -723,7 +723,7 @@ def test_the_program_has_three_names_and_a_version():
 
 
 def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
-    monkeypatch.setattr("flare.cli.options.source_commit", lambda: "unknown")
+    monkeypatch.setattr("flare.cli.command.source_commit", lambda: "unknown")
 
     assert version_text() == f"flare {flare.__version__}"
 

@@ -231,13 +231,8 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     >>> runs([3, 4, 5, 9])
     [(3, 5), (9, 9)]
     """
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    return list(zip(firsts, (n for n in numbers if n + 1 not in numbers), strict=True))
 
 
 def runs_text(numbers: Sequence[int]) -> str:
@@ -248,10 +243,7 @@ def runs_text(numbers: Sequence[int]) -> str:
     >>> runs_text([2, 3, 4, 8]), runs_text([])
     ('3-5, 9', 'none')
     """
-    texts = [
-        f"{first + 1}" if first == last else f"{first + 1}-{last + 1}"
-        for first, last in runs(numbers)
-    ]
+    texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in runs(numbers))
     return ", ".join(texts) or "none"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from markupsafe import Markup
 from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
-from flare.reports.cases.drawing import film_style
 from flare.reports.cases.findings import CaseFinding, field_of_view, look_at
 from flare.reports.cases.organs import (
     faults,
@@ -162,8 +161,7 @@ def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
 
 def case_html(page: Page) -> str:
     """A page of a case, or their index, as HTML."""
-    style = film_style() + template_text("case.css")
-    return page_html(page, "viewer.js", style=style)
+    return page_html(page, "viewer.js", style=template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,13 +169,9 @@ class Card:
     """What the index tells of a case."""
 
     head: CaseHead
+    name: Cell
     words: str
     thumbnail: Markup | None = None
-
-    @property
-    def name(self) -> Cell:
-        """The name of the case."""
-        return name_cell(self.head.case)
 
 
 def index_page(challenge: str, cards: list[Card], total: int) -> Page:
@@ -286,16 +280,17 @@ def _drawn(
 ) -> tuple[Page, Card]:
     """The page of a case, and its card in the index."""
     case = head.case
+    card = Card(head=head, name=name_cell(case), words="")
     why = found.scores.failed.get(case)
     if why is not None:
         failure = Words(f"Not scored: {printable(why)}", "banner")
-        return _page(head, [failure], []), Card(head=head, words=safe(why))
+        return _page(head, [failure], []), replace(card, words=safe(why))
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, memory)
     seen = look_at(case, *maps, files.challenge, values)
-    words = safe(faults(seen)[0])
+    card = replace(card, words=safe(faults(seen)[0]))
     if seen.is_blank:
-        return case_page(head, seen, []), Card(head=head, words=words)
+        return case_page(head, seen, []), card
     surfels = all_surfels(seen)
     images = [view(surfels, plane, seen.spacing) for plane in PLANES]
     lengths = tuple(
@@ -307,6 +302,5 @@ def _drawn(
         grid, field = maps[0].grid, field_of_view(seen)
         ct = files.images[case]
         backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, field)
-    return case_page(head, seen, images, backgrounds), Card(
-        head=head, words=words, thumbnail=picture
-    )
+    page = case_page(head, seen, images, backgrounds)
+    return page, replace(card, thumbnail=picture)
