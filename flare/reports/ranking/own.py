@@ -26,9 +26,6 @@ from flare.reports.ranking.words import (
 )
 from flare.results.efficiency_csv import VALUES, RunStatus
 
-NOTHING: Mapping[str, float | None] = {}
-"""No missing result counts in a mean."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnMetric:
@@ -45,11 +42,6 @@ class OwnMetric:
         return metric_title(self.metric)
 
     @property
-    def is_score(self) -> bool:
-        """Whether values are from 0 to 1."""
-        return is_score(self.metric)
-
-    @property
     def decimals(self) -> int:
         """How many of them pages show."""
         return decimals_of(self.metric)
@@ -62,7 +54,7 @@ class OwnMetric:
     def text(self, thousandths: int) -> str:
         """A value for people."""
         text = f"{thousandths / 1000:.3f}"
-        return text if self.is_score else text.rstrip("0").rstrip(".")
+        return text if is_score(self.metric) else text.rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +91,8 @@ class OwnStanding:
     gate_dsc: float
     left_out: str
     """By which metrics nobody is ranked, and why; empty without any."""
-    draws: RankInterval | None = None
-    """None without bootstrap, and for a team out of competition."""
+    draws: tuple[RankInterval, ...] = ()
+    """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str = ""
     interim: str = ""
     missing_note: str = ""
@@ -144,14 +136,14 @@ def own_standing(
     analysis: Analysis,
     standing: Standing,
     public: PublicRanking | None = None,
-    counted: Mapping[str, float | None] = NOTHING,
+    counted: Mapping[str, float | None] | None = None,
 ) -> OwnStanding:
     """What a team may know of the ranking; nothing else goes on from here.
 
     With what everybody may know of it, the draws and notes are told, too. By metric,
     `counted` is what a missing result counts as in a mean, if it does.
     """
-    drawn = public.draws if public else ()
+    drawn, counted = public.draws if public else (), counted or {}
     table, team = analysis.table, standing.team
     metrics = [rule.metric for rule in analysis.rules.metrics]
     values = table.cube("value", [team], metrics)[0]
@@ -193,7 +185,7 @@ def own_standing(
         ),
         gate_dsc=analysis.rules.gate_dsc,
         left_out=left_out_text(analysis.rules.left_out),
-        draws=next((own for own in drawn if own.team == team), None),
+        draws=tuple(own for own in drawn if own.team == team),
         draws_note=public.draws_note if public else "",
         interim=public.interim if public else "",
         missing_note=counted_text({m: counted[m] for m in metrics if m in counted}),

@@ -17,9 +17,8 @@ from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
 from flare.ranking.means import Means
 from flare.ranking.rank import Analysis, Standing
-from flare.ranking.robustness.uncertainty import RankInterval
 from flare.ranking.rules import Values
-from flare.reports.charts import blobs, rank_ticks, spread_chart
+from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,
     SCORE_BOUNDS,
@@ -41,7 +40,7 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.organisers import ORGANISERS_NOTE
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import DRAWS_KEY, PublicRanking
+from flare.reports.ranking.page import PublicRanking, draws_chart
 from flare.reports.ranking.words import metric_title, plain
 
 NOTE = (
@@ -246,7 +245,7 @@ def _page(
         _means_table(own, field),
         *(Words(note, "note") for note in (own.gate_note, own.left_out) if note),
     ]
-    draws = [_draws_chart(own.draws, own.draws_note) if own.draws else None]
+    draws = [draws_chart(own.draws, own.draws_note) if own.draws else None]
     absent = len({case for case, _, _ in own.missing})
     return Page(
         title=f"{safe(own.team)} in the ranking",
@@ -299,29 +298,6 @@ def _means_table(own: OwnStanding, field: Sequence[MetricInField]) -> Table:
     return table(caption, heads, rows, words=("metric",))
 
 
-def _draws_chart(draws: RankInterval, note: str) -> Chart:
-    """How sure the rank of a single team is."""
-    shares = list(enumerate(draws.frequencies, 1))
-    often = ", ".join(f"{rank} in {part:.1%}" for rank, part in shares if part)
-    ends = f"from {draws.lowest} to {draws.highest}"
-    return Chart(
-        title="Ranks when other cases are drawn",
-        note=note,
-        summary=f"95 % of the draws {ends}: {often}",
-        labels=("rank",),
-        rows=[blobs(draws.frequencies, draws.lowest, draws.highest)],
-        axis=rank_ticks(len(shares)),
-        key=DRAWS_KEY,
-        table=table(
-            f"Percent of the draws with each rank; 95 % of them {ends}",
-            ("rank", *(str(rank) for rank, _ in shares)),
-            [("percent", *(f"{100 * p:.1f}" if p else "" for _, p in shares))],
-            words=("rank",),
-            sortable=False,
-        ),
-    )
-
-
 def _values(
     metric: OwnMetric,
     cases: Sequence[str],
@@ -349,13 +325,13 @@ def _rank_cell(rank: float, teams: int) -> Cell:
 
 def _value_cell(metric: OwnMetric, value: float | None) -> Cell:
     """A value; that of a score on its shade."""
-    css = shade(value) if value is not None and metric.is_score else ""
+    css = shade(value) if value is not None and is_score(metric.metric) else ""
     return number_cell(value, decimals=metric.decimals, css=css)
 
 
 def _alone_table(found: TeamInField) -> Table:
     """Where the team fails, and no other."""
-    title = next(own.title for own in found.own.metrics if own.is_score)
+    title = next(own.title for own in found.own.metrics if is_score(own.metric))
     caption = f"{count(len(found.alone), 'case')} where it alone has no {title} above"
     rows = (
         (

@@ -111,7 +111,7 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
     assert float(rows[0]["mean"]) == pytest.approx(0.7875, abs=0.0006)
     assert rows[2]["mean"] == "8.5"
     (draws,) = (t for t in told["bootstrap"]["teams"] if t["team"] == "team_1")
-    (row,) = page.table("Percent of the draws")
+    (row,) = page.table("Ranks in 95 % of the draws")
     found = [float(row[str(number)] or 0) / 100 for number in range(1, 5)]
     assert found == pytest.approx(draws["frequencies"], abs=5e-4)
     rows = {row["case"]: row for row in page.table("Values and ranks of each case")}
