@@ -56,7 +56,9 @@ def write_plain_page(folder, kind):
     if not file.exists():
         results, made = folder / "results", folder / "made"
         sources = {
-            "ranking": [results], "rank": [results], "team": [made / "new"],
+            "ranking": [results],
+            "rank": [results],
+            "team": [made / "new"],
             "evaluation": [made / "new" / "metrics.json"],
             "comparison": [made / name / "metrics.json" for name in ("old", "new")],
         }[what]
