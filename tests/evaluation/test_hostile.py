@@ -211,16 +211,6 @@ POINTERS = {
 }
 
 
-@pytest.mark.parametrize("name", POINTERS)
-def test_a_header_that_points_elsewhere(refused, ground_truth, name):
-    """To the reference of the case itself: it is not read."""
-    make, suffix = POINTERS[name]
-
-    line = refused(make(str(ground_truth / f"{CASE}.nii.gz")), suffix)
-
-    assert "its voxels are in another file" in line
-
-
 # --- Folders and names ------------------------------------------------------------
 
 

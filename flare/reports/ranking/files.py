@@ -23,7 +23,7 @@ from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.methods import methods_text
 from flare.reports.model import Table, name_cell, table
-from flare.reports.ranking.means import mean_files
+from flare.reports.ranking.means import mean_files, public_lines
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
@@ -35,7 +35,6 @@ from flare.reports.ranking.words import (
     missing_lines,
     plain,
     recount_text,
-    roll_lines,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -115,14 +114,10 @@ def page_text(analysis: Analysis) -> str:
     lines = [part for note in notes if note for part in (escaped_markdown(note), "")]
     lines += markdown(ranking)
     if ranking.quiet:
-        note = guests_note(analysis).replace("Below the line: out", "Out")
-        rows = [ranking.rows[number] for number in ranking.quiet]
-        guests = table(
-            "",
-            ("team", *heads.values()),
-            ((team, *ranks) for _, team, _, *ranks in rows),
-        )
-        lines += ["", note, "", *markdown(guests)]
+        note = guests_note(analysis).replace("Below the line: out", "Last ones: out")
+        lines += ["", note]
+    if analysis.shows_means:
+        lines += ["", *public_lines(analysis, _title(analysis))[:-1]]
     if analysis.decisions.lines:
         told = (f"- {escaped_markdown(line)}" for line in analysis.decisions.lines)
         lines += ["", *told]
@@ -240,7 +235,7 @@ def analysis_text(analysis: Analysis) -> str:
     parts = [interim_text(roll)] if roll.is_interim else []
     parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
     parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
-    flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
+    flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
     parts.append(recount_text(analysis.sensitivity))

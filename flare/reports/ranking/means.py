@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from flare.challenge.metrics import metric_of
 from flare.common.text import count, listing
-from flare.ranking.means import Mean, Means
+from flare.ranking.means import Mean, Means, ranking_means
+from flare.ranking.rank import Analysis
 from flare.ranking.robustness.uncertainty import ALPHA
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, name_cell, table
 from flare.reports.ranking.words import counted_text, metric_title, value_text
@@ -21,14 +23,32 @@ MOST_COLUMNS = 5
 def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     """The names and texts of means.csv, means.md and means.tex; for organisers."""
     yield "means.csv", rows_text(Mean, means.rows)
-    tables = dict(mean_tables(means, title))
-    parts = [
-        [escaped_markdown(own.caption), "", *markdown(replace(own, quiet=())), ""]
-        for own in tables.values()
-    ]
-    yield "means.md", "\n".join(line for part in parts for line in part)
-    printed = [latex(own, name, fits=True) for name, own in tables.items()]
+    tables = list(mean_tables(means, title))
+    yield "means.md", "\n".join(mean_lines(tables))
+    printed = [latex(own, name, fits=True) for name, own in tables]
     yield "means.tex", latex_file(printed)
+
+
+def public_lines(analysis: Analysis, title: str) -> list[str]:
+    """The means that everybody may know, by the metrics of the ranking, in Markdown."""
+    means = ranking_means(analysis, has_organs=False)
+    public = {
+        name
+        for name in analysis.rules.names
+        if (metric := metric_of(name)) is None or metric.for_participants
+    }
+    told = replace(means, rows=tuple(r for r in means.rows if r.metric in public))
+    tables = mean_tables(told, title)
+    return mean_lines((name, own) for name, own in tables if name.startswith("means"))
+
+
+def mean_lines(tables: Iterable[tuple[str, Table]]) -> list[str]:
+    """Tables in Markdown, each below its caption."""
+    return [
+        line
+        for _, own in tables
+        for line in (escaped_markdown(own.caption), "", *markdown(own), "")
+    ]
 
 
 def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:

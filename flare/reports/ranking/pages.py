@@ -101,7 +101,6 @@ def ranking_pages(
         analysis,
         public,
         links,
-        flags=written.flags if written else None,
         groupings=groupings,
         curves=one_case(analysis, folders),
     )

@@ -111,39 +111,6 @@ def interim_text(roll: RollCall) -> str:
     )
 
 
-def roll_lines(roll: RollCall) -> tuple[str, ...]:
-    """What organisers should look at, each in a line."""
-    lines = [
-        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
-        + (
-            " is ranked by what else it has sent"
-            if f.team in roll.ranked
-            else " is not ranked"
-        )
-        + f": {printable(f.problem)}"
-        for f in roll.refused
-    ]
-    lines += [
-        f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
-        for f in roll.replaced
-    ]
-    lines += [
-        f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
-        " are measured): go on with flare measure --ground-truth"
-        for f in roll.waiting
-    ]
-    lines += [
-        f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
-        for f in roll.copies
-    ]
-    lines += [f"{safe(team)}: {printable(line)}" for team, line in roll.warned]
-    if roll.strays:
-        lines.append(
-            f"Ignored, as there are no results in them: {listing(roll.strays)}"
-        )
-    return tuple(lines)
-
-
 def guests_note(analysis: Analysis) -> str:
     """What the ranks of teams out of competition mean."""
     return (

@@ -67,9 +67,10 @@ def _cells(
 
 
 def markdown(table: Table) -> list[str]:
-    """A table in Markdown, without the rows that stand apart."""
+    """A table in Markdown; the rows that stand apart are the last ones."""
     heads = list(map(escaped_markdown, table.heads))
-    rows = [heads, *_cells(table, escaped_markdown, "**{}**")[0]]
+    ranked, apart = _cells(table, escaped_markdown, "**{}**")
+    rows = [heads, *ranked, *apart]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
 

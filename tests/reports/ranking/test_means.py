@@ -15,6 +15,7 @@ from flare.ranking.options import MissingRule
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules
 from flare.reports.model import BEST
+from flare.reports.ranking.files import page_text
 from flare.reports.ranking.means import mean_files, mean_tables
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
@@ -151,6 +152,28 @@ def test_bold_are_the_best_and_those_that_the_test_does_not_tell_from_it(column)
     assert "Holm over all ordered pairs of teams" in table.caption
     assert "Out of competition: e." in table.caption
     assert table.quiet == [4]
+
+
+def test_ranking_md_has_teams_out_of_competition_and_means_where_they_may_be_told():
+    """Of the metrics of the ranking alone, and of no organ."""
+    values = {t: {"dsc": [dsc] * 3, "nsd": [0.5] * 3, "dsc_liver": [0.1] * 3}
+              for t, dsc in (("a", 0.8), ("b", 0.9))}  # fmt: skip
+    analysis = analysis_of(values, RankingRules(metrics=(DSC,)), guests="b")
+
+    assert page_text(analysis) == (
+        "| rank | team | score | mean rank: DSC |\n"
+        "|---|---|---|---|\n"
+        "| 1 | a | 1.0000 | 1.00 |\n"
+        "| - | b |  | 1.00 |\n\n"
+        "Last ones: out of competition, without rank or score; ranked on each case as"
+        " if it alone had joined the 1 team.\n\n"
+        "- Out of competition: b: ours (today)"
+    )
+    text = page_text(replace(analysis, shows_means=True))
+    assert "| Team | DSC |\n|---|---|\n| a | **0.800 \u00b1 0.000** |\n" in text
+    assert "| b | 0.900 \u00b1 0.000 |\n\n- Out of" in text
+    assert "NSD" not in text
+    assert "0.100" not in text
 
 
 def test_of_scores_alone_the_best_is_bold_and_no_test_is_claimed():
