@@ -72,7 +72,7 @@ def participant_page(
         title=": ".join(filter(None, (name or scores.challenge, title))),
         kicker=scores.challenge if name else "",
         audience_note=NOTE,
-        lead=[Words(scores.missed)],
+        lead=[Words(text) for text in [scores.missed] if text],
         tiles=score_tiles(scores),
         sections=score_sections(scores, {}, groupings),
     )
@@ -92,7 +92,7 @@ def organiser_page(
         title=": ".join(filter(None, (name, title))),
         kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
-        lead=[Words(scores.missed)],
+        lead=[Words(text) for text in [scores.missed] if text],
         tiles=score_tiles(scores),
         sections=[
             *score_sections(scores, said, groupings, links),

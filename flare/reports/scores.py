@@ -154,7 +154,8 @@ class CaseScores:
             if value == 0
         )
         names = listing(f"{title} on {n}" for title, n in zeros.most_common())
-        found = ["No organ of a scored case is missed altogether."] if scored else []
+        is_known = scored and self.organs
+        found = ["No organ of a scored case is missed altogether."] if is_known else []
         if zeros:
             of = count(len(scored), "case")
             found = [f"No overlap with the reference: {names} of {of}."]

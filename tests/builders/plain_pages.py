@@ -7,6 +7,7 @@ from flare.ranking.options import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.report import write_report
 from tests.builders.case_pages import evaluated
+from tests.builders.measured import write_measured
 
 
 def make_results(folder):
@@ -30,6 +31,21 @@ def make_cases(folder):
     return folder / "pages" / "cases"
 
 
+def make_measured(folder):
+    """Two measured teams of 13 organs and 30 cases: the new one misses the eighth."""
+    organs = [organ.name for organ in read_challenge("flare22").organs]
+    cases = [f"case_{n:02}" for n in range(30)]
+    for name, missed in (("old", ()), ("new", (7,))):
+        scores = {
+            organ: [
+                0.0 if k in missed and n % 2 else 0.9 - (n + k) % 9 / 100
+                for n in range(30)
+            ]
+            for k, organ in enumerate(organs)
+        }
+        write_measured(folder / name, cases, scores=scores, doubts="only 8 samples")
+
+
 def write_plain_page(folder, kind):
     """A page of a kind, such as ``organiser-ranking``: its file, made once."""
     audience, _, what = kind.partition("-")
@@ -38,8 +54,22 @@ def write_plain_page(folder, kind):
         return make_cases(folder / "cases") / f"{name}.html"
     file = folder / f"{kind}.html"
     if not file.exists():
-        source = {"ranking": make_results}[what](folder / "results")
+        results, made = folder / "results", folder / "made"
+        sources = {
+            "ranking": [results],
+            "rank": [results],
+            "team": [made / "new"],
+            "evaluation": [made / "new" / "metrics.json"],
+            "comparison": [made / name / "metrics.json" for name in ("old", "new")],
+        }[what]
+        if sources == [results]:
+            make_results(results)
+        else:
+            make_measured(made)
+        output = folder / audience if what == "rank" else file
         options = RankingOptions(bootstrap=100)
         is_organiser = audience == "organiser"
-        write_report([source], file, is_organiser=is_organiser, ranking=options)
+        write_report(sources, output, is_organiser=is_organiser, ranking=options)
+        if what == "rank":
+            file.write_bytes((output / "teams" / "team_08.html").read_bytes())
     return file
