@@ -22,11 +22,7 @@ from unicodedata import east_asian_width
 import click
 
 from flare.common.bulkhead import as_flare_error
-from flare.common.errors import (
-    MESSAGE_LIMIT,
-    FlareError,
-    StoppedError,
-)
+from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError
 from flare.common.text import wrapped
 
 COLUMNS = 80

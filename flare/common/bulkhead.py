@@ -12,12 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flare.common.errors import (
-    FlareError,
-    InputError,
-    ProgramError,
-    WorkerError,
-)
+from flare.common.errors import FlareError, InputError, ProgramError, WorkerError
 from flare.common.files import DISK, unwritable, write_whole
 from flare.common.installation import PACKAGE
 from flare.common.text import safe, why

@@ -42,6 +42,39 @@ ODD = {
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
+def described(pk, user, created, *, file=None, image=None):
+    """An entry of /api/v1/evaluations/, as its serializer writes it."""
+    return {
+        "pk": pk,
+        "method": None,
+        "submission": {
+            "pk": pk.replace("0000", "1111", 1),
+            "phase": {
+                "challenge": {"title": "", "short_name": "flare"},
+                "title": "Test",
+                "slug": "test",
+            },
+            "created": created,
+            "creator": {"username": user},
+            "comment": "",
+            "predictions_file": file,
+            "supplementary_file": None,
+            "supplementary_url": "",
+            "algorithm_image": image,
+        },
+        "created": created,
+        "published": True,
+        "outputs": [],
+        "rank": 0,
+        "rank_score": 0.0,
+        "rank_per_metric": {},
+        "status": "Succeeded",
+        "title": f"#0 {user}",
+        "exec_duration": None,
+        "invoke_duration": None,
+    }
+
+
 class FakePlatform(ThreadingHTTPServer):
     """A phase, its evaluations, and what services have done with them.
 
@@ -323,35 +356,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.evaluations.get(pk)
 
     def plain(self, found):
-        return {
-            "pk": found["pk"],
-            "method": None,
-            "submission": {
-                "pk": found["pk"].replace("0000", "1111", 1),
-                "phase": {
-                    "challenge": {"title": "", "short_name": "flare"},
-                    "title": "External test",
-                    "slug": "external-test",
-                },
-                "created": found["created"],
-                "creator": {"username": found["user"]},
-                "comment": "",
-                "predictions_file": None,
-                "supplementary_file": None,
-                "supplementary_url": "",
-                "algorithm_image": "https://localhost/api/v1/algorithms/images/1/",
-            },
-            "created": found["created"],
-            "published": False,
-            "outputs": [],
-            "rank": 0,
-            "rank_score": 0.0,
-            "rank_per_metric": {},
-            "status": found["status"],
-            "title": f"#0 {found['user']}",
-            "exec_duration": None,
-            "invoke_duration": None,
-        }
+        image = "https://localhost/api/v1/algorithms/images/1/"
+        entry = described(found["pk"], found["user"], found["created"], image=image)
+        return {**entry, "status": found["status"], "published": False}
 
     def external(self, found):
         host = f"https://localhost:{self.server.server_port}"

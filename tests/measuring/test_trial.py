@@ -28,7 +28,12 @@ RUN = ContainerRun(
     [
         ({}, "ok", ""),
         ({"problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
-        ({"end": End.FILLED_DISK}, "failed", "the container was ended after 2.3 s: it"),
+        (
+            {"end": End.FILLED_DISK},
+            "failed",
+            "the container was ended after 2.3 s: it took too much of the disk"
+            " (--disk), or left less than 1 GiB",
+        ),
         ({"end": End.LOST_DISK}, "engine error", "the disk was filled meanwhile"),
         (
             {"trace": replace(RUN.trace, problem="gone")},

@@ -138,7 +138,6 @@ def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
     page = Page(compare(tmp_path, metrics_content(old), metrics_content(new)))
 
     assert "Significantly better, case by case (5 %): DSC of liver" in page.text
-    assert "And yet the mean is worse, as a few cases outweigh the many" in page.text
     assert (
         "new is better on most cases, but worse on average, than old by DSC -0.055 (p"
     ) in page.text

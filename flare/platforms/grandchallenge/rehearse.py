@@ -22,10 +22,7 @@ from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
-from flare.platforms.grandchallenge.phase import (
-    Phase,
-    parse_phase,
-)
+from flare.platforms.grandchallenge.phase import Phase, parse_phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON

@@ -7,14 +7,23 @@ is a whole number of thousandths here, and one in voxels or mm is not here at al
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flare.challenge.metrics import is_score
+import numpy as np
+
+from flare.challenge.metrics import is_score, metric_of
 from flare.common.text import printable
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
+from flare.ranking.rules import Values
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import left_out_text, metric_title
+from flare.reports.ranking.words import (
+    counted_text,
+    decimals_of,
+    left_out_text,
+    metric_title,
+)
 from flare.results.efficiency_csv import VALUES, RunStatus
 
 
@@ -22,16 +31,30 @@ from flare.results.efficiency_csv import VALUES, RunStatus
 class OwnMetric:
     """A metric by which teams are ranked."""
 
-    title: str
+    metric: str
     mean_rank: float
-    is_score: bool
-    is_told: bool
-    """Whether its values may be told, not only their ranks."""
+    mean: float | None
+    """Over the cases, of the values as they are told; None without any."""
+
+    @property
+    def title(self) -> str:
+        """In print."""
+        return metric_title(self.metric)
+
+    @property
+    def decimals(self) -> int:
+        """How many of them pages show."""
+        return decimals_of(self.metric)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its values may be told, not only their ranks."""
+        return is_told(self.metric)
 
     def text(self, thousandths: int) -> str:
         """A value for people."""
         text = f"{thousandths / 1000:.3f}"
-        return text if self.is_score else text.rstrip("0").rstrip(".")
+        return text if is_score(self.metric) else text.rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +91,12 @@ class OwnStanding:
     gate_dsc: float
     left_out: str
     """By which metrics nobody is ranked, and why; empty without any."""
-    draws: RankInterval | None = None
-    """None without bootstrap, and for a team out of competition."""
+    draws: tuple[RankInterval, ...] = ()
+    """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str = ""
     interim: str = ""
+    missing_note: str = ""
+    """What missing results count as in means."""
 
     @property
     def place(self) -> str:
@@ -108,13 +133,17 @@ class OwnStanding:
 
 
 def own_standing(
-    analysis: Analysis, standing: Standing, public: PublicRanking | None = None
+    analysis: Analysis,
+    standing: Standing,
+    public: PublicRanking | None = None,
+    counted: Mapping[str, float | None] | None = None,
 ) -> OwnStanding:
     """What a team may know of the ranking; nothing else goes on from here.
 
-    With what everybody may know of it, the draws and notes are told, too.
+    With what everybody may know of it, the draws and notes are told, too. By metric,
+    `counted` is what a missing result counts as in a mean, if it does.
     """
-    drawn = public.draws if public else ()
+    drawn, counted = public.draws if public else (), counted or {}
     table, team = analysis.table, standing.team
     metrics = [rule.metric for rule in analysis.rules.metrics]
     values = table.cube("value", [team], metrics)[0]
@@ -122,7 +151,9 @@ def own_standing(
         table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    told = [_is_told(metric) for metric in metrics]
+    told = np.array(
+        [[_told(v, m) for v, m in zip(row, metrics, strict=True)] for row in values]
+    )
     return OwnStanding(
         team=team,
         challenge=analysis.challenge.name,
@@ -131,32 +162,33 @@ def own_standing(
         score=float(standing.score),
         metrics=tuple(
             OwnMetric(
-                title=metric_title(metric),
+                metric=metric,
                 mean_rank=float(standing.mean_ranks[metric]),
-                is_score=is_score(metric),
-                is_told=_is_told(metric),
+                mean=_mean(column, counted.get(metric)),
             )
-            for metric in metrics
+            for metric, column in zip(metrics, told.T, strict=True)
         ),
         cases=table.cases,
         results=tuple(
             tuple(
                 OwnResult(
-                    thousandths=None
-                    if math.isnan(value) or not is_told
-                    else round(value * 1000),
+                    thousandths=None if math.isnan(own) else round(own * 1000),
                     rank=rank,
                     reason=_own_reason(reason, kind) if math.isnan(value) else None,
                 )
-                for value, rank, reason, kind, is_told in zip(*row, told, strict=True)
+                for value, own, rank, reason, kind in zip(*row, strict=True)
             )
-            for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
+            for row in zip(
+                *(values.tolist(), told.tolist(), ranks.tolist(), reasons, kinds),
+                strict=True,
+            )
         ),
         gate_dsc=analysis.rules.gate_dsc,
         left_out=left_out_text(analysis.rules.left_out),
-        draws=next((own for own in drawn if own.team == team), None),
+        draws=tuple(own for own in drawn if own.team == team),
         draws_note=public.draws_note if public else "",
         interim=public.interim if public else "",
+        missing_note=counted_text({m: counted[m] for m in metrics if m in counted}),
     )
 
 
@@ -166,9 +198,27 @@ def _own_reason(reason: str, kind: str) -> str:
     return printable(kind if is_theirs else reason)
 
 
-def _is_told(metric: str) -> bool:
-    """Whether a metric is a score, or of efficiency, which has nothing of references.
+def _mean(values: Values, counted: float | None) -> float | None:
+    """The mean, in which missing values count, or are left out; None of no value."""
+    if np.isnan(values).all():
+        return None
+    return float(
+        np.nanmean(values if counted is None else np.nan_to_num(values, nan=counted))
+    )
 
-    Any other one, such as a distance in mm, may tell of them.
+
+def _told(value: float, metric: str) -> float:
+    """A value in thousandths, if a team may know it: else NaN."""
+    known = metric_of(metric)
+    if math.isnan(value) or not is_told(metric):
+        return math.nan
+    return round((known.told(value) if known else value) * 1000) / 1000
+
+
+def is_told(metric: str) -> bool:
+    """Whether a team may know its values by a metric, not only its ranks.
+
+    Efficiency has nothing of references; another metric than ours may tell of them.
     """
-    return is_score(metric) or metric in VALUES
+    known = metric_of(metric)
+    return known.for_participants if known else metric in VALUES

@@ -12,18 +12,13 @@ import pytest
 
 from flare.platforms.grandchallenge import download as download_module
 from flare.platforms.grandchallenge.access import PlatformError
-from flare.platforms.grandchallenge.download import (
-    Evaluation,
-    _folders,
-    choose,
-)
+from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from tests.builders import run_flare
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.conftest import need_package
-from tests.fakes.platform import running, secure
+from tests.fakes.platform import PHASE, described, running, secure
 
-PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 TOKEN = "df41b403eac8ca19"
 STRANGER = "it does not answer as grand-challenge.org does"
 METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
@@ -38,43 +33,15 @@ def zipped(**files):
     return target.getvalue()
 
 
-def evaluation(number, username, *, rank=0, day=1, status="Succeeded", **changes):
-    """An entry of /api/v1/evaluations/, as its serializer writes it."""
-    created = f"2026-09-{day:02}T10:00:00.123456Z"
-    return {
-        "pk": f"00000000-0000-0000-0000-{number:012}",
-        "method": None,
-        "submission": {
-            "pk": f"10000000-0000-0000-0000-{number:012}",
-            "phase": {"title": "Test", "slug": "test"},
-            "created": created,
-            "creator": {"username": username},
-            "comment": "",
-            "predictions_file": changes.pop("file", None),
-            "supplementary_file": None,
-            "supplementary_url": "",
-            "algorithm_image": None,
-        },
-        "created": created,
-        "published": True,
-        "outputs": [
-            {
-                "pk": number,
-                "value": changes.pop("metrics", {**METRICS, "number": number}),
-                "file": None,
-                "image": None,
-                changes.pop("key", "socket"): {"slug": "metrics-json-file"},
-            }
-        ],
-        "rank": rank,
-        "rank_score": float(rank),
-        "rank_per_metric": {},
-        "status": status,
-        "title": f"#{number} {username}",
-        "exec_duration": None,
-        "invoke_duration": None,
-        **changes,
-    }
+def evaluation(
+    number, username, *, rank=0, day=1, file=None, metrics=None, key="socket", **changes
+):
+    """An entry with a metrics.json, by default one of its own."""
+    pk, created = f"00000000-0000-0000-0000-{number:012}", f"2026-09-{day:02}T10:00:00Z"
+    value = {**METRICS, "number": number} if metrics is None else metrics
+    outputs = [{"pk": number, "value": value, key: {"slug": "metrics-json-file"}}]
+    entry = described(pk, username, created, file=file)
+    return {**entry, "outputs": outputs, "rank": rank, **changes}
 
 
 def uploaded(platform, **users):

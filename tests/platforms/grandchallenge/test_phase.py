@@ -251,6 +251,35 @@ def test_a_mistake_names_the_field_the_value_and_what_is_allowed(
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        {
+            "title": "x" * 64,
+            "score_jsonpath": "a" * 255,
+            "score_decimal_places": 20,
+            "evaluation_requires_memory_gb": 32,
+            "supplementary_file_label": "x" * 32,
+            "submission_limit_period": None,
+            "supplementary_url_help_text": "x" * 128,
+        },
+        {
+            "title": "x",
+            "score_decimal_places": 0,
+            "submission_limit_period": 1,
+            "evaluation_requires_memory_gb": 4,
+        },
+    ],
+    ids=["most", "least"],
+)
+def test_what_is_just_allowed(tmp_path, values):
+    (tmp_path / "settings.json").write_text(json.dumps({"mine": {**GOOD, **values}}))
+
+    found = read_phase(tmp_path / "settings.json", "mine")
+
+    assert {name: getattr(found, name) for name in values} == values
+
+
+@pytest.mark.parametrize(
     ("content", "problem"),
     [
         (None, "cannot be read (no such file"),

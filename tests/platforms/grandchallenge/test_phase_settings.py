@@ -23,19 +23,15 @@ from flare.platforms.grandchallenge.phase_settings import (
 from flare.platforms.serving.work import Worst, returned_metrics
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
-from tests.builders.pages import metrics_content, write_json
+from tests.builders.pages import write_json
 from tests.builders.schemas import problems
 
 CASES = ("case_1", "case_2", "case_3")
 
 
-def write_team(folder, **more):
+def write_team(folder, failed=None):
     """A team that is measured and scored."""
-    write_measured(folder, CASES, **more)
-    content = metrics_content({"liver": (0.9, 0.8, 0.7)})
-    for key in ("gt_fname", "alg_fname"):
-        content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
-    write_json(folder / "metrics.json", content)
+    write_measured(folder, CASES, failed=failed, scores={"liver": (0.9, 0.8, 0.7)})
 
 
 def phase_of(name="flare21"):

@@ -10,13 +10,7 @@ from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import NotNowError, NotOursError
 from flare.platforms.serving.work import OverdueSignal
-from tests.fakes.submissions import (
-    BEGIN,
-    FakeSource,
-    FakeWork,
-    KilledError,
-    Passing,
-)
+from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, KilledError, Passing
 
 STEPS = [
     *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
