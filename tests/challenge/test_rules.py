@@ -30,6 +30,7 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
+from flare.evaluation.metrics.dsc_nsd import compare_labels
 from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """
