@@ -36,6 +36,7 @@ from flare.reports.scores import (
     GroupMean,
     group_mean,
     interval_words,
+    mean_text,
     metric_interval,
     scores_of,
 )
@@ -294,7 +295,7 @@ def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
 def _mean_texts(means: _Means) -> Iterator[str]:
     """Means and their intervals for print."""
     for metric, own in means:
-        yield NO_RESULT if own.mean is None else metric.text(own.mean)
+        yield mean_text(metric, own.mean)
         yield interval_words(metric.name, own.interval)
 
 

@@ -161,7 +161,8 @@ def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
 
 def case_html(page: Page) -> str:
     """A page of a case, or their index, as HTML."""
-    return page_html(page, "viewer.js", style=template_text("case.css"))
+    scripts = ["viewer.js"] if len(page.sections) > 1 else []  # else it has no pictures
+    return page_html(page, *scripts, style=template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
