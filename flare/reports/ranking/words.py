@@ -82,6 +82,8 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     --------
     >>> counted_text({"dsc": 0.0, "nsd": 0.0, "runtime_s": None})
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
+    >>> counted_text({"runtime_s": None})
+    'is left out'
     """
     values = [
         f"{metric_title(metric)} {value:.10g}"
@@ -89,9 +91,10 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
         if value is not None
     ]
     out = [metric_title(metric) for metric, value in counted.items() if value is None]
-    parts = [f"counts as {', '.join(values)}"] if values else []
-    parts += [f"of {listing(out, last=' and ')}, it is left out"] if out else []
-    return "; ".join(parts)
+    if not values:
+        return "is left out"
+    rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""
+    return f"counts as {', '.join(values)}{rest}"
 
 
 def plain(number: Fraction | float) -> int | float:
