@@ -1,8 +1,4 @@
-"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours.
-
-A CT is dark in the light and in the dark, and its colours stay what they are; only what
-stands on paper has a colour for each palette.
-"""
+"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours."""
 
 from __future__ import annotations
 
@@ -20,32 +16,9 @@ from flare.evaluation.metrics.finder import Mask
 from flare.reports.cases.planes import FieldOfView, Plane, bar_length
 from flare.reports.render.svg import decimal, element
 
-FILM = "#0b0e11"
-"""Behind pictures, and what lies outside of a CT."""
-
-LETTERS = "#ffffff"
-"""Of letters and bars on film."""
-
-PREDICTION = "#ffffff"
-"""Of the dashed outline of a prediction."""
-
-MISSED = "#ff6b5e"
-"""Of what the prediction misses, on film; its pattern is of lines that rise."""
-
-ADDED = "#ffe14d"
-"""Of what the prediction adds, on film; its pattern is of dots."""
-
-ON_PAPER = {
-    "light": {"missed": "#b3261e", "added": "#8a6100", "curve": "#525c66"},
-    "dark": {"missed": "#ff8a7d", "added": "#ffd24d", "curve": "#a3aeb9"},
-}
-"""Of marks below the curves of slices."""
-
-ORGANS = (
-    *("#e69f00", "#56b4e9", "#2fc79a", "#e58bc2", "#9f8cff", "#a8d94a", "#c9a27a"),
-    *("#5fd7e0", "#f3b3a0", "#8fb3c9", "#c4b454", "#b3e6c2", "#d9a6ff", "#9aa05a"),
-)
-"""Of the outlines of references, in the order of labels; then they begin anew."""
+COLOURS = 14
+"""Of the outlines of references, in the order of labels; then they begin anew. They are
+in the style sheet of these pages, as all colours are but the next."""
 
 SURFACES = ("#dfe3e8", "#ffb000", "#ef6510", "#c2255c")
 """Of surfaces: within the tolerance, then by how far they are beyond; in grey, too,
@@ -60,27 +33,7 @@ def organ_class(number: int) -> str:
     >>> organ_class(0), organ_class(14)
     ('o0', 'o0')
     """
-    return f"o{number % len(ORGANS)}"
-
-
-def film_style() -> str:
-    """The style of all colours."""
-    organs = "".join(
-        f".o{number}{{--organ:{colour}}}" for number, colour in enumerate(ORGANS)
-    )
-    surfaces = "".join(
-        f".far{number}{{background:{colour}}}" for number, colour in enumerate(SURFACES)
-    )
-    light, dark = (
-        ";".join(f"--{name}:{colour}" for name, colour in ON_PAPER[name_].items())
-        for name_ in ("light", "dark")
-    )
-    return (
-        f":root{{--film:{FILM};--letters:{LETTERS};--outline:{PREDICTION};"
-        f"--film-missed:{MISSED};--film-added:{ADDED};{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"{organs}\n{surfaces}\n"
-    )
+    return f"o{number % COLOURS}"
 
 
 def png(
@@ -157,17 +110,9 @@ def outline(mask: Mask) -> str:
     return _path(rows.tolist(), columns.tolist(), across.tolist())
 
 
-def _turns() -> list[int]:
-    """How often a path turns where two by two voxels meet, by their code."""
-    found = []
-    for code in range(16):
-        voxels = [code >> n & 1 for n in range(4)]
-        is_saddle = voxels in ([1, 0, 0, 1], [0, 1, 1, 0])
-        found.append(2 if is_saddle else sum(voxels) % 2)
-    return found
-
-
-_TURNS = np.array(_turns(), dtype=np.uint8)
+_TURNS = np.array([0, 1, 1, 0, 1, 0, 2, 1, 1, 2, 0, 1, 0, 1, 1, 0], dtype=np.uint8)
+"""How often a path turns where two by two voxels meet, by their code: twice where two
+that touch at a corner are alone."""
 
 
 def _path(rows: list[int], columns: list[int], across: list[int]) -> str:
@@ -249,24 +194,15 @@ def patterns(plane: Plane, field: FieldOfView) -> Markup:
     """
     unit = unit_of(plane, field)
     down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
+    size: dict[str, object] = {"width": 2, "height": 2}
     found = []
-    for name, step, content in (
-        ("missed", 1.6, element("path", d="M-1 1L1 -1M-1 3L3 -1M1 3L3 1")),
-        ("added", 1.4, element("path", d="M1 1h0")),
+    for name, step, d in (
+        ("missed", 0.8, "M-1 1L1 -1M-1 3L3 -1M1 3L3 1"),
+        ("added", 0.7, "M1 1h0"),
     ):
-        scale = f"scale({unit * step / 2 / right:.4g} {unit * step / 2 / down:.4g})"
-        tint = element("rect", width=2, height=2)
-        found.append(
-            element(
-                "pattern",
-                tint,
-                content,
-                id=f"{name}-{plane.name}",
-                width=2,
-                height=2,
-                patternUnits="userSpaceOnUse",
-                patternTransform=scale,
-                class_=f"pattern-{name}",
-            )
-        )
+        scale = f"scale({unit * step / right:.4g} {unit * step / down:.4g})"
+        inside = element("rect", **size), element("path", d=d)
+        more = {"patternUnits": "userSpaceOnUse", "patternTransform": scale}
+        own = {"id": f"{name}-{plane.name}", "class_": f"pattern-{name}"}
+        found.append(element("pattern", *inside, **size, **more, **own))
     return element("defs", *found)

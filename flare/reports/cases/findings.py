@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
@@ -145,7 +145,7 @@ def look_at(
     scores : mapping
         By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
-    grid, metrics = reference.grid, [name for name in METRICS if name in scores]
+    grid, metrics = reference.grid, [metric.name for metric in metrics_in(scores)]
     there = {*reference.present, *prediction.present}
     dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in there]
     is_low = sum(dsc) < LOW_DSC * len(dsc)  # organs that are nowhere score 1

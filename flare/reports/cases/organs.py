@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import metrics_in
 from flare.common.text import count, listing, printable
 from flare.reports.cases.findings import CaseFinding, OrganFinding
 from flare.reports.cases.planes import TILTED_DEGREES
@@ -32,9 +32,6 @@ from flare.reports.render.svg import (
     stretched,
 )
 from flare.reports.scores import metric_cell
-
-FEW = 3
-"""So many pieces of an organ are told one by one."""
 
 ROUNDED = 0.006
 """A challenge or a board that has two decimals changes a score by less."""
@@ -61,9 +58,8 @@ def scores_text(scores: Mapping[str, float]) -> str:
     'DSC 0.900, NSD 1.000'
     """
     return ", ".join(
-        f"{own.title} {scores[name]:.{own.decimals}f} {own.unit}".rstrip()
-        for name, own in METRICS.items()
-        if name in scores
+        f"{own.title} {own.text(scores[own.name])} {own.unit}".rstrip()
+        for own in metrics_in(scores)
     )
 
 
@@ -83,7 +79,7 @@ def means_words(found: CaseFinding) -> str:
 
 def organ_table(found: CaseFinding) -> Table:
     """What each organ of the challenge scores, how far surfaces lie, and volumes."""
-    metrics = [METRICS[name] for name in found.scores]
+    metrics = metrics_in(found.scores)
     rows: list[list[Cell | str]] = [
         [
             name_cell(title(organ.name)),
@@ -178,11 +174,13 @@ def _faults(
     elif missed < reference and (missed or added):
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
         yield loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
-        for line in (
-            *_pieces(name, organ.false_positives, ""),
-            *_pieces(name, organ.false_negatives, " that was not found"),
+        lost = f"{name} that was not found"
+        for what, pieces, other in (
+            (name, organ.false_positives, "reference"),
+            (lost, organ.false_negatives, "prediction"),
         ):
-            yield WEAK_LOSS, line
+            if pieces:
+                yield WEAK_LOSS, _pieces(what, pieces, other)
 
 
 def notes(found: CaseFinding) -> list[str]:
@@ -214,21 +212,15 @@ def _by_rule(organ: OrganFinding) -> list[str]:
     ]
 
 
-def _pieces(name: str, pieces: Sequence[Component], whose: str) -> list[str]:
-    """Pieces that lie far away; the largest, and how many others there are."""
-    where = "of the prediction" if whose else "of the reference"
-    lines = [
-        f"{count(piece.voxels, 'voxel')} of {name}{whose},"
-        f" {piece.distance:.0f} mm from any {where}"
-        for piece in pieces[:FEW]
-    ]
-    rest = pieces[FEW:]
+def _pieces(what: str, pieces: Sequence[Component], other: str) -> str:
+    """Pieces that lie far from the other map: the largest, and how many more."""
+    first, *rest = pieces
+    voxels = count(first.voxels, "voxel")
+    words = f"{voxels} of {what}, {first.distance:.0f} mm from any of the {other}"
     if rest:
         voxels = count(sum(piece.voxels for piece in rest), "voxel")
-        lines.append(
-            f"{count(len(rest), 'more piece')} of {name}{whose}, of {voxels} together"
-        )
-    return lines
+        words += f", and {count(len(rest), 'more piece')} of {voxels} together"
+    return words
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -239,13 +231,8 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     >>> runs([3, 4, 5, 9])
     [(3, 5), (9, 9)]
     """
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    return list(zip(firsts, (n for n in numbers if n + 1 not in numbers), strict=True))
 
 
 def runs_text(numbers: Sequence[int]) -> str:
@@ -256,10 +243,7 @@ def runs_text(numbers: Sequence[int]) -> str:
     >>> runs_text([2, 3, 4, 8]), runs_text([])
     ('3-5, 9', 'none')
     """
-    texts = [
-        f"{first + 1}" if first == last else f"{first + 1}-{last + 1}"
-        for first, last in runs(numbers)
-    ]
+    texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in runs(numbers))
     return ", ".join(texts) or "none"
 
 
@@ -290,7 +274,7 @@ def slices_figure(found: CaseFinding) -> Chart | None:
     return Chart(
         title="Area in each axial slice, from the feet to the head",
         note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
-        summary=_summary(organs),
+        summary="where each organ is missed and added; the table has the slices",
         labels=tuple(names),
         axis=axis,
         drawing=drawing(axis, end, stretched(*parts, height=end), line),
@@ -346,15 +330,6 @@ def _ticks(size: int) -> tuple[tuple[float, str], ...]:
     )
     numbers = [1, *range(step, size + 1, step)] if step > 1 else range(1, size + 1)
     return tuple(((number - 0.5) / size, str(number)) for number in numbers)
-
-
-def _summary(organs: list[OrganFinding]) -> str:
-    """Where the organs are wrong, in words."""
-    marks = [(title(organ.name), *map(runs_text, marks_of(organ))) for organ in organs]
-    return "; ".join(
-        f"{name} missed in slices {missed}, added in {added}"
-        for name, missed, added in marks
-    )
 
 
 def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
-from flare.reports.cases.drawing import film_style
 from flare.reports.cases.findings import CaseFinding, field_of_view, look_at
 from flare.reports.cases.organs import (
     faults,
@@ -77,14 +76,6 @@ OnDrawn = Callable[[int, int, str], None]
 
 FOLDER = "cases"
 """Below the folder of a report."""
-
-LONGEST = 80
-"""Characters of a file name, without its extension."""
-
-_TAKEN = {"index", "con", "prn", "aux", "nul"}
-
-_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
-"""The page of all cases, and names that Windows keeps to itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +161,8 @@ def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
 
 def case_html(page: Page) -> str:
     """A page of a case, or their index, as HTML."""
-    style = film_style() + template_text("case.css")
-    return page_html(page, "viewer.js", style=style)
+    scripts = ["viewer.js"] if len(page.sections) > 1 else []  # else it has no pictures
+    return page_html(page, *scripts, style=template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +170,9 @@ class Card:
     """What the index tells of a case."""
 
     head: CaseHead
+    name: Cell
     words: str
     thumbnail: Markup | None = None
-
-    @property
-    def name(self) -> Cell:
-        """The name of the case."""
-        return name_cell(self.head.case)
 
 
 def index_page(challenge: str, cards: list[Card], total: int) -> Page:
@@ -232,7 +219,8 @@ def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
     scores = scores_of(found)
     order = [scores.cases[number] for number in scores.worst_first]
     drawn = order[: pages.worst] if pages.worst else order
-    return {case: f"{FOLDER}/{file}" for case, file in page_files(drawn).items()}
+    names = file_names(drawn, taken=["index"])
+    return {case: f"{FOLDER}/{name}.html" for case, name in names.items()}
 
 
 def case_pages(
@@ -293,16 +281,17 @@ def _drawn(
 ) -> tuple[Page, Card]:
     """The page of a case, and its card in the index."""
     case = head.case
+    card = Card(head=head, name=name_cell(case), words="")
     why = found.scores.failed.get(case)
     if why is not None:
         failure = Words(f"Not scored: {printable(why)}", "banner")
-        return _page(head, [failure], []), Card(head=head, words=safe(why))
+        return _page(head, [failure], []), replace(card, words=safe(why))
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, memory)
     seen = look_at(case, *maps, files.challenge, values)
-    words = safe(faults(seen)[0])
+    card = replace(card, words=safe(faults(seen)[0]))
     if seen.is_blank:
-        return case_page(head, seen, []), Card(head=head, words=words)
+        return case_page(head, seen, []), card
     surfels = all_surfels(seen)
     images = [view(surfels, plane, seen.spacing) for plane in PLANES]
     lengths = tuple(
@@ -314,28 +303,5 @@ def _drawn(
         grid, field = maps[0].grid, field_of_view(seen)
         ct = files.images[case]
         backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, field)
-    return case_page(head, seen, images, backgrounds), Card(
-        head=head, words=words, thumbnail=picture
-    )
-
-
-def page_files(cases: Sequence[str]) -> dict[str, str]:
-    """The file of each case's page, below `FOLDER`.
-
-    Examples
-    --------
-    >>> page_files(["validation_001", "a/b", "a_b", "index"])
-    {'validation_001': 'validation_001.html', 'a/b': 'a_b.html', 'a_b': 'a_b-2.html', \
-'index': 'index-2.html'}
-    """
-    files: dict[str, str] = {}
-    taken = set(_TAKEN)
-    for case in cases:
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", case)[:LONGEST] or "_"
-        name, number = stem, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name.lower())
-        files[case] = f"{name}.html"
-    return files
+    page = case_page(head, seen, images, backgrounds)
+    return page, replace(card, thumbnail=picture)

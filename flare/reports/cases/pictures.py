@@ -20,7 +20,6 @@ from zlib_ng import zlib_ng
 from flare.common.text import count
 from flare.evaluation.metrics.finder import Labels, Mask
 from flare.reports.cases.drawing import (
-    ORGANS,
     SURFACES,
     Picture,
     data_uri,
@@ -428,6 +427,6 @@ def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
         "sizes": found.reference.shape,
         "worst": found.worst,
         "names": [organ.name.replace("_", " ") for organ in found.organs],
-        "colours": [ORGANS[n % len(ORGANS)] for n in range(len(found.organs))],
+        "colours": [organ_class(n) for n in range(len(found.organs))],
         "voxels": base64.b64encode(packed).decode("ascii"),
     }

@@ -50,7 +50,6 @@ from flare.reports.ranking.words import (
     metric_title,
     missing_lines,
     recount_text,
-    roll_lines,
 )
 from flare.reports.scores import group_mean, group_title, interval_words
 from flare.results.groups_csv import Grouping
@@ -119,17 +118,12 @@ def organiser_page(
     public: PublicRanking,
     links: Mapping[str, str],
     *,
-    flags: Sequence[str] | None = None,
     groupings: Sequence[Grouping] = (),
     curves: Sequence[Chart] = (),
 ) -> Page:
-    """Everything that organisers look at before they publish.
-
-    `flags` are what was found odd when the ranking was written, if it was before.
-    """
+    """Everything that organisers look at before they publish."""
     teams, cases, metrics = public.teams, analysis.board.cases, metric_values(analysis)
-    told = (*roll_lines(analysis.table.roll), *analysis.flags)
-    flags = [printable(line) for line in (told if flags is None else flags)]
+    flags = [printable(line) for line in analysis.flags]
     recount = recount_text(analysis.sensitivity).split("\n")
     missing = missing_lines(analysis)
     doubts: list[Part] = [Heading("What first place depends on"), Lines(recount)]

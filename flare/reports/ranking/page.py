@@ -252,7 +252,7 @@ def ranking_page(
         _first_table(found, look, links),
         *(Words(note, "note") for note in notes if note),
     ]
-    draws = [draws_chart(found) if found.draws else None, *doubts]
+    draws = draws_chart(found.draws, found.draws_note) if found.draws else None
     decisions = [lines_or(found.decisions, "There are none.")]
     groups = [part for own in found.groups for part in _rank_parts(own, found)]
     settings = pairs_table("What the ranking was made with", found.settings)
@@ -266,7 +266,7 @@ def ranking_page(
         ],
         sections=[
             Section("ranking", "Ranking", "", ranking),
-            Section("draws", "How sure it is", "How sure it is", draws),
+            Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),
             *more,
@@ -362,28 +362,28 @@ def _metric_cell(
     return replace(own, text=value_text(metric, mean), exact=repr(mean), note=note)
 
 
-def draws_chart(found: PublicRanking) -> Chart:
+def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
-    told = "; ".join(f"{safe(d.team)} {d.lowest} to {d.highest}" for d in found.draws)
-    numbers = range(1, len(found.draws) + 1)
+    told = "; ".join(f"{safe(own.team)} {own.lowest} to {own.highest}" for own in draws)
+    ranks = len(draws[0].frequencies)
     return Chart(
         title="Ranks when other cases are drawn",
-        note=found.draws_note,
+        note=note,
         summary=f"ranks in 95 % of the draws: {told}",
-        labels=tuple(safe(own.team) for own in found.draws),
-        rows=[blobs(own.frequencies, own.lowest, own.highest) for own in found.draws],
-        axis=rank_ticks(len(found.draws)),
+        labels=tuple(safe(own.team) for own in draws),
+        rows=[blobs(own.frequencies, own.lowest, own.highest) for own in draws],
+        axis=rank_ticks(ranks),
         axis_title="rank",
         key=DRAWS_KEY,
         table=table(
             "Ranks in 95 % of the draws, and percent of the draws with each rank",
-            ("team", "from", "to", *map(str, numbers)),
+            ("team", "from", "to", *map(str, range(1, ranks + 1))),
             (
                 (
                     *(name_cell(own.team), str(own.lowest), str(own.highest)),
                     *(f"{100 * part:.1f}" if part else "" for part in own.frequencies),
                 )
-                for own in found.draws
+                for own in draws
             ),
             words=("team",),
         ),

@@ -66,8 +66,13 @@ def value_text(metric: str, value: float) -> str:
     >>> value_text("dsc_liver", 0.97394), value_text("runtime_s", 12.345)
     ('0.974', '12.3')
     """
+    return f"{value:.{decimals_of(metric)}f}"
+
+
+def decimals_of(metric: str) -> int:
+    """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.text(value) if known else f"{value:.1f}"
+    return known.decimals if known else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -77,16 +82,19 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     --------
     >>> counted_text({"dsc": 0.0, "nsd": 0.0, "runtime_s": None})
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
+    >>> counted_text({"runtime_s": None})
+    'is left out'
     """
     values = [
-        f"{metric_title(metric)} {value:g}"
+        f"{metric_title(metric)} {value:.10g}"
         for metric, value in counted.items()
         if value is not None
     ]
     out = [metric_title(metric) for metric, value in counted.items() if value is None]
-    parts = [f"counts as {', '.join(values)}"] if values else []
-    parts += [f"of {listing(out, last=' and ')}, it is left out"] if out else []
-    return "; ".join(parts)
+    if not values:
+        return "is left out"
+    rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""
+    return f"counts as {', '.join(values)}{rest}"
 
 
 def plain(number: Fraction | float) -> int | float:
@@ -104,39 +112,6 @@ def interim_text(roll: RollCall) -> str:
         f"Interim ranking: {count(len(names), 'team')} {are} not measured to the end"
         f" ({listing(names)}). Go on with flare measure, and rank again."
     )
-
-
-def roll_lines(roll: RollCall) -> tuple[str, ...]:
-    """What organisers should look at, each in a line."""
-    lines = [
-        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
-        + (
-            " is ranked by what else it has sent"
-            if f.team in roll.ranked
-            else " is not ranked"
-        )
-        + f": {printable(f.problem)}"
-        for f in roll.refused
-    ]
-    lines += [
-        f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
-        for f in roll.replaced
-    ]
-    lines += [
-        f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
-        " are measured): go on with flare measure --ground-truth"
-        for f in roll.waiting
-    ]
-    lines += [
-        f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
-        for f in roll.copies
-    ]
-    lines += [f"{safe(team)}: {printable(line)}" for team, line in roll.warned]
-    if roll.strays:
-        lines.append(
-            f"Ignored, as there are no results in them: {listing(roll.strays)}"
-        )
-    return tuple(lines)
 
 
 def guests_note(analysis: Analysis) -> str:

@@ -105,8 +105,8 @@ def shaved(rows):
             with_components(),
             {"spacing": (1, 1, 1)},
             [
-                *(f"{n} voxels of liver, " for n in (5, 3, 2)),
-                "2 more pieces of liver, of 2 voxels together",
+                "5 voxels of liver, 22 mm from any of the reference, and 4 more pieces"
+                " of 7 voxels together"
             ],
         ),
         (boxes(1, 0), {}, ["liver: all 48 voxels missed"]),

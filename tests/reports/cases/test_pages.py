@@ -2,16 +2,19 @@
 
 import base64
 import csv
+import math
 import re
 import struct
 import zlib
+from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
 import pytest
 
+from flare.challenge.metrics import METRICS, Better
 from flare.reports.cases.findings import field_of_view
-from flare.reports.cases.organs import organ_table, slices_figure
+from flare.reports.cases.organs import means_words, organ_table, slices_figure
 from flare.reports.cases.pictures import (
     LEVELS,
     Seen,
@@ -229,6 +232,22 @@ def test_numbers_are_those_of_metrics_json_and_by_hand(tmp_path):
     assert wrong.parts[0].items == [
         "2 voxels of liver, 12 mm from any of the reference"
     ]
+
+
+def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
+    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER}
+    hd95 = replace(METRICS["nsd"], name="hd95", title="HD95", decimals=1, **more)
+    monkeypatch.setitem(METRICS, "hd95", hd95)
+    organs = (
+        replace(own, scores={**own.scores, "hd95": 12.345}) for own in slot.organs
+    )
+    means = {**slot.scores, "hd95": 3.0}
+
+    found = replace(slot, organs=tuple(organs), scores=means)
+
+    cell = rows_by_name(organ_table(found))["liver"]["HD95 (mm)"]
+    assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "", 12.345)
+    assert ", HD95 3.0 mm. In neither" in means_words(found)
 
 
 def test_the_slices_in_which_an_organ_is_wrong_are_told(slot):

@@ -135,7 +135,7 @@
     }
     if (shows("reference")) {
       for (const [own, path] of edges(reference, rows, columns, width, height)) {
-        paint.strokeStyle = colours[own - 1];
+        paint.strokeStyle = colour(colours[own - 1]);
         paint.stroke(path);
       }
     }
@@ -162,7 +162,7 @@
         .forEach(([size, x, y, organ]) => {
           const reach = Math.sqrt(size * width * height) / 2;
           const above = reach < 40 ? reach + 14 : 0; // of a small one, not upon it
-          write(names[organ], colours[organ], x / size * width, y / size * height - above);
+          write(names[organ], colour(colours[organ]), x / size * width, y / size * height - above);
         });
     }
     return `: ${counts[0]} voxels missed, ${counts[1]} added`;
