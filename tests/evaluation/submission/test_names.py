@@ -36,6 +36,8 @@ RENAMED = replace(FLARE21, names=NAMES)
         ("prediction", "a", ("a", "b"), "a"),
         ("prediction", "a", (), "a"),
         ("prediction", "pred_a_0000", ("a",), "a_0000"),
+        ("prediction", "a_gt", ("a", "b"), "a"),
+        ("prediction", "pred_a_gt", ("a", "b"), "a_gt"),
         ("prediction", "pred_", (), "pred_"),
         ("prediction", "pred_..", (), "pred_.."),
         ("prediction", "pred_cafe\u0301", (), "caf\u00e9"),
@@ -176,7 +178,8 @@ def test_a_missing_case_scores_0_by_its_name(files):
     [
         ("validation_004", "validation_004.nii.gz: not called {case}_gt"),
         ("a/validation_001_gt", "2 files for case validation_001"),
-        ("pred_validation_001_gt", "is called like case pred_validation_001"),
+        ("pred_validation_001_gt", "pred_validation_001: a file of this case may be"),
+        ("validation_001_gt_gt", "validation_001_gt: a file of this case may be"),
     ],
 )
 def test_references_that_are_not_called_so_are_the_organisers_fault(
@@ -186,6 +189,15 @@ def test_references_that_are_not_called_so_are_the_organisers_fault(
 
     with pytest.raises(GroundTruthError, match=problem):
         flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
+
+
+def test_the_references_can_be_rehearsed(files):
+    """Under their own names."""
+    folder = files / "references"
+
+    results = flare.evaluate(folder, folder, challenge=RENAMED)
+
+    assert {case.dsc for case in results.cases} == {1.0}
 
 
 def test_two_images_of_one_case_are_refused(files):
