@@ -132,7 +132,7 @@ class FileNames:
     """What its reference is called."""
     prediction: str = CASE
     """What its prediction is called; the name of the case alone is accepted, too, and
-    that of the reference."""
+    that of the reference or the image."""
     image: str = CASE
     """What its image is called; the name of the case alone is accepted, too, and both
     with `_0000` behind."""
@@ -176,10 +176,15 @@ class FileNames:
         stem = plain = unicodedata.normalize("NFC", stem)
         if role == "image":
             plain = stem.removesuffix(CHANNEL) or stem
-        own = (self.image,) if role == "image" else (self.prediction, self.reference)
-        fits = [_fitting(p, s) for p in own if p != CASE for s in (stem, plain)]
-        known = (case for case in (stem, *fits, plain) if case in cases)
-        return next(known, "") or next(filter(None, fits), plain)
+        own = [self.image]
+        if role == "prediction":
+            own = [self.prediction, self.reference, self.image]
+        exact, rest = (
+            [_fitting(pattern, each) for pattern in own if pattern != CASE]
+            for each in (stem, plain)
+        )
+        known = (case for case in (stem, *exact, *rest, plain) if case in cases)
+        return next(known, "") or next(filter(None, (*rest, *exact)), plain)
 
     def prediction_of(self, case: str, suffix: str = SUFFIX) -> str:
         """What the prediction of a case is to be called."""

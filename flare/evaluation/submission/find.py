@@ -191,11 +191,11 @@ def find_references(
     misnamed = listing(file.name for file in files if not file.case)
     if misnamed:
         raise GroundTruthError(
-            f"{misnamed}: not called {patterns.reference}, and a suffix"
+            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
         )
     refuse_twice(files)
     cases = {file.case for file in files}
-    for pattern in (patterns.prediction, patterns.reference):
+    for pattern in (patterns.prediction, patterns.reference, patterns.image):
         for case in sorted(cases if pattern != CASE else ()):
             name = pattern.replace(CASE, case)
             if name in cases:

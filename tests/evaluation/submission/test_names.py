@@ -41,6 +41,7 @@ RENAMED = replace(FLARE21, names=NAMES)
         ("prediction", "pred_", (), "pred_"),
         ("prediction", "pred_..", (), "pred_.."),
         ("prediction", "pred_cafe\u0301", (), "caf\u00e9"),
+        ("prediction", "a_ct.old", ("a", "b"), "a"),
         ("image", "a_ct.old", (), "a"),
         ("image", "a_ct.old_0000", (), "a"),
         ("image", "a_0000", (), "a"),
@@ -225,3 +226,12 @@ def test_the_submission_page_of_a_phase_tells_the_name():
 
     assert "named like its CT without `_0000`." in plain
     assert "named `pred_{case}.nii.gz`, where {case} is the case." in renamed
+
+
+def test_nnunets_ending_counts_behind_any_pattern():
+    """Of an image whose case is not known, it is no part of the name."""
+    names = FileNames(image="ct_{case}")
+
+    assert names.case_of("image", "ct_a_0000") == "a"
+    assert names.case_of("image", "ct_a_0000", ("a_0000", "a")) == "a_0000"
+    assert FileNames(image="{case}_0000").case_of("image", "a_0000") == "a"
