@@ -28,7 +28,7 @@ from cases import write_cases
 from flare.challenge.reading import read_challenge
 from flare.evaluation.evaluate import evaluate
 from flare.ranking.simulation import write_simulation
-from flare.reports.cases.pages import CasePages, case_pages
+from flare.reports.cases.pages import CasePages, case_html, case_pages
 from flare.reports.cases.sources import Folders
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
@@ -143,10 +143,12 @@ def case_pages_of(cases: int, folder: Path) -> Iterator[Drawn]:
         folders=Folders(predictions=folders[0], ground_truth=folders[1]), worst=0
     )
     list(case_pages(file, found, replace(wanted, worst=1)))
-    pages, draw_s = timed(lambda: list(case_pages(file, found, wanted)))
+    pages, draw_s = timed(
+        lambda: [case_html(page) for _, page in case_pages(file, found, wanted)]
+    )
     yield Drawn(
         page="case of 512 x 512 x 100",
-        bytes=max(_size(html) for _, html in pages),
+        bytes=max(map(_size, pages)),
         draw_s=draw_s / cases,
         beside="scoring",
         beside_s=scoring_s / cases,

@@ -104,15 +104,6 @@ def need_tool(request, name, marker="tools"):
     return path
 
 
-def need_namespaces(request):
-    """See that this user may make namespaces, which not every computer allows."""
-    command = [need_tool(request, "unshare"), "--user", "--map-root-user", "--net"]
-    run = subprocess.run([*command, "true"], capture_output=True, text=True)
-    if run.returncode:
-        reason = f"no namespaces can be made here ({run.stderr.strip()})"
-        _skip_or_fail(request, "tools", reason)
-
-
 def need_package(request, name, marker="tools"):
     """See that there is a Python package that not every computer has."""
     if not importlib.util.find_spec(name):
@@ -220,13 +211,7 @@ def python_base(docker):
 @pytest.fixture(scope="session")
 def case_data(tmp_path_factory) -> Path:
     """Images, which are label maps here, and labels of three cases."""
-    folder = tmp_path_factory.mktemp("data")
-    write_cases(folder / "labels", case_names(3))
-    (folder / "images").mkdir()
-    for file in (folder / "labels").iterdir():
-        name = file.name.replace(".nii.gz", "_0000.nii.gz")
-        shutil.copy(file, folder / "images" / name)
-    return folder
+    return _cases(tmp_path_factory.mktemp("data"), case_names(3))
 
 
 @pytest.fixture(scope="session")
@@ -318,20 +303,11 @@ def certificate(request, tmp_path_factory):
     """A certificate of localhost, and its key."""
     need_tool(request, "openssl")
     file = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *(
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            ),
-            *("-keyout", file, "-out", file.with_suffix(".crt")),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    words += ["-subj", "/CN=localhost"]
+    words += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    words += ["-keyout", file, "-out", file.with_suffix(".crt")]
+    subprocess.run(words, check=True, capture_output=True)
     return file
 
 

@@ -1,19 +1,38 @@
-"""Commands of click whose usage errors are one line that says what is meant."""
+"""Commands of click: told by a dataclass, and refusing in one line that says why."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import partial, wraps
 from itertools import pairwise
-from typing import Any, NoReturn
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
 from flare.cli.console import run_command
 from flare.common.files import closed_to_others
+from flare.common.installation import __version__, source_commit
+from flare.common.options import KEY, Declared
 from flare.common.text import alike
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 CLOSED = ("download", "measure", "rescore", "score", "serve")
 """Commands that write what is of teams, which other users of the computer cannot read.
@@ -203,3 +222,220 @@ def _check_known(
         near = alike(word, known)
         hint = f" (did you mean {near}?)" if near else ""
         refuse(ctx, f"no such {kind}: {word}{hint}")
+
+
+# --- Values of options ------------------------------------------------------------
+
+PATH = click.Path(path_type=Path, readable=False)
+"""A file or folder; whether it is there, and can be read, is for the command to say."""
+
+
+class Parsed(click.ParamType[Any]):
+    """A value that a function makes of a text, or refuses with a ValueError."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.name = parse.__name__
+        self._parse = parse
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the value, or end with a usage error."""
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class ParsedPath(Parsed, click.Path):
+    """The same of a path, which a shell completes."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        click.Path.__init__(self, path_type=Path, readable=False)
+        Parsed.__init__(self, parse)
+
+
+class OneOf(click.Choice[str]):
+    """One of some words; what is made of it, such as a member of an enum, is given."""
+
+    def __init__(self, words: Sequence[str], make: Callable[[str], Any] = str) -> None:
+        super().__init__(words)
+        self._make = make
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return what the word means, or end with a usage error that names all."""
+        if value not in self.choices:
+            words = ", ".join(self.choices)
+            self.fail(f"invalid choice: {value!r} (choose from {words})", param, ctx)
+        return self._make(value)
+
+
+class ChallengeName(click.Path):
+    """A challenge that comes with the program, or a file: both are completed."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names that begin so, or else the files."""
+        from click.shell_completion import CompletionItem
+
+        from flare.challenge.reading import challenge_names
+
+        names = [name for name in challenge_names() if name.startswith(incomplete)]
+        files = super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(name) for name in names] or files
+
+
+# --- The dataclass that click fills -----------------------------------------------
+
+_T = TypeVar("_T")
+
+_UNITS = ("_s", "_bytes")
+"""At the end of a field's name, which its option does not have."""
+
+
+def takes(kind: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None]]:
+    """Let a command be told a dataclass, which it gets as its only argument.
+
+    Each field made by `flare.common.options.option` is an option, and each whose type
+    is such a dataclass stands for the options of that one; other fields keep their
+    defaults. The help has them in the order of the fields.
+
+    A ValueError of its ``__post_init__`` is a usage error.
+    """
+
+    def decorate(function: Callable[[_T], None]) -> Callable[..., None]:
+        @wraps(function)
+        def command(**given: Any) -> None:
+            try:
+                asked = _filled(kind, given)
+            except ValueError as error:
+                refuse(click.get_current_context(), str(error))
+            function(asked)
+
+        for row, hint in reversed(list(_declared(kind))):
+            param = (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
+            command.__click_params__ = [  # type: ignore[attr-defined]
+                *getattr(command, "__click_params__", ()),
+                param,
+            ]
+        return command
+
+    return decorate
+
+
+def _declared(kind: Any) -> Iterator[tuple[Field[Any], Any]]:
+    """All fields that are options, with their types, also those of its parts."""
+    hints = get_type_hints(kind)
+    for row in fields(kind):
+        hint = hints[row.name]
+        if KEY in row.metadata:
+            yield row, hint
+        elif is_dataclass(hint):
+            yield from _declared(_part(row, hint))
+
+
+def _part(row: Field[Any], hint: Any) -> Any:
+    """Which dataclass a part is: that of its default, which may say more of options."""
+    made: Any = row.default_factory
+    return made if isinstance(made, type) and is_dataclass(made) else hint
+
+
+def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
+    hints = get_type_hints(kind)
+    values = {}
+    for row in fields(kind):
+        if KEY not in row.metadata:
+            if is_dataclass(hints[row.name]):
+                values[row.name] = _filled(_part(row, hints[row.name]), given)
+        elif hints[row.name] is bool:
+            values[row.name] = given[row.name] != row.default
+        elif given[row.name] not in (None, ()):
+            values[row.name] = given[row.name]
+    return kind(**values)
+
+
+def _argument(row: Field[Any], hint: Any) -> click.Argument:
+    declared: Declared = row.metadata[KEY]
+    is_several = get_origin(hint) is tuple
+    return click.Argument(
+        [row.name],
+        type=_type(hint, declared),
+        nargs=-1 if is_several else 1,
+        required=row.default is MISSING,
+        metavar=declared.metavar,
+        help=declared.help,
+    )
+
+
+def _option(row: Field[Any], hint: Any) -> click.Option:
+    declared: Declared = row.metadata[KEY]
+    name = row.name
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    flag = declared.flag or f"--{name.replace('_', '-')}"
+    kind = {"is_flag": True} if hint is bool else {"type": _type(hint, declared)}
+    return Option(
+        [flag, row.name],
+        title=declared.title,
+        multiple=get_origin(hint) is tuple and not declared.parse,
+        required=row.default is MISSING and row.default_factory is MISSING,
+        metavar=declared.metavar,
+        envvar=declared.envvar,
+        hidden=declared.is_hidden,
+        help=declared.help,
+        **kind,
+    )
+
+
+def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
+    """How click reads a value of a type."""
+    kinds = [hint]
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    if get_origin(hint) is tuple:
+        kinds = [get_args(hint)[0]]
+    kind = kinds[0]
+    if declared.is_challenge:
+        return ChallengeName(readable=False)
+    if declared.parse:
+        return (ParsedPath if kind is Path else Parsed)(declared.parse)
+    if kind is Path:
+        return PATH
+    if get_origin(kind) is Literal:
+        return OneOf(get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return OneOf([member.value for member in kind], kind)
+    if kind is not str:
+        raise TypeError(f"{kind} needs a function that parses it")
+    return click.STRING
+
+
+# --- The version ------------------------------------------------------------------
+
+
+def _tell_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Print the version, and end; git is asked only then."""
+    if is_asked and not ctx.resilient_parsing:
+        click.echo(version_text())
+        ctx.exit()
+
+
+def version_text() -> str:
+    """The version, and the commit if that is known."""
+    commit = source_commit()
+    return f"flare {__version__}" + (f" ({commit})" if commit != "unknown" else "")
+
+
+def version_option() -> click.Option:
+    """``--version``, which ends the program."""
+    return click.Option(
+        ["-V", "--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_tell_version,
+        help="Print the version, and the commit where it is known.",
+    )

@@ -22,11 +22,7 @@ from unicodedata import east_asian_width
 import click
 
 from flare.common.bulkhead import as_flare_error
-from flare.common.errors import (
-    MESSAGE_LIMIT,
-    FlareError,
-    StoppedError,
-)
+from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError
 from flare.common.text import wrapped
 
 COLUMNS = 80
@@ -104,7 +100,7 @@ def _fault(error: Exception) -> str:
 
 @contextmanager
 def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
-    """Let whoever stops the program within the block be told this, in its words."""
+    """Tell this, in its words, to a user who stops the program within the block."""
     try:
         yield
     except (KeyboardInterrupt, _TerminatedError) as error:
@@ -113,13 +109,13 @@ def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
 
 
 def _stopped(error: BaseException, problem: str) -> str:
-    """What whoever has stopped the program is told."""
+    """The message for a user who has stopped the program."""
     told = next((a for a in error.args if isinstance(a, StoppedError)), None)
     return str(told or StoppedError(problem))
 
 
 def _open_closed_streams() -> None:
-    """Let stdout and stderr exist, as they may not under a careless caller."""
+    """Open stdout and stderr if the caller has closed them."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         try:
             os.fstat(number)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import flare
-from flare.cli.command import Group, usage_line
-from flare.cli.options import version_option
+from flare.cli.command import Group, usage_line, version_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -12,12 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flare.common.errors import (
-    FlareError,
-    InputError,
-    ProgramError,
-    WorkerError,
-)
+from flare.common.errors import FlareError, InputError, ProgramError, WorkerError
 from flare.common.files import DISK, unwritable, write_whole
 from flare.common.installation import PACKAGE
 from flare.common.text import safe, why
@@ -72,7 +67,7 @@ def as_flare_error(error: BaseException) -> FlareError:
 
 
 def keep_trace(results: Path, name: str, error: FlareError) -> None:
-    """Keep the traceback of an error, if it has one, for whoever mends the program.
+    """Keep the traceback of an error, if it has one, for the developers.
 
     Raises
     ------

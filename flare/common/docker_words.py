@@ -94,7 +94,7 @@ def create_words(container: Container) -> Iterator[str]:
 def is_of_content(said: str) -> bool:
     """Whether an engine that cannot load an image names what the image holds.
 
-    Whoever made the image chose the names of files in it, so they decide nothing: what
+    The image's author chose the names of files in it, so they decide nothing: what
     counts is what comes before the first one, and the reason behind the last colon.
 
     Examples

@@ -1,8 +1,8 @@
 """Every error a user can meet, sorted by who can repair it.
 
 A `SubmissionError` (F) is for the participant, an `OrganiserError` (G) for the
-organisers of the challenge, a `HostError` (H) for whoever runs the program, and a
-`ProgramError` (X) for whoever mends it. Each error lies in the room that raises it;
+organisers of the challenge, a `HostError` (H) for the operator, and a
+`ProgramError` (X) for the developers. Each error lies in the room that raises it;
 ``flare explain`` finds and lists all codes.
 
 The grand-challenge platform shows a participant a single line, which may be public. So
@@ -74,7 +74,7 @@ class OrganiserError(FlareError):
     """The challenge is not set up well; a participant is not at fault."""
 
 
-# --- Whoever runs the program -----------------------------------------------------
+# --- The operator -----------------------------------------------------------------
 
 
 class HostError(FlareError):
@@ -154,7 +154,7 @@ class EngineError(HostError):
     remedy = "Start Docker or Podman, and run ./build.sh first."
 
 
-# --- Whoever mends the program ----------------------------------------------------
+# --- The developers ---------------------------------------------------------------
 
 
 class ProgramError(FlareError):

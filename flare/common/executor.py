@@ -178,7 +178,7 @@ class _Here(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **named))
-        except Exception as error:  # noqa: BLE001  whoever asks for the result has it
+        except Exception as error:  # noqa: BLE001  raised where the result is asked for
             future.set_exception(error)
         return future
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -272,3 +273,40 @@ def at(content: Any, *keys: str | int) -> Any:
         except (KeyError, TypeError, IndexError):
             return None
     return content
+
+
+_DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
+"""What no file may be called on Windows, whatever its extension."""
+
+LONGEST_STEM = 60
+"""Letters of a file's name, without its extension: in any script, they fit."""
+
+
+def file_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Names of files, without extensions, that no two share on any computer.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of what the files are about; any text.
+    taken : iterable of str
+        What none is called.
+
+    Examples
+    --------
+    >>> file_names(["team_a", "a/b", "A_b", "con"])
+    {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2', 'con': 'con_'}
+    """
+    found: dict[str, str] = {}
+    seen = {*taken}
+    for own in names:
+        stem = re.sub(r"[^\w-]", "_", own)[:LONGEST_STEM] or "_"
+        if _DEVICES.fullmatch(stem):
+            stem += "_"
+        name, number = stem, 1
+        while name.lower() in seen:
+            number += 1
+            name = f"{stem}-{number}"
+        seen.add(name.lower())
+        found[own] = name
+    return found

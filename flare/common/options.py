@@ -1,6 +1,6 @@
 """Declares options: a field of a frozen dataclass, and how a command is told it.
 
-Each room has a dataclass of what its work can be told, and `flare.cli.options.takes`
+Each room has a dataclass of what its work can be told, and `flare.cli.command.takes`
 lets a command fill it. The field's type says what its value is, and its default is the
 option's.
 

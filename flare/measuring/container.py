@@ -22,12 +22,7 @@ from flare.common.engine import (
 )
 from flare.common.errors import EngineError
 from flare.measuring.contract import FLARE, Contract
-from flare.measuring.host import (
-    DiskWatch,
-    busy_s,
-    default_cpus,
-    empty_caches,
-)
+from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches
 from flare.measuring.options import Caches
 from flare.measuring.sampling.nvml import NvmlSource, open_gpu
 from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler

@@ -68,7 +68,7 @@ def case_of(image: Path, challenge: Challenge | None = None) -> Case:
     Raises
     ------
     InputError
-        If it is none.
+        If there is no such image.
     """
     found = find_cases(image.parent, challenge) if image.is_file() else ()
     for case in found:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from flare.common.text import listing, printable, safe
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_reading import Scores
@@ -149,6 +150,39 @@ class RollCall:
     def excluded(self) -> tuple[Refusal, ...]:
         """Refusals of teams that have no other results."""
         return tuple(found for found in self.refused if found.team not in self.ranked)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What organisers should look at, each in a line."""
+        lines = [
+            f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
+            + (
+                " is ranked by what else it has sent"
+                if f.team in self.ranked
+                else " is not ranked"
+            )
+            + f": {printable(f.problem)}"
+            for f in self.refused
+        ]
+        lines += [
+            f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
+            for f in self.replaced
+        ]
+        lines += [
+            f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
+            " are measured): go on with flare measure --ground-truth"
+            for f in self.waiting
+        ]
+        lines += [
+            f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
+            for f in self.copies
+        ]
+        lines += [f"{safe(team)}: {printable(line)}" for team, line in self.warned]
+        if self.strays:
+            lines.append(
+                f"Ignored, as there are no results in them: {listing(self.strays)}"
+            )
+        return tuple(lines)
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
         """The same roll call with the names that teams are shown by."""

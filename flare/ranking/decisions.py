@@ -196,6 +196,7 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
         The competing teams, best team first.
     """
     return (
+        *table.roll.lines,
         *table.notes,
         *organ_flags(table),
         *_teams_without_results(board),

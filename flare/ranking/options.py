@@ -82,6 +82,12 @@ class RankingOptions:
         parse=whole,
         metavar="N",
     )
+    means: bool = option(
+        "Also show the means of all teams where everybody sees the ranking: in"
+        " ranking.md, and on pages for participants. From the means of several"
+        " submissions, volumes of the references can be worked out.",
+        default=False,
+    )
     decisions: Path | None = option(
         "Apply this file's withdrawn cases, disqualified teams, baselines and names,"
         " each of which has its reason.",

@@ -8,7 +8,7 @@ cases and metrics, and divided by the number of teams.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -178,6 +178,8 @@ class Analysis:
     schemes: tuple[Scheme, ...]
     sensitivity: tuple[Sensitivity, ...]
     flags: tuple[str, ...]
+    shows_means: bool = False
+    """Whether everybody may see the means of all teams."""
 
     @property
     def board(self) -> Board:
@@ -216,7 +218,7 @@ def rank_results(
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
-    return analyse(
+    found = analyse(
         table,
         challenge,
         rules,
@@ -224,6 +226,7 @@ def rank_results(
         samples=options.bootstrap,
         seed=options.seed,
     )
+    return replace(found, shows_means=options.means)
 
 
 def analyse(

@@ -115,6 +115,7 @@ def spread_chart(
     *,
     has_boxes: bool,
     intervals: Sequence[tuple[float, float] | None] | None = None,
+    means: Sequence[str] = (),
     **more: Any,
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
@@ -129,6 +130,8 @@ def spread_chart(
         Whether there is a box for the middle half of each row.
     intervals : sequence, optional
         Of the mean of each row.
+    means : sequence of str, optional
+        That of each row, which stands at its end.
     **more
         Other fields of the chart.
     """
@@ -138,6 +141,13 @@ def spread_chart(
     told = intervals or [None] * len(rows)
     key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
     shown: dict[str, Any] = {"note": axis.note, "key": key if has_boxes else key[:1]}
+    if means:
+        told_of = zip(labels, means, strict=True)
+        shown["summary"] = "; ".join(f"{label} mean {mean}" for label, mean in told_of)
+        shown["ends"] = tuple(
+            mean + (f" (n = {len(row)})" if 0 < len(row) < len(every) else "")
+            for mean, row, every in zip(means, rows, values, strict=True)
+        )
     return Chart(
         labels=tuple(labels),
         rows=[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -22,11 +21,11 @@ from flare.reports.comparison import (
 )
 from flare.reports.comparison_tables import (
     DIFFERENCE_KEY,
+    change_text,
     changes_table,
     differences_chart,
     interval_text,
     left_out_table,
-    mean_text,
     means_table,
     overview_table,
     p_text,
@@ -47,7 +46,7 @@ from flare.reports.model import (
     Tile,
     Words,
 )
-from flare.reports.scores import DIFFERENCES_METHOD
+from flare.reports.scores import METHOD
 
 FEWEST_TESTED = 6
 """On fewer cases, the test finds 5 % not even where all of them change in one way."""
@@ -93,7 +92,7 @@ def _page(found: Comparison, note: str) -> Page:
     method = [
         f"{TEST_METHOD} Holm's method adjusts for all {tests} tests of this page, those"
         " without any difference among them.",
-        DIFFERENCES_METHOD,
+        METHOD,
         CERTAINTY,
     ]
     unlike, first = _unlike_text(found), found.first
@@ -144,9 +143,8 @@ def _differences(
 
 def _remarks(found: Comparison) -> list[Part | None]:
     """What is said of single cases."""
-    failed = _failed_lines(found)
     tables = [reasons_table(found), left_out_table(found)]
-    parts: list[Part | None] = [Lines(failed) if failed else None, *tables]
+    parts: list[Part | None] = [*tables]
     if not any(tables):
         parts.append(Words("All cases are compared, and all of them were scored."))
     return parts
@@ -172,9 +170,11 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
         tiles.append(
             Tile(
                 name=f"Change of mean {own.metric.title_with_unit}",
-                value=mean_text(own),
+                value=change_text(own),
                 exact=repr(own.mean) if is_exact else "",
-                note=f"from {' to '.join(means)}" if means else "no case has both",
+                note=f"from {' to '.join(means)}; 95 % interval {interval_text(own)}"
+                if means
+                else "no case has both",
             )
         )
     own = pairs[found.metrics[0].name][0]
@@ -216,21 +216,6 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
     return (*tiles, _cases_tile(found))
 
 
-_OUTCOMES = (
-    ("better", 1, 1),
-    ("worse", -1, -1),
-    ("better on most cases, but worse on average,", 1, -1),
-    ("worse on most cases, but better on average,", -1, 1),
-)
-"""In words, and the signs of the effect and of the mean difference."""
-
-
-def _signs(own: Paired) -> list[int]:
-    """The signs of the effect and of the mean difference."""
-    effect = 1 if own.effect > 0 else -1
-    return [effect, effect if not own.mean else int(math.copysign(1, own.mean))]
-
-
 def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
     """Which is better, by how much, in which organ, and how sure that is."""
     whole = [own[0] for own in pairs.values()]
@@ -239,22 +224,21 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
     organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
     most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
     where = (
-        f"; {most.title} changed most ({most.metric.title} {mean_text(most)})"
+        f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
         if most
         else ""
     )
     number = count(len(first.scores.cases), "case")
-    told = [
-        f"{word} than {first.name} by {listing(map(_change, found), last=' and ')}"
-        for word, *signs in _OUTCOMES
-        if (
-            found := [
-                own for own in whole if own.is_significant and signs == _signs(own)
-            ]
-        )
-    ]
+    told: dict[str, list[str]] = {}
+    for own in whole:
+        if own.is_significant:
+            told.setdefault(_word(own), []).append(_change(own))
     if told:
-        return f"{other.name} is {' and '.join(told)} on {number}{where}."
+        changes = (
+            f"{word} than {first.name} by {listing(texts, last=' and ')}"
+            for word, texts in told.items()
+        )
+        return f"{other.name} is {' and '.join(changes)} on {number}{where}."
     few = len(first.scores.cases) < FEWEST_TESTED
     why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
     return (
@@ -263,52 +247,26 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
     )
 
 
+def _word(own: Paired) -> str:
+    """How it has changed on most cases; and on average, where that is the opposite."""
+    words = ("better", "worse") if own.effect > 0 else ("worse", "better")
+    if own.mean and (own.mean > 0) != (own.effect > 0):
+        return f"{words[0]} on most cases, but {words[1]} on average,"
+    return words[0]
+
+
 def _change(own: Paired) -> str:
     """A metric, its mean difference, and how likely chance alone makes one as large."""
-    return f"{own.metric.title} {mean_text(own)} (p {p_text(own.p_holm)})"
+    return f"{own.metric.title} {change_text(own)} (p {p_text(own.p_holm)})"
 
 
-def _lines(pairs: Pairs) -> tuple[str, ...]:
-    """What has come of it, in words."""
-    lines = [_score_line(own[0]) for own in pairs.values()]
+def _lines(pairs: Pairs) -> list[str]:
+    """Where it is significantly better, and where worse."""
     sure = [own for own in chain(*pairs.values()) if own.is_significant]
-    for sign, word, other in ((1, "better", "worse"), (-1, "worse", "better")):
-        found = [own for own in sure if own.effect * sign > 0]
-        if found:
-            names = ", ".join(map(_name, found))
-            lines.append(f"Significantly {word}, case by case (5 %): {names}.")
-        against = [own for own in found if (own.mean or 0.0) * sign < 0]
-        if against:
-            names = ", ".join(map(_name, against))
-            lines.append(
-                f"And yet the mean is {other}, as a few cases outweigh the many that"
-                f" are {word}: {names}."
-            )
-    return tuple(lines)
-
-
-def _name(own: Paired) -> str:
-    """What has been tested."""
-    return f"{own.metric.title} of {own.title}"
-
-
-def _score_line(own: Paired) -> str:
-    """How one score has changed."""
-    start = f"{own.metric.title}, {own.title}: "
-    if own.mean is None:
-        return f"{start}no case has both scores."
-    interval = f" (95 % interval {interval_text(own)})" if own.interval else ""
-    return (
-        f"{start}better on {own.better} of {count(len(own.present), 'case')}, equal on"
-        f" {own.equal}, worse on {own.worse}; on average {mean_text(own)}{interval}."
-    )
-
-
-def _failed_lines(found: Comparison) -> tuple[str, ...]:
-    """How many cases were not scored, and how they count."""
-    return tuple(
-        f"{each.name}: {count(len(each.failed), 'case')} not scored; what stands in"
-        " metrics.json instead counts here as any other score."
-        for each in found.evaluations
-        if each.failed
-    )
+    lines = []
+    for word, sign in (("better", 1), ("worse", -1)):
+        names = [f"{o.metric.title} of {o.title}" for o in sure if o.effect * sign > 0]
+        if names:
+            text = f"Significantly {word}, case by case (5 %): {', '.join(names)}."
+            lines.append(text)
+    return lines

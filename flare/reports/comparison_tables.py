@@ -21,7 +21,6 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.scores import metric_cell
 
 BOUNDS = (0.01, 0.05, 0.2)
 """A difference above a bound has a darker shade than one up to it."""
@@ -76,7 +75,7 @@ def interval_text(own: Paired) -> str:
     return f"{signed(own.interval[0])} to {signed(own.interval[1])}"
 
 
-def mean_text(own: Paired) -> str:
+def change_text(own: Paired) -> str:
     """The mean difference, with its sign."""
     return NO_RESULT if own.mean is None else signed(own.mean, own.metric.decimals)
 
@@ -113,10 +112,7 @@ def tests_table(
     rows = [
         (
             name_cell(own.title),
-            *(
-                number_cell(mean, decimals=own.metric.decimals, exact=exact)
-                for mean in (own.before, own.after)
-            ),
+            *(other.scores.cell(own.metric, mean) for mean in (own.before, own.after)),
             difference_cell(own.metric, own.mean, exact=exact, is_shaded=False),
             interval_text(own),
             *map(str, (own.better, own.equal, own.worse)),
@@ -163,8 +159,7 @@ def differences_chart(
         has_boxes=exact,
         title=f"{metric.title_with_unit}: difference of each case",
         note=note.rstrip(),
-        summary="; ".join(f"{each.title} mean {mean_text(each)}" for each in own),
-        ends=tuple(map(mean_text, own)),
+        means=[change_text(each) for each in own],
         key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
         zero=0.5,
     )
@@ -217,7 +212,7 @@ def means_table(found: Comparison, metric: Metric) -> Table:
     rows = []
     for each in found.evaluations:
         means = (each.scores.mean(metric.name + end) for end in ends)
-        cells = (metric_cell(metric, mean, exact=each.scores.exact) for mean in means)
+        cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
         rows.append((name_cell(each.name), *cells))
     caption = f"Mean {metric.title_with_unit} over {count(len(found.cases), 'case')}"
     return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
@@ -257,7 +252,8 @@ def reasons_table(found: Comparison) -> Table | None:
         (found.cases[number], [own.get(number, "scored") for own in told])
         for number in sorted({number for own in told for number in own})
     ]
-    return _side_by_side("Cases of which an evaluation says something", found, rows)
+    caption = "Cases of which something is said; what is not scored counts, as written"
+    return _side_by_side(caption, found, rows)
 
 
 def left_out_table(found: Comparison) -> Table | None:

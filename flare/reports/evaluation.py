@@ -9,7 +9,6 @@ from flare.challenge.metrics import Metric
 from flare.common.text import count, listing, printable, safe
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
-    NO_RESULT,
     SCORE_KEY,
     Chart,
     Heading,
@@ -23,7 +22,6 @@ from flare.reports.model import (
     Tile,
     Words,
     name_cell,
-    number_cell,
     pairs_table,
     table,
     text_cell,
@@ -36,7 +34,7 @@ from flare.reports.scores import (
     group_mean,
     group_title,
     interval_words,
-    metric_cell,
+    mean_text,
     metric_interval,
     scores_of,
     silence,
@@ -74,7 +72,7 @@ def participant_page(
         title=": ".join(filter(None, (name or scores.challenge, title))),
         kicker=scores.challenge if name else "",
         audience_note=NOTE,
-        lead=[Words(scores.missed)],
+        lead=[Words(text) for text in [scores.missed] if text],
         tiles=score_tiles(scores),
         sections=score_sections(scores, {}, groupings),
     )
@@ -94,7 +92,7 @@ def organiser_page(
         title=": ".join(filter(None, (name, title))),
         kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
-        lead=[Words(scores.missed)],
+        lead=[Words(text) for text in [scores.missed] if text],
         tiles=score_tiles(scores),
         sections=[
             *score_sections(scores, said, groupings, links),
@@ -144,9 +142,7 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval; and how many cases there are."""
     found = []
     for metric in scores.metrics:
-        mean = number_cell(
-            scores.mean(metric.name), decimals=metric.decimals, exact=scores.exact
-        )
+        mean = scores.cell(metric, scores.mean(metric.name))
         interval = metric_interval(metric.name, scores.present(metric.name))
         note = f"95 % interval {interval_words(metric.name, interval)}"
         few = "too few cases for an interval" if metric.is_share else ""
@@ -215,20 +211,11 @@ def _alike_text(scores: CaseScores) -> str:
     )
 
 
-def _summary(names: Sequence[str], means: Sequence[float | None]) -> str:
-    """The means in words."""
-    return "; ".join(
-        f"{name} mean {NO_RESULT if mean is None else format(mean, '.3f')}"
-        for name, mean in zip(names, means, strict=True)
-    )
-
-
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
     """A dot for each case and organ."""
     names = [name for _, name in scores.rows]
     columns = [metric.name + end for end, _ in scores.rows]
     values = [scores.values.get(column, ()) for column in columns]
-    means = [scores.mean(column) for column in columns]
     return spread_chart(
         metric.name,
         names,
@@ -236,25 +223,10 @@ def distribution(scores: CaseScores, metric: Metric) -> Chart:
         has_boxes=scores.exact,
         intervals=[metric_interval(own, scores.present(own)) for own in columns],
         title=f"{metric.title_with_unit} of each case",
-        summary=_summary(names, means),
-        ends=_ends(metric, means, values),
+        means=[mean_text(metric, scores.mean(column)) for column in columns],
         table=_organ_table(scores, metric),
         tips=(scores.cases, values, metric.decimals),
         axis_title=metric.title_with_unit,
-    )
-
-
-def _ends(
-    metric: Metric,
-    means: Sequence[float | None],
-    values: Sequence[Sequence[float | None]],
-) -> tuple[str, ...]:
-    """The mean of each row, and of how many cases it is, if not of all."""
-    missing = [row.count(None) for row in values]
-    return tuple(
-        number_cell(mean, decimals=metric.decimals).text
-        + (f" (n = {len(row) - lack})" if lack and mean is not None else "")
-        for mean, row, lack in zip(means, values, missing, strict=True)
     )
 
 
@@ -267,10 +239,7 @@ def _organ_table(scores: CaseScores, metric: Metric) -> Table:
         values = scores.present(metric.name + end)
         told = statistics(values) if values else {}
         numbers = [scores.mean(metric.name + end), *(told.get(name) for name in more)]
-        mean, *others = (
-            number_cell(value, decimals=metric.decimals, exact=scores.exact)
-            for value in numbers
-        )
+        mean, *others = (scores.cell(metric, value) for value in numbers)
         found = metric_interval(metric.name, values)
         interval = interval_words(metric.name, found)
         rows.append((name_cell(title), mean, interval, *others))
@@ -291,7 +260,7 @@ def case_table(
         for end, _ in scores.rows:
             values = scores.values.get(metric.name + end)
             value = values[number] if values else None
-            cells.append(metric_cell(metric, value, exact=scores.exact))
+            cells.append(scores.cell(metric, value, is_shaded=True))
         told = "not scored" if case in scores.failed else ""
         rows.append((*cells, *(text_cell(told) for _ in remark)))
     return table(
@@ -312,7 +281,7 @@ def _worst_table(
         told = (scores.lowest_organ(number), said.get(case, ""))
         why = scores.failed.get(case) or "; ".join(filter(None, told))
         cells = (
-            metric_cell(own, scores.values[own.name][number], exact=scores.exact)
+            scores.cell(own, scores.values[own.name][number], is_shaded=True)
             for own in scores.metrics
         )
         rows.append((name_cell(case, links.get(case, "")), *cells, text_cell(why)))
@@ -342,16 +311,13 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
     """A dot for each case in the row of its group."""
     parts = [scores.part(numbers) for _, numbers in grouping.groups]
     names = [group_title(name, len(cases)) for name, cases in grouping.groups]
-    values = [part.values[metric.name] for part in parts]
-    means = [part.mean(metric.name) for part in parts]
     return spread_chart(
         metric.name,
         names,
-        values,
+        [part.values[metric.name] for part in parts],
         has_boxes=True,
         title=f"{metric.title_with_unit} of each case by {safe(grouping.column)}",
-        summary=_summary(names, means),
-        ends=_ends(metric, means, values),
+        means=[mean_text(metric, part.mean(metric.name)) for part in parts],
         table=_group_table(scores, grouping, metric),
     )
 
@@ -363,7 +329,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
         for end, title in scores.rows:
             values = scores.values[metric.name + end]
             found = group_mean(metric.name, values, numbers)
-            mean = number_cell(found.mean, decimals=metric.decimals, exact=scores.exact)
+            mean = scores.cell(metric, found.mean)
             words = interval_words(metric.name, found.interval)
             rows.append((name_cell(name), str(found.cases), title, mean, words))
     return table(

@@ -68,6 +68,12 @@ class Cell:
     """The whole name, where the text is shortened."""
     href: str = ""
     """Where the text leads to, if it does."""
+    note: str = ""
+    """Small, below the text."""
+    alarm: str = ""
+    """What is odd about it, behind a sign."""
+    mark: Blobs | None = None
+    """Drawn before the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +277,7 @@ class Words:
 
     text: str
     kind: str = ""
-    """``note``, ``banner``, or a plain one."""
+    """``note``, ``lead``, ``banner``, or a plain one."""
     href: str = ""
     link: str = ""
     """The words before the text that lead there."""
@@ -282,6 +288,8 @@ class Lines:
     """A list of lines."""
 
     items: Sequence[str]
+    title: str = ""
+    """Above them, in a box that stands out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +332,7 @@ class Section:
     name: str
     """In the navigation."""
     title: str
+    """Above it, if it has one."""
     parts: Sequence[Part | None]
     """What is None is left out."""
 
@@ -351,7 +360,8 @@ class Page:
     """A report."""
 
     title: str
-    kicker: str
+    kicker: str = ""
+    """Above the title."""
     audience_note: str
     sections: Sequence[Section]
     tiles: Sequence[Tile] = ()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flare.challenge.metrics import Metric
 from flare.common.files import csv_text, write_whole
-from flare.common.text import count, printable
+from flare.common.text import count, listing, printable
 from flare.reports.charts import field_chart, spread_chart
 from flare.reports.evaluation import distribution
 from flare.reports.methods import evaluation_methods
@@ -36,6 +36,7 @@ from flare.reports.scores import (
     GroupMean,
     group_mean,
     interval_words,
+    mean_text,
     metric_interval,
     scores_of,
 )
@@ -170,7 +171,7 @@ def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
     return Plate(
         name=f"organs_{metric.name}",
         caption=f"{metric.title_with_unit} of each organ on"
-        f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS}",
+        f" {count(len(scores.cases), 'case')}. {KEY}" + INTERVALS * metric.is_share,
         columns=("organ", "case", metric.name),
         rows=tuple(
             (title, printable(case), value)
@@ -212,31 +213,6 @@ def score_fields(
     return field_chart(rows, columns, values, shade, form, title=title, key=key)
 
 
-def _organs_table(scores: CaseScores) -> Table:
-    """A row for each organ: the mean of each metric with its interval."""
-    heads, rows = ["Organ"], []
-    for metric in scores.metrics:
-        heads += [f"{metric.title_with_unit}, mean", "95 % interval"]
-    for end, title in scores.rows:
-        row = [title]
-        for metric in scores.metrics:
-            column = metric.name + end
-            interval = metric_interval(column, scores.present(column))
-            words = interval_words(column, interval)
-            row += [_decimals(scores.mean(column)), words]
-        rows.append(row)
-    caption = (
-        f"DSC and NSD over {count(len(scores.cases), 'case')}: means, and their"
-        " intervals by Gaffke's method."
-    )
-    return table(caption, heads, rows, words=("Organ", "95 % interval"))
-
-
-def _decimals(value: float | None) -> str:
-    """A value for print."""
-    return NO_RESULT if value is None else f"{value:.3f}"
-
-
 def _score_group_plate(
     scores: CaseScores, grouping: Grouping, metric: Metric, name: str
 ) -> Plate:
@@ -269,38 +245,69 @@ def _score_group_plate(
     return Plate(
         name=name,
         caption=f"{metric.title_with_unit} by {printable(grouping.column)}, with the"
-        f" number of cases of each group. {KEY}{INTERVALS}",
+        f" number of cases of each group. {KEY}" + INTERVALS * metric.is_share,
         columns=("group", "organ", "case", metric.name),
         rows=tuple(rows),
         chart=replace(chart, rows=marks),
     )
 
 
+def _organs_table(scores: CaseScores) -> Table:
+    """A row for each organ: the mean of each metric with its interval."""
+    rows = [
+        [title, *_mean_texts(_means(scores, end, range(len(scores.cases))))]
+        for end, title in scores.rows
+    ]
+    about = f"over {count(len(scores.cases), 'case')}: means, and their intervals"
+    return _means_table(scores, ["Organ"], rows, f"{about} by Gaffke's method.")
+
+
 def _score_group_rows(
     scores: CaseScores, grouping: Grouping
 ) -> tuple[list[tuple[object, ...]], Table]:
     """The means in each group, in full precision and for print."""
-    rows: list[tuple[object, ...]] = []
-    printed = []
+    exact: list[tuple[object, ...]] = []
+    rows = []
     for group, numbers in grouping.groups:
         for end, title in scores.rows:
-            cells = [printable(group), str(len(numbers)), title]
-            for metric in scores.metrics:
-                values = scores.values[metric.name + end]
-                mean = group_mean(metric.name, values, numbers)
-                rows.append((group, title, metric.name, *mean_numbers(mean)))
-                told = interval_words(metric.name, mean.interval)
-                cells += [_decimals(mean.mean), told]
-            printed.append(cells)
-    heads = ["Group", "Cases", "Organ"]
+            means = _means(scores, end, numbers)
+            exact += [(group, title, m.name, *mean_numbers(own)) for m, own in means]
+            names = printable(group), str(len(numbers)), title
+            rows.append([*names, *_mean_texts(means)])
+    about = (
+        f"by {printable(grouping.column)}: means, and their intervals by Gaffke's"
+        " method, each for one group alone."
+    )
+    return exact, _means_table(scores, ["Group", "Cases", "Organ"], rows, about)
+
+
+_Means = list[tuple[Metric, GroupMean]]
+
+
+def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
+    """The mean of each metric over some cases, of the organ that ends its columns."""
+    return [
+        (own, group_mean(own.name, scores.values[own.name + end], numbers))
+        for own in scores.metrics
+    ]
+
+
+def _mean_texts(means: _Means) -> Iterator[str]:
+    """Means and their intervals for print."""
+    for metric, own in means:
+        yield mean_text(metric, own.mean)
+        yield interval_words(metric.name, own.interval)
+
+
+def _means_table(
+    scores: CaseScores, heads: list[str], rows: list[list[str]], about: str
+) -> Table:
+    """A table of means and intervals beside names."""
+    titles = listing((metric.title for metric in scores.metrics), last=" and ")
     for metric in scores.metrics:
         heads += [f"{metric.title_with_unit}, mean", "95 % interval"]
-    caption = (
-        f"DSC and NSD by {printable(grouping.column)}: means, and their intervals by"
-        " Gaffke's method, each for one group alone."
-    )
     words = ("Group", "Organ", "95 % interval")
-    return rows, table(caption, heads, printed, words=words)
+    return table(f"{titles} {about}", heads, rows, words=words)
 
 
 def mean_numbers(found: GroupMean) -> tuple[object, ...]:

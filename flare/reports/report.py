@@ -138,11 +138,11 @@ def write_report(
 def _write_cases(source: Path, folder: Path, cases: CasePages) -> Mapping[str, str]:
     """Write the pages of cases before those that lead to them: the file of each."""
     # Here, as other pages should not wait for SciPy.
-    from flare.reports.cases.pages import case_links, case_pages
+    from flare.reports.cases.pages import case_html, case_links, case_pages
 
     evaluation = read_evaluation(source)
-    for file, html in case_pages(source, evaluation, cases):
-        write_whole(folder / file, html)
+    for file, page in case_pages(source, evaluation, cases):
+        write_whole(folder / file, case_html(page))
     return case_links(evaluation, cases)
 
 

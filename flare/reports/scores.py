@@ -8,7 +8,7 @@ is drawn, counted or averaged comes from these alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, printable, safe
-from flare.reports.model import Cell, number_cell, shade
+from flare.reports.model import NO_RESULT, Cell, number_cell, shade
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
@@ -34,17 +34,10 @@ FEWEST_CASES = 3
 """With fewer cases, an interval would be as wide as what it is about."""
 
 METHOD = (
-    "95 % confidence intervals of means are Gaffke's, which suppose nothing but that"
-    " scores lie between 0 and 1 and that the cases are a random sample: with few cases"
-    " they are wide, because a rare failure may not be among them (Learned-Miller and"
-    " Thomas 2019, arXiv:1905.06208)."
-)
-
-DIFFERENCES_METHOD = (
-    "95 % confidence intervals of mean differences are Gaffke's, which suppose nothing"
-    " but that differences lie between -1 and 1 and that the cases are a random sample:"
-    " with few cases they are wide, because a rare failure of either may not be among"
-    " them (Learned-Miller and Thomas 2019, arXiv:1905.06208)."
+    "95 % confidence intervals of means, and of mean differences, are Gaffke's, which"
+    " suppose nothing but the range of scores (0 to 1) and that the cases are a random"
+    " sample: with few cases they are wide, as a rare failure may not be among them"
+    " (Learned-Miller and Thomas 2019, arXiv:1905.06208)."
 )
 
 _DRAWS = 4000
@@ -86,6 +79,12 @@ class CaseScores:
         if metric in self.means:
             return self.means[metric]
         return statistics(found)["mean"] if found else None
+
+    def cell(
+        self, metric: Metric, value: float | None, *, is_shaded: bool = False
+    ) -> Cell:
+        """A value, on the shade of a score if it is one."""
+        return metric_cell(metric, value, exact=self.exact, is_shaded=is_shaded)
 
     def part(self, numbers: Sequence[int]) -> Self:
         """The scores of some cases."""
@@ -155,7 +154,8 @@ class CaseScores:
             if value == 0
         )
         names = listing(f"{title} on {n}" for title, n in zeros.most_common())
-        found = ["No organ of a scored case is missed altogether."] if scored else []
+        is_known = scored and self.organs
+        found = ["No organ of a scored case is missed altogether."] if is_known else []
         if zeros:
             of = count(len(scored), "case")
             found = [f"No overlap with the reference: {names} of {of}."]
@@ -241,16 +241,13 @@ def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
     >>> evaluation_names([Path("old.json"), Path("old.json")])
     ('1: old.json', '2: old.json')
     """
-
-    def parent(source: Path) -> str:
-        return source.absolute().parent.name
-
-    def usual(source: Path) -> str:
-        return parent(source) if source.name == METRICS_JSON else source.stem
-
-    ways: tuple[Callable[[Path], str], ...] = (usual, parent, str)
-    for name_of in ways:
-        names = tuple(safe(name_of(source)) for source in sources)
+    folders = [source.absolute().parent.name for source in sources]
+    usual = [
+        folder if source.name == METRICS_JSON else source.stem
+        for source, folder in zip(sources, folders, strict=True)
+    ]
+    for texts in (usual, folders, map(str, sources)):
+        names = tuple(map(safe, texts))
         if all(names) and len({*names}) == len(names):
             return names
     return tuple(safe(f"{n}: {source}") for n, source in enumerate(sources, start=1))
@@ -319,10 +316,17 @@ def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float]
     return mean_interval(values) if is_score(metric) else None
 
 
-def metric_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
+def metric_cell(
+    metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
+) -> Cell:
     """A value, on the shade of a score if it is one."""
-    css = shade(value) if metric.is_share and value is not None else ""
+    css = shade(value) if is_shaded and metric.is_share and value is not None else ""
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
+
+
+def mean_text(metric: Metric, mean: float | None) -> str:
+    """A mean, or that there is none."""
+    return NO_RESULT if mean is None else metric.text(mean)
 
 
 def group_title(name: str, cases: int) -> str:

@@ -7,7 +7,7 @@ digits than these mean nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,11 +23,11 @@ from flare.reports.measuring import alike
 from flare.reports.model import (
     Cell,
     Chart,
+    Lines,
     Page,
     Pair,
     Part,
     Section,
-    Table,
     Tile,
     Words,
     name_cell,
@@ -87,17 +87,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRuns:
-    """What a team may know of its runs."""
+    """What a team may know of its runs, and what organisers are told of them."""
 
     team: str
     runs: tuple[Run, ...]
     curves: tuple[MemoryCurve, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganisersNotes:
-    """What organisers are told of the same runs."""
-
     doubts: tuple[tuple[str, str], ...] = ()
     """Of cases: what makes their values doubtful, or why they were run again."""
     measured: tuple[tuple[str, str], ...] = ()
@@ -112,12 +106,28 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
     RankingError
         If efficiency.csv or a trace cannot be read, or a case is there twice.
     """
-    return TeamRuns(
+    rows = _rows(folder).values()
+    found = TeamRuns(
         team=folder.resolve().name,
-        runs=tuple(
-            _run(row, is_organiser=is_organiser) for row in _rows(folder).values()
-        ),
+        runs=tuple(_run(row, is_organiser=is_organiser) for row in rows),
         curves=tuple(read_curve(folder, case) for case in traced_cases(folder)),
+    )
+    if not is_organiser:
+        return found
+    doubts = (
+        (row.case, before + text)
+        for row in rows
+        for column, before in (("doubts", ""), ("rerun", "run again: "))
+        if (text := row.text(column).strip() if column in row.cells else "")
+    )
+    told = read_measurement(folder / MEASUREMENT_JSON)
+    measured = {**told.made_with, **told.settings}
+    if told.noise_s is not None:
+        measured["spread of an empty container"] = f"{told.noise_s:.2f} s"
+    return replace(
+        found,
+        doubts=tuple(doubts),
+        measured=tuple((k.replace("_", " "), text) for k, text in measured.items()),
     )
 
 
@@ -148,40 +158,6 @@ def _whole(row: MeasuredCase, column: str, parts: int = 1) -> int | None:
     return None if value is None else round(value * parts)
 
 
-def read_notes(folder: Path) -> OrganisersNotes:
-    """What organisers are told besides.
-
-    Raises
-    ------
-    RankingError
-        If efficiency.csv cannot be read.
-    """
-    doubts = [
-        (row.case, text)
-        for row in _rows(folder).values()
-        for text in (_cell(row, "doubts"), _again(_cell(row, "rerun")))
-        if text
-    ]
-    found = read_measurement(folder / MEASUREMENT_JSON)
-    measured = {**found.made_with, **found.settings}
-    if found.noise_s is not None:
-        measured["spread of an empty container"] = f"{found.noise_s:.2f} s"
-    return OrganisersNotes(
-        doubts=tuple(doubts),
-        measured=tuple((k.replace("_", " "), text) for k, text in measured.items()),
-    )
-
-
-def _cell(row: MeasuredCase, column: str) -> str:
-    """What a cell says; nothing where there is no such column."""
-    return row.text(column).strip() if column in row.cells else ""
-
-
-def _again(rerun: str) -> str:
-    """Why a case was run again."""
-    return f"run again: {rerun}" if rerun else ""
-
-
 # --- The page ---------------------------------------------------------------------
 
 
@@ -194,20 +170,24 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
         If a file cannot be read.
     """
     found = read_runs(folder, is_organiser=is_organiser)
-    notes = read_notes(folder) if is_organiser else OrganisersNotes()
     page = _scores(folder / METRICS_JSON, found, is_organiser=is_organiser)
     curves = [(own.case, own) for own in found.curves]
-    doubts = [_doubts_table(notes.doubts)] if notes.doubts else []
-    doubtful = {case for case, _ in notes.doubts}
-    runs = _run_parts(found.runs, doubtful)
-    how = pairs_table("As measurement.json has it", notes.measured)
+    doubts = [
+        f"{count(len(cases), 'case')}: {text} ({listing(cases)})"
+        for text, cases in alike(found.doubts)
+    ]
+    runs = _run_parts(found.runs, {case for case, _ in found.doubts})
+    how = pairs_table("As measurement.json has it", found.measured)
     title = "How it was measured"
     tiles = page.tiles[:-1] if found.runs else page.tiles
     return replace(
         page,
+        lead=[
+            *page.lead,
+            *([Lines(doubts, "Values to be looked at")] if doubts else []),
+        ],
         tiles=[*tiles, *_run_tiles(found.runs)],
         sections=[
-            Section("doubts", "Doubts", "Values to be looked at", doubts),
             *page.sections[:1],
             Section("runs", "Runs", "Runs of the cases", runs),
             *page.sections[1:],
@@ -217,7 +197,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
                 "Memory over time",
                 memory_charts(curves, "case", "over time"),
             ),
-            Section("measured", title, title, [how] if notes.measured else []),
+            Section("measured", title, title, [how] if found.measured else []),
         ],
     )
 
@@ -236,17 +216,6 @@ def _scores(file: Path, found: TeamRuns, *, is_organiser: bool) -> Page:
     # ended: unlike those of references, they are no secret.
     known = frozenset(run.case for run in found.runs)
     return participant_page(own_scores(evaluation, known), name=name)
-
-
-def _doubts_table(doubts: Sequence[tuple[str, str]]) -> Table:
-    """What is doubtful, or why cases were run again, and of which cases."""
-    rows = (
-        (text_cell(text), str(len(cases)), text_cell(listing(cases)))
-        for text, cases in alike(doubts)
-    )
-    caption = "Doubtful values, and cases that were run again; see their rows, too"
-    heads = ("why, of the first case", "cases", "which")
-    return table(caption, heads, rows, words=heads[::2])
 
 
 def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
@@ -280,28 +249,28 @@ def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:
     """Charts and tables of the runs."""
     if not runs:
         return [Words("No case has been run.")]
-    rows = [
-        (
-            name_cell(run.case),
-            _status_cell(run, is_doubtful=run.case in doubtful),
-            number_cell(_seconds(run), decimals=2),
-            number_cell(run.gpu_mb, decimals=0),
-            number_cell(run.host_mb, decimals=0),
+    rows = []
+    for run in sorted(runs, key=lambda run: run.is_ok):
+        is_doubtful = run.is_ok and run.case in doubtful
+        text = printable(run.status) + (", doubtful" if is_doubtful else "")
+        shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
+        rows.append(
+            (
+                name_cell(run.case),
+                Cell(text, css=f"word {shade}".strip()),
+                number_cell(_seconds(run), decimals=2),
+                number_cell(run.gpu_mb, decimals=0),
+                number_cell(run.host_mb, decimals=0),
+                text_cell(run.message),
+            )
         )
-        for run in runs
-    ]
-    caption = f"Status, time and memory of {count(len(runs), 'case')}"
+    caption = (
+        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first"
+    )
     heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
-    every = table(caption, heads, rows, words=("case", "status"))
-    failed = [run for run in runs if not run.is_ok]
-    return [Pair(_run_charts(runs)), every, *([_failures(failed)] if failed else [])]
-
-
-def _status_cell(run: Run, *, is_doubtful: bool = False) -> Cell:
-    """How a run ended."""
-    text = printable(run.status) + (", doubtful" if is_doubtful else "")
-    shade = DOUBTFUL if is_doubtful and run.is_ok else ""
-    return Cell(text, css=f"word {shade if run.is_ok else FAILED}".strip())
+    words = ("case", "status", "message")
+    every = table(caption, (*heads, "message"), rows, words=words)
+    return [Pair(_run_charts(runs)), every]
 
 
 def _seconds(run: Run) -> float | None:
@@ -333,17 +302,3 @@ def _run_charts(runs: tuple[Run, ...]) -> list[Chart]:
             )
             charts.append(chart)
     return charts
-
-
-def _failures(failed: list[Run]) -> Table:
-    """The cases that failed, with the messages."""
-    heads = ("case", "status", "message")
-    rows = (
-        (
-            name_cell(run.case),
-            _status_cell(run),
-            text_cell(run.message or "none"),
-        )
-        for run in failed
-    )
-    return table("Runs that failed, and their messages", heads, rows, words=heads)

@@ -75,7 +75,7 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
     Raises
     ------
     RankingError
-        If it cannot be read, or a value is none that a metric can have.
+        If it cannot be read, or a value cannot be one of a metric.
     """
     try:
         content = json.loads(read_regular(file))
@@ -90,7 +90,7 @@ def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
     Raises
     ------
     MetricsFileError
-        If it cannot be read, or a value is none that a score can have.
+        If it cannot be read, or a value cannot be a score.
     """
     content = _object(file, float)
     try:
@@ -244,7 +244,7 @@ def read_evaluation(file: Path) -> EvaluationFile:
     Raises
     ------
     MetricsFileError
-        If it is none, or a value is none that a score can have.
+        If it is not a metrics.json, or a value cannot be a score.
     """
     content, scores = read_evaluated(file)
     try:

@@ -80,30 +80,18 @@ def nifti_bytes(
     return header.binaryblock + padding + labels.astype(dtype).tobytes()
 
 
-METAIMAGE_TYPES = {
-    "i1": "MET_CHAR",
-    "u1": "MET_UCHAR",
-    "i2": "MET_SHORT",
-    "u2": "MET_USHORT",
-    "i4": "MET_INT",
-    "u4": "MET_UINT",
-    "i8": "MET_LONG_LONG",
-    "u8": "MET_ULONG_LONG",
-    "f4": "MET_FLOAT",
-    "f8": "MET_DOUBLE",
-}
-
-NRRD_TYPES = {
-    "i1": "signed char",
-    "u1": "unsigned char",
-    "i2": "short",
-    "u2": "unsigned short",
-    "i4": "int",
-    "u4": "unsigned int",
-    "i8": "long long",
-    "u8": "unsigned long long",
-    "f4": "float",
-    "f8": "double",
+TYPES = {
+    # stored type: its name in MetaImage, and in NRRD
+    "i1": ("MET_CHAR", "signed char"),
+    "u1": ("MET_UCHAR", "unsigned char"),
+    "i2": ("MET_SHORT", "short"),
+    "u2": ("MET_USHORT", "unsigned short"),
+    "i4": ("MET_INT", "int"),
+    "u4": ("MET_UINT", "unsigned int"),
+    "i8": ("MET_LONG_LONG", "long long"),
+    "u8": ("MET_ULONG_LONG", "unsigned long long"),
+    "f4": ("MET_FLOAT", "float"),
+    "f8": ("MET_DOUBLE", "double"),
 }
 
 
@@ -121,7 +109,7 @@ def metaimage_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **chan
         "Offset": "-90 -110 -300",
         "ElementSpacing": "0.8 0.8 2.5",
         "DimSize": "{} {} {}".format(*reversed(labels.shape)),
-        "ElementType": METAIMAGE_TYPES[dtype.str[1:]],
+        "ElementType": TYPES[dtype.str[1:]][0],
         **changes,
     }
     fields.setdefault("ElementDataFile", "LOCAL")
@@ -134,7 +122,7 @@ def nrrd_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
     dtype = np.dtype(dtype)
     content = labels.astype(dtype).tobytes() if voxels is None else voxels
     fields = {
-        "type": NRRD_TYPES[dtype.str[1:]],
+        "type": TYPES[dtype.str[1:]][1],
         "dimension": 3,
         "space": "left-posterior-superior",
         "sizes": "{} {} {}".format(*reversed(labels.shape)),
@@ -222,24 +210,21 @@ def run_flare(*arguments, **options):
         run = run_warm(("-m", "flare"), [*map(str, arguments)], **options)
         run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
         return run
-    return subprocess.run(
-        [sys.executable, "-m", "flare", *map(str, arguments)],
-        **{"cwd": ROOT, "capture_output": True, "text": True, "check": False} | options,
-    )
+    return run_command(sys.executable, "-m", "flare", *arguments, **options)
+
+
+def run_command(*words, **options):
+    """Run any program, at the top of the project; its streams come back as text."""
+    usual = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+    return subprocess.run([str(word) for word in words], **usual | options)
 
 
 def run_program(*arguments, program=("evaluate.py",), env=None):
     """Run a program of the project; its streams come back as bytes."""
     if program in PROGRAMS and _is_plain(env):
         return run_warm(program, [*map(str, arguments)], env=env, timeout=120)
-    return subprocess.run(
-        [sys.executable, *program, *map(str, arguments)],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    words = (sys.executable, *program, *arguments)
+    return run_command(*words, env=env, text=False, timeout=120)
 
 
 def _is_plain(environment):

@@ -1,9 +1,11 @@
 """Archives of images, as docker save writes them: byte by byte, without an engine."""
 
+import contextlib
 import gzip
 import hashlib
 import io
 import json
+import socket
 import tarfile
 
 from flare.measuring.archive.reading import read_archive
@@ -76,3 +78,9 @@ def save(
 
 def findings(file):
     return [problem.problem for problem in read_archive(file).problems]
+
+
+def make_socket(path):
+    """What is no file, nor may be opened as one."""
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):
+        bound.bind(path.name)  # the whole path may be too long for one

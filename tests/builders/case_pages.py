@@ -6,9 +6,14 @@ from pathlib import Path
 import numpy as np
 
 import flare
-from flare.reports.cases.pages import CasePages
+from flare.challenge.reading import read_challenge
+from flare.evaluation.scoring.case import score_labels
+from flare.evaluation.submission.find import LabelMapFile
+from flare.reports.cases.findings import look_at
+from flare.reports.cases.pages import CasePages, case_pages
 from flare.reports.cases.sources import Folders
 from flare.reports.report import write_report
+from flare.results.metrics_reading import read_evaluation
 from tests.builders import AFFINE, SPACING, write_nifti
 
 
@@ -39,6 +44,15 @@ class Evaluated:
         )
         return self.pages / "cases"
 
+    def drawn(self, *, images=None):
+        """The pages of all cases as content, by case, and the index."""
+        folders = Folders(
+            ground_truth=self.references, predictions=self.predictions, images=images
+        )
+        found = read_evaluation(self.metrics)
+        pages = case_pages(self.metrics, found, CasePages(folders=folders, worst=0))
+        return {Path(file).stem: page for file, page in pages}
+
 
 def evaluated(folder, cases, *, affine=AFFINE, spacing=SPACING, **options):
     """Evaluate cases, each a reference and a prediction, which may be None."""
@@ -52,6 +66,33 @@ def evaluated(folder, cases, *, affine=AFFINE, spacing=SPACING, **options):
     results = flare.evaluate(predictions, references, **options)
     metrics = flare.write_metrics(results, folder / "results")
     return Evaluated(metrics, references, predictions, folder / "pages")
+
+
+def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
+    """What is found of two label maps; the means of the case are made up."""
+    rules = read_challenge(challenge)
+    known = [organ.label for organ in rules.organs]
+    read = []
+    for name, labels in zip(("reference", "prediction"), maps, strict=True):
+        path = write_nifti(
+            folder / f"{name}.nii.gz", labels, affine=affine, spacing=spacing
+        )
+        file = LabelMapFile(case="case", path=path, name=path.name)
+        read.append(file.read_labels(known))
+    organs = score_labels(*read, rules)
+    scores = {
+        f"{name}_{organ.organ}": value
+        for organ in organs
+        for name, value in organ.by_metric.items()
+    }
+    for name in organs[0].by_metric:
+        scores[name] = sum(organ.by_metric[name] for organ in organs) / len(organs)
+    return look_at("case", *read, rules, scores)
+
+
+def rows_by_name(table):
+    """The rows of a table, each by its heads, by their names."""
+    return {row[0].text: dict(zip(table.heads, row, strict=True)) for row in table.rows}
 
 
 SLOT_SPACING = (2.0, 1.0, 1.0)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from tests.builders import run_flare
+from tests.builders import ROOT
 
 COMMENT = re.compile(r"<!-- (not run: .+|ends with status (\d)) -->")
 
-SHIM = """#!{python} -IS
-import json, os, socket, sys
-program = socket.socket(socket.AF_UNIX)
-program.connect({path!r})
-program.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
-program.shutdown(socket.SHUT_WR)
-out, err, status = json.loads(b"".join(iter(lambda: program.recv(65536), b"")))
-sys.stdout.write(out)
-sys.stderr.write(err)
-sys.exit(status)
+SHIM = """#!{python} -P
+import sys
+sys.path.insert(0, {root!r})
+words = sys.argv[1:]
+{change}
+sys.argv[1:] = words
+{start}
 """
-"""The command `flare` of the blocks, which asks the tests to run the program."""
+"""The command `flare` of the blocks, with other words than those that are typed."""
+
+START = "from flare.cli.main import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,42 +72,17 @@ def blocks(page):
             )
 
 
-@contextmanager
-def program(folder, change=list, run=run_flare):
-    """Make the commands of a folder: `flare`, without a start of NumPy, and Python.
-
-    `change` makes what is run of the words that are given, and `run` runs it.
-    """
-    path = str(folder / "socket")
-    (folder / "flare").write_text(SHIM.format(python=sys.executable, path=path))
+def make_commands(folder, change="", start=START):
+    """Make `flare` and Python; `change` are lines that change the list `words`."""
+    folder.mkdir()
+    shim = SHIM.format(
+        python=sys.executable, root=str(ROOT), change=change, start=start
+    )
+    (folder / "flare").write_text(shim)
     (folder / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     for name in ("flare", "python3"):
         (folder / name).chmod(0o755)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(path)
-    server.listen()
-    thread = threading.Thread(target=_answer, args=[server, change, run], daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown(socket.SHUT_RDWR)
-        server.close()
-        thread.join()
-
-
-def _answer(server, change, run):
-    while True:
-        try:
-            asker, _ = server.accept()
-        except OSError:
-            return
-        with asker:
-            asked = b"".join(iter(lambda: asker.recv(65536), b""))  # noqa: B023
-            words, folder, environment = json.loads(asked)
-            ended = run(*change(words), cwd=Path(folder), env=environment)
-            answer = json.dumps([ended.stdout, ended.stderr, ended.returncode])
-            asker.sendall(answer.encode())
+    return folder
 
 
 def plain(text):

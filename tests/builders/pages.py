@@ -7,7 +7,6 @@ from itertools import chain
 from flare.reports.model import Pair
 from flare.reports.report import write_report
 from flare.results.scores import statistics
-from tests.builders.fewer import few_fast
 
 HOSTILE = (
     "<script>document.title='ran'</script>",
@@ -33,9 +32,6 @@ HOSTILE = (
     "\\u003cscript\\u003e",
 )
 """Names that break pages which are put together carelessly."""
-
-FEW_HOSTILE = few_fast(HOSTILE, fast=[0, 2, 3, 6, 10, 12])
-"""All of them; an element, two attributes, a template and odd characters are fast."""
 
 
 def metrics_content(scores, failed=None, **more):

@@ -14,7 +14,6 @@ NumPy 2.4 (to which its old names Inf and NaN were given) and SciPy 1.17:
 
 import json
 import re
-import runpy
 import sys
 
 import pytest
@@ -150,27 +149,20 @@ def test_every_rule_of_scoring_has_a_source(name):
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_show_validate_and_the_documentation_tell_every_source(name):
+def test_show_and_validate_tell_every_source(name):
     challenge = read_challenge(name)
     told, shown = challenge_summary(challenge), challenge_text(name)
-    table = runpy.run_path(str(ROOT / "scripts" / "docs_editions.py"))["editions_table"]
-    (row,) = [line for line in table().splitlines() if f"| `{name}` |" in line]
 
     assert RULES_NOTE in told.lower()
     for entry in challenge.reported:
         assert f"  {entry.rule} ({entry.teams_text}):\n" in told
         assert f'rule = "{entry.rule}"' in shown
-        assert f"{entry.rule}: {entry.teams_text} (" in row
         for link in entry.source:
             assert link in told
             assert link in shown
-            assert f"]({link})" in row
     for text in challenge.not_known:
         assert text in told
         assert text in shown
-    for organ in challenge.organs:
-        called = organ.name.replace("_", " ")
-        assert f"{organ.label} {called}, {organ.tolerance_mm:g} mm" in row
 
 
 @pytest.mark.parametrize(

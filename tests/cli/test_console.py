@@ -2,7 +2,6 @@
 
 import logging
 import os
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from flare.cli import console
 from flare.common.errors import MESSAGE_LIMIT, InputError, StoppedError
 from flare.evaluation.errors import MissingCasesError
-from tests.builders import ROOT
+from tests.builders import run_command
 from tests.builders.terminal import Terminal
 
 TEXT = """Checked 5 label maps by the rules of FLARE 2021. They have:
@@ -138,9 +137,7 @@ def command():
 
 raise SystemExit(run_command(command))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
-    )
+    run = run_command(sys.executable, "-c", program, text=False)
 
     assert (run.returncode, run.stdout) == (0, b"child 143\n")
 

@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 
 import click
 import pytest
 
 from flare.cli.main import command_names, commands, commands_text, load
-from tests.builders import ROOT, run_flare
+from tests.builders import ROOT, run_command, run_flare
 
 
 def every_command():
@@ -53,13 +52,11 @@ def test_the_list_of_commands_fits_a_terminal():
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
 @pytest.mark.parametrize("called", ["flare.sh", "../flare.sh"])
 def test_flare_sh_lists_the_commands_without_anything_installed(words, called):
-    run = subprocess.run(
-        [called if "/" in called else f"./{called}", *words],
+    run = run_command(
+        called if "/" in called else f"./{called}",
+        *words,
         cwd=ROOT / "docs" if "/" in called else ROOT,
         env={"PATH": "/usr/bin:/bin", "FLARE_VENV": "/nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
     assert (run.returncode, run.stderr) == (0, "")
@@ -149,12 +146,6 @@ def test_bash_completes_by_the_script(tmp_path):
         'echo "${COMPREPLY[@]}"\n'
     )
     path = f"{tmp_path}:{os.environ['PATH']}"
-    run = subprocess.run(
-        ["bash", "--norc", "-c", script],
-        cwd=ROOT,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-    )
+    run = run_command("bash", "--norc", "-c", script, env=os.environ | {"PATH": path})
 
     assert (run.stdout, run.stderr) == ("check-references\n", "")

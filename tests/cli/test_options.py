@@ -9,8 +9,7 @@ import click
 import pytest
 
 from flare.cli import command as command_module
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.common.errors import InputError
 from flare.common.options import argument, option, positive, seconds
 

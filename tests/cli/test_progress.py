@@ -30,46 +30,29 @@ def clock_of(*times):
     return iter(times).__next__
 
 
-def test_a_step_is_a_line_with_the_time_that_is_left(caplog):
-    """Four of twelve runs took two minutes: the other eight may take four."""
+@pytest.mark.parametrize(
+    ("times", "options", "steps", "of", "known", "lines"),
+    [
+        # Four of twelve runs took two minutes: the other eight may take four.
+        ((100.0, 220.0, 460.0), {}, (4, 12), 12, 0,
+         ["[04/12] x; about 4 min left", "[12/12] x; done"]),
+        ((0.0, 60.0), {"logs_time": False}, (7,), 50, 0, ["[07/50] x"]),
+        ((0.0, 30.0, 60.0, 90.0, 120.0), {"every_s": 60.0}, (1, 2, 3, 4), 4, 0,
+         ["[2/4] x; about 1 min left", "[4/4] x; done"]),
+        # Of 20 cases, 10 were known; 5 took a minute, as will the other 5.
+        ((0.0, 0.0, 60.0), {}, (10, 15), 20, 10,
+         ["[10/20] x", "[15/20] x; about 1 min left"]),
+    ],
+    ids=["the time left", "without it", "only so often", "known at the start"],
+)  # fmt: skip
+def test_a_step_is_a_line(caplog, times, options, steps, of, known, lines):
     caplog.set_level("INFO", logger="flare")
-    progress = Progress(clock=clock_of(100.0, 220.0, 460.0))
+    progress = Progress(clock=clock_of(*times), **options)
 
-    progress(4, 12, "case_1: ok")
-    progress(12, 12, "case_9: failed")
+    for number in steps:
+        progress(number, of, "x", known=known)
 
-    assert caplog.messages == [
-        "[04/12] case_1: ok; about 4 min left",
-        "[12/12] case_9: failed; done",
-    ]
-
-
-def test_a_line_may_leave_the_time_out(caplog):
-    caplog.set_level("INFO", logger="flare")
-    Progress(logs_time=False)(7, 50, "case_7 drawn")
-    assert caplog.messages == ["[07/50] case_7 drawn"]
-
-
-def test_lines_come_only_so_often(caplog):
-    caplog.set_level("INFO", logger="flare")
-    clock = clock_of(0.0, 30.0, 60.0, 90.0, 120.0)
-    progress = Progress(every_s=60.0, clock=clock)
-
-    for number in (1, 2, 3, 4):
-        progress(number, 4, "x")
-
-    assert caplog.messages == ["[2/4] x; about 1 min left", "[4/4] x; done"]
-
-
-def test_what_was_known_at_the_start_took_no_time(caplog):
-    """Of 20 cases, 10 were known; 5 took a minute, as will the other 5."""
-    caplog.set_level("INFO", logger="flare")
-    progress = Progress(clock=clock_of(0.0, 0.0, 60.0))
-
-    progress(10, 20, "x", known=10)
-    progress(15, 20, "x", known=10)
-
-    assert caplog.messages == ["[10/20] x", "[15/20] x; about 1 min left"]
+    assert caplog.messages == lines
 
 
 def test_on_a_terminal_a_bar_is_drawn(make_terminal, caplog):

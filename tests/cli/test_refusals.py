@@ -3,9 +3,8 @@
 import click
 import pytest
 
-from flare.cli.command import LEFT
+from flare.cli.command import LEFT, Parsed
 from flare.cli.main import command_names, load, main
-from flare.cli.options import Parsed
 
 REFUSED = {
     "choice": ("", "?", "Strict"),

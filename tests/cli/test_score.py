@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from tests.builders import ROOT, organ_boxes, run_flare, write_nifti
+from tests.builders import ROOT, organ_boxes, run_command, run_flare, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -89,6 +89,32 @@ def test_a_team_that_is_refused_is_the_last_word(words, tmp_path, is_damaged):
     assert [" ".join(row.split()) for row in run.stdout.splitlines()[-4:]] == [
         *("teams 2", "refused 1", f"cases scored now {scored}", "known already 0"),
     ]
+
+
+def test_means_are_those_of_metrics_json(words, tmp_path):
+    """No test is made; beta, of which all is mirrored, is flagged for each organ."""
+    for file in (tmp_path / "teams" / "beta").iterdir():
+        write_nifti(file, organ_boxes()[:, :, ::-1])
+
+    lines = run_flare(*words, *ONE).stdout.splitlines()
+
+    results = tmp_path / "results"
+    with (results / "means.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        found = json.loads((results / row["team"] / "metrics.json").read_text())
+        column = "_".join(filter(None, (row["metric"], row["organ"])))
+        for key, name in (("mean", "mean"), ("sd", "std"), ("median", "median")):
+            assert float(row[key]) == found["aggregates"][f"{column}_{name}"]
+    assert len(rows) == 2 * 2 * 5
+    assert "no test was made" in (results / "means.md").read_text()
+    assert (results / "means.tex").read_text().startswith("% In the preamble")
+    starts = (
+        "beta: 3 of 3 cases look mirrored",
+        "beta has DSC 0 where others have found",
+    )
+    for start in starts:
+        assert sum(line.startswith(start) for line in lines) == 1
 
 
 def test_ranks_are_not_compared_with_those_of_a_run_that_was_ended(words, tmp_path):
@@ -276,8 +302,6 @@ def test_several_workers_need_nothing_that_an_extra_brings(words, tmp_path):
     script.write_text(PLAIN.format(root=str(ROOT)))
     typed = [sys.executable, script, *words, "--workers", "2"]
 
-    run = subprocess.run(
-        list(map(str, typed)), capture_output=True, text=True, check=False
-    )
+    run = run_command(*list(map(str, typed)))
 
     assert (run.returncode, run.stderr) == (0, "")

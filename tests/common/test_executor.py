@@ -4,6 +4,7 @@ import os
 import signal
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -16,9 +17,9 @@ def double(item):
     return 2 * item
 
 
-def fatal(item):
-    """Doubles, too; but 3 kills whoever tries it."""
-    if item == 3:
+def fatal(item, kills=(3,)):
+    """Doubles, too; but some kill whoever tries them."""
+    if item in kills:
         os.kill(os.getpid(), signal.SIGKILL)
     return 2 * item
 
@@ -34,24 +35,14 @@ def test_each_item_is_done_once(workers):
     assert outcome(done) == [(n, 2 * n, False) for n in range(20)]
 
 
-def test_an_item_that_kills_its_workers_is_lost_alone():
-    done = completed(LocalPool(3), fatal, range(8))
+# More deaths in a row than end the work where workers die of nothing, too.
+@pytest.mark.parametrize("kills", [(3,), range(12)], ids=["one", "most"])
+def test_what_kills_its_workers_is_lost_alone(kills):
+    done = completed(LocalPool(2), partial(fatal, kills=kills), range(16))
 
-    assert outcome(done) == [(n, None if n == 3 else 2 * n, n == 3) for n in range(8)]
-
-
-def mostly_fatal(item):
-    """Kills whoever tries one of the first twelve."""
-    if item < 12:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return 2 * item
-
-
-def test_many_that_kill_their_workers_do_not_end_the_others():
-    """More deaths in a row than end the work where workers die of nothing, too."""
-    done = completed(LocalPool(2), mostly_fatal, range(16))
-
-    assert outcome(done) == [(n, None if n < 12 else 2 * n, n < 12) for n in range(16)]
+    assert outcome(done) == [
+        (n, None if n in kills else 2 * n, n in kills) for n in range(16)
+    ]
 
 
 def divide(items):

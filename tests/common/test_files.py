@@ -7,14 +7,16 @@ import io
 import json
 import math
 import os
+import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flare.common.errors import OutputError
-from flare.common.files import csv_text, indented, write_whole
+from flare.common.files import csv_text, file_names, indented, write_whole
 from flare.common.text import cell_text, csv_cell, printable
+from tests.builders.pages import HOSTILE
 
 
 def test_a_file_is_written_with_its_folders(tmp_path):
@@ -59,20 +61,18 @@ def test_a_text_is_no_formula(sign):
     assert text == f"'{sign}\n'{sign}1+1,2\nx,''{sign}1+1\n"
 
 
-def test_a_text_is_one_line_that_can_be_written():
-    """Formulas may begin behind a tab or a line break, and names may be no UTF-8."""
-    rows = [["\t=1"], ["\r=1"], ["\n=1"], ["a\0"], ["\udcff"]]
-
-    assert csv_text(["x"], rows) == ("x\n\\t=1\n\\r=1\n\\n=1\na\\x00\n\\udcff\n")
-
-
-def test_numbers_stay_numbers():
-    """In full precision, below 0 as well; what is missing is empty."""
-    rows = [[-1, -0.1, 0.1 + 0.2, None, "", 1e-7]]
-
-    assert csv_text(list("abcdef"), rows) == (
-        "a,b,c,d,e,f\n-1,-0.1,0.30000000000000004,,,1e-07\n"
-    )
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        # Formulas may begin behind a tab or a line break, and names may be no UTF-8.
+        (["\t=1", "\r=1", "\n=1", "a\0", "\udcff"], r"\t=1,\r=1,\n=1,a\x00,\udcff"),
+        # In full precision, below 0 as well; what is missing is empty.
+        ([-1, -0.1, 0.1 + 0.2, None, "", 1e-7], "-1,-0.1,0.30000000000000004,,,1e-07"),
+    ],
+    ids=["texts are one line", "numbers stay numbers"],
+)
+def test_a_row_is_one_line_that_can_be_written(row, line):
+    assert csv_text(["x"], [row]) == f"x\n{line}\n"
 
 
 @given(st.lists(st.text(), min_size=2, max_size=4))
@@ -112,3 +112,14 @@ def test_the_same_text_as_json_dumps(value):
 def test_a_number_that_is_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="not JSON compliant"):
         indented(value)
+
+
+def test_file_names_are_such_as_every_system_can_hold():
+    """Those that differ in letters that some systems take for equal are numbered."""
+    names = file_names(["A", "a", "index", "CON", "a/2", "a.2", *HOSTILE], ["index"])
+
+    assert [*names.values()][:6] == ["A", "a-2", "index-2", "CON_", "a_2", "a_2-2"]
+    assert len({name.lower() for name in names.values()}) == len(names)
+    for name in names.values():
+        assert re.fullmatch(r"[\w-]{1,63}", name)
+        assert len(name.encode()) < 250

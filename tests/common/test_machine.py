@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flare.common.machine import available_bytes, available_cpus, default_workers
-from tests.builders import ROOT, wait_until
+from tests.builders import ROOT, run_command, wait_until
 
 ALL = 3
 """CPUs of this process, in these tests."""
@@ -139,11 +139,14 @@ def test_an_array_takes_the_pages_of_the_one_before():
     """With the setting of Dask's workers: 8 MiB are 128 pages or more of 64 KiB."""
 
     def pages(*words):
-        run = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *words],
+        run = run_command(
+            sys.executable,
+            "-c",
+            PROGRAM,
+            *words,
             env={"MALLOC_TRIM_THRESHOLD_": "65536", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
             check=True,
+            text=False,
         )
         return int(run.stdout)
 

@@ -4,7 +4,6 @@ import gzip
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import SimpleITK as sitk
 
 import flare
 from flare.challenge.reading import challenge_text
-from flare.cli.options import version_text
+from flare.cli.command import version_text
 from flare.common.errors import InputError
 from flare.common.installation import source_commit
 from flare.common.text import safe
@@ -31,6 +30,7 @@ from tests.builders import (
     nifti_bytes,
     organ_boxes,
     read_metrics,
+    run_command,
     run_evaluate,
     run_program,
     write_cases,
@@ -200,25 +200,9 @@ def test_what_is_accepted_scores_equally(tmp_path, output, expected):
 
 def test_a_challenge_of_ones_own(predictions, ground_truth, output, tmp_path, expected):
     """Two organs from a TOML file; the other labels are ignored."""
-    file = tmp_path / "two.toml"
-    file.write_text(
-        """
-        name = "Two organs"
-        decimals = 3
-        [[organs]]
-        label = 1
-        name = "liver"
-        tolerance_mm = 1
-        [[organs]]
-        label = 3
-        name = "spleen"
-        tolerance_mm = 1
-        in_mean = false
-        [unknown_labels]
-        reference = "ignore"
-        prediction = "ignore"
-        """
-    )
+    file, example = tmp_path / "two.toml", ROOT / "examples" / "two-organs.toml"
+    text = example.read_text().replace("mm = 3\n", "mm = 3\nin_mean = false\n")
+    file.write_text(f"decimals = 3\n{text}")
 
     run = run_evaluate(predictions, ground_truth, output, "--challenge", file)
 
@@ -393,6 +377,9 @@ def test_ignored_labels_are_told(predictions, ground_truth, output):
     assert content["warnings"] == [line]
     assert content["low_scores"] == [{"reason": line, "cases": case_names(2)}]
     assert line in run.stdout.decode()
+    write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
+    with pytest.raises(GroundTruthError, match="labels that the challenge does not"):
+        flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
 
 
 def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth):
@@ -425,17 +412,6 @@ def test_grid_size_warns_of_another_position(predictions, ground_truth, output):
     assert len(content["warnings"]) == 1
     assert content["warnings"][0].startswith("validation_002.nii.gz: it lies up to 100")
     assert content["evaluation"]["options"] == {"grid": "size"}
-
-
-def test_unknown_labels_may_be_ignored_in_predictions(predictions, ground_truth):
-    write_nifti(predictions / "validation_002.nii.gz", with_voxel(9))
-
-    results = flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
-
-    assert results.cases[1].dsc == 1.0
-    write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
-    with pytest.raises(GroundTruthError, match="labels that the challenge does not"):
-        flare.evaluate(predictions, ground_truth, unknown_labels="ignore")
 
 
 def test_decimals_round_what_is_written_and_nothing_before(
@@ -747,7 +723,7 @@ def test_the_program_has_three_names_and_a_version():
 
 
 def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
-    monkeypatch.setattr("flare.cli.options.source_commit", lambda: "unknown")
+    monkeypatch.setattr("flare.cli.command.source_commit", lambda: "unknown")
 
     assert version_text() == f"flare {flare.__version__}"
 
@@ -755,9 +731,7 @@ def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
 @pytest.mark.tools("git")
 @needs_checkout
 def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
-    git = subprocess.run(
-        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True
-    )
+    git = run_command("git", "-C", ROOT, "rev-parse", "HEAD")
     monkeypatch.delenv("FLARE_COMMIT", raising=False)
     monkeypatch.setenv("GIT_DIR", "/somewhere/else/.git")
     assert source_commit().removesuffix("-changed") == git.stdout.strip()
@@ -765,45 +739,24 @@ def test_the_commit_comes_from_the_environment_or_from_git(monkeypatch):
     assert source_commit() == "abc"
 
 
-def run_patched(code, predictions, ground_truth, output, *more):
-    """The evaluation in a program that has first run some code."""
-    arguments = ["evaluate", "--input", str(predictions), "--output", str(output)]
-    arguments += ["--ground-truth", str(ground_truth), *more]
-    program = (
-        "import os, sys, warnings, flare.cli.main, flare.evaluation.plan as plan\n"
-    )
-    program += "import flare.evaluation.scoring.case as case\n"
-    program += f"{code}\nsys.exit(flare.cli.main.main({arguments!r}))"
-    return subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
-    )
-
-
 def test_nothing_that_libraries_print_reaches_stderr(predictions, ground_truth, output):
     """Whatever writes to file descriptor 2 while we run writes to the log."""
-    code = """
+    folders = ("--input", predictions, "--ground-truth", ground_truth)
+    program = """
+import os, sys, warnings, flare.cli.main, flare.evaluation.plan as plan
 def noisy(*arguments, check=plan.check_headers):
     os.write(2, b"from C++\\n")
     print("from Python", file=sys.stderr)
     warnings.warn("a warning")
     return check(*arguments)
 plan.check_headers = noisy
+sys.exit(flare.cli.main.main(["evaluate", *sys.argv[1:]]))
 """
-    run = run_patched(code, predictions, ground_truth, output)
+    run = run_command(sys.executable, "-c", program, *folders, "--output", output)
 
-    assert (run.returncode, run.stderr) == (0, b"")
-    for text in (b"from C++", b"from Python", b"a warning"):
+    assert (run.returncode, run.stderr) == (0, "")
+    for text in ("from C++", "from Python", "a warning"):
         assert text in run.stdout
-
-
-def test_too_little_memory_is_said(predictions, ground_truth, output):
-    code = "def hungry(*_): raise MemoryError\ncase.score_case = hungry"
-
-    run = run_patched(code, predictions, ground_truth, output, "--workers", "2")
-
-    assert run.returncode == 1
-    assert told(run.stderr.decode()) == ("H03", "validation_001.nii.gz")
-    assert b"the process that scored it ran out of memory" in run.stderr
 
 
 @pytest.mark.slow
@@ -823,12 +776,8 @@ def test_closed_and_full_streams_do_no_harm(
     command += f" --workers {workers}"
     command += f" --ground-truth {ground_truth} --output {output} {closed}"
 
-    run = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        check=False,
+    run = run_command(
+        "bash", "-o", "pipefail", "-c", command, env=environment, text=False
     )
 
     assert run.returncode == (0 if is_good else 1)

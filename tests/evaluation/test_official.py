@@ -2,13 +2,12 @@
 
 import csv
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 import flare
-from tests.builders import ORGANS, ROOT
+from tests.builders import ORGANS, run_command
 
 pytestmark = pytest.mark.shared
 
@@ -47,13 +46,7 @@ def test_flare22_equals_its_official_values(shared):
 
 
 def test_the_check_of_the_organisers_passes(shared):
-    run = subprocess.run(
-        [shared / "checks" / "official", sys.executable],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_command(shared / "checks" / "official", sys.executable)
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("7 cases, largest difference ")

@@ -1,6 +1,5 @@
 """flare.score_pair: files and images in memory score what an evaluation says."""
 
-import subprocess
 import sys
 
 import nibabel as nib
@@ -20,11 +19,11 @@ from flare.evaluation.errors import (
 )
 from tests.builders import (
     AFFINE,
-    ROOT,
     metaimage_bytes,
     nifti_bytes,
     nrrd_bytes,
     organ_boxes,
+    run_command,
     write_gzip,
     write_nifti,
 )
@@ -228,8 +227,6 @@ def test_simpleitk_is_loaded_by_whoever_has_an_image_of_it(tmp_path):
         "print('SimpleITK' in sys.modules)\n"
     )
 
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
+    run = run_command(sys.executable, "-c", code)
 
     assert run.stdout.split() == ["1.0", "False"], run.stderr

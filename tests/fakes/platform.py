@@ -42,6 +42,39 @@ ODD = {
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
 
 
+def described(pk, user, created, *, file=None, image=None):
+    """An entry of /api/v1/evaluations/, as its serializer writes it."""
+    return {
+        "pk": pk,
+        "method": None,
+        "submission": {
+            "pk": pk.replace("0000", "1111", 1),
+            "phase": {
+                "challenge": {"title": "", "short_name": "flare"},
+                "title": "Test",
+                "slug": "test",
+            },
+            "created": created,
+            "creator": {"username": user},
+            "comment": "",
+            "predictions_file": file,
+            "supplementary_file": None,
+            "supplementary_url": "",
+            "algorithm_image": image,
+        },
+        "created": created,
+        "published": True,
+        "outputs": [],
+        "rank": 0,
+        "rank_score": 0.0,
+        "rank_per_metric": {},
+        "status": "Succeeded",
+        "title": f"#0 {user}",
+        "exec_duration": None,
+        "invoke_duration": None,
+    }
+
+
 class FakePlatform(ThreadingHTTPServer):
     """A phase, its evaluations, and what services have done with them.
 
@@ -60,10 +93,7 @@ class FakePlatform(ThreadingHTTPServer):
 
     def __init__(self, certificate):
         super().__init__(("localhost", 0), _Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.certificate = certificate.with_suffix(".crt")
+        secure(self, certificate)
         self.api = f"https://localhost:{self.server_port}/api/v1/"
         self.users = {TOKEN: "evaluator"}
         self.evaluators = {"evaluator"}
@@ -122,6 +152,14 @@ class FakePlatform(ThreadingHTTPServer):
                 found["status"] = CANCELLED
 
 
+def secure(server, certificate):
+    """Let a server speak TLS alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.certificate = certificate.with_suffix(".crt")
+
+
 @contextmanager
 def running(server):
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -129,7 +167,8 @@ def running(server):
     try:
         yield server
     finally:
-        server.is_slow.set()
+        if isinstance(server, FakePlatform):
+            server.is_slow.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -317,35 +356,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.evaluations.get(pk)
 
     def plain(self, found):
-        return {
-            "pk": found["pk"],
-            "method": None,
-            "submission": {
-                "pk": found["pk"].replace("0000", "1111", 1),
-                "phase": {
-                    "challenge": {"title": "", "short_name": "flare"},
-                    "title": "External test",
-                    "slug": "external-test",
-                },
-                "created": found["created"],
-                "creator": {"username": found["user"]},
-                "comment": "",
-                "predictions_file": None,
-                "supplementary_file": None,
-                "supplementary_url": "",
-                "algorithm_image": "https://localhost/api/v1/algorithms/images/1/",
-            },
-            "created": found["created"],
-            "published": False,
-            "outputs": [],
-            "rank": 0,
-            "rank_score": 0.0,
-            "rank_per_metric": {},
-            "status": found["status"],
-            "title": f"#0 {found['user']}",
-            "exec_duration": None,
-            "invoke_duration": None,
-        }
+        image = "https://localhost/api/v1/algorithms/images/1/"
+        entry = described(found["pk"], found["user"], found["created"], image=image)
+        return {**entry, "status": found["status"], "published": False}
 
     def external(self, found):
         host = f"https://localhost:{self.server.server_port}"

@@ -21,6 +21,7 @@ from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Caches, Options, RunOptions
+from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.measuring.summary import Listener
 from flare.measuring.team import Job
 from tests.builders.archives import FILES, save
@@ -67,6 +68,21 @@ class Notes(Listener):
     def on_team(self, team):
         """Note a team that is done."""
         self._told.append(team)
+
+
+class FakeGpu:
+    """A GPU whose memory is known; one process is not the container's."""
+
+    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
+
+    def read(self):
+        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
+
+    def processes(self):
+        return frozenset({1})
+
+    def state(self):
+        return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
 
 
 class Bench:

@@ -1,26 +1,21 @@
 """What is wrong with one team of a command keeps no other from being measured."""
 
-import contextlib
 import csv
 import os
-import socket
 
 import pytest
 
 from flare.measuring import team, trial
+from tests.builders.archives import make_socket
 from tests.builders.teams import PREDICT
-from tests.measuring.conftest import QUICK
 
 
 @pytest.fixture
-def measure_all(bench, flare):
+def measure_all(bench, measure):
     """Measure all archives of the bench; status, last line, and rows of refused.csv."""
 
     def run():
-        status, stdout, stderr = flare(
-            *("measure", bench.sent, "--images", bench.images),
-            *("--output", bench.results, *QUICK),
-        )
+        status, stdout, stderr = measure()
         with (bench.results / "refused.csv").open(newline="") as file:
             return status, stdout, stderr, list(csv.DictReader(file))
 
@@ -55,14 +50,6 @@ def test_a_fault_of_the_program_refuses_one_team_and_keeps_its_traceback(
     assert bench.engine.left() == []
 
 
-def make_pipe(path):
-    os.mkfifo(path)
-
-
-def make_folder(path):
-    path.mkdir()
-
-
 def make_link_to_a_pipe(path):
     os.mkfifo(path.parent / "pipe")
     path.symlink_to(path.parent / "pipe")
@@ -72,15 +59,10 @@ def make_link_to_a_device(path):
     path.symlink_to("/dev/zero")
 
 
-def make_socket(path):
-    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):
-        bound.bind(path.name)  # the whole path may be too long for one
+KINDS = (os.mkfifo, os.mkdir, make_socket, make_link_to_a_pipe, make_link_to_a_device)
 
 
-KINDS = (make_pipe, make_folder, make_socket, make_link_to_a_pipe)
-
-
-@pytest.mark.parametrize("make", [*KINDS, make_link_to_a_device])
+@pytest.mark.parametrize("make", KINDS)
 def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure_all, make):
     bench.archive("b", PREDICT)
     make(bench.sent / "a.tar.gz")
@@ -93,13 +75,10 @@ def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure_all, ma
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
 
 
-def test_what_takes_long_is_said_before_it_begins(bench, flare):
-    archive = bench.archive("b", PREDICT)
+def test_what_takes_long_is_said_before_it_begins(bench, measure):
+    bench.archive("b", PREDICT)
 
-    _, stdout, _ = flare(
-        *("measure", archive, "--images", bench.images),
-        *("--output", bench.results, *QUICK),
-    )
+    _, stdout, _ = measure()
 
     lines = stdout.splitlines()
     assert lines[0].startswith("reading b.tar.gz (")

@@ -11,7 +11,6 @@ from flare.cli.main import main
 from tests.builders import case_names, organ_boxes, run_flare, write_cases
 from tests.builders.teams import LIMITS as REAL_LIMITS
 from tests.builders.teams import PREDICT, SCRIPTS, write_team
-from tests.measuring.conftest import QUICK
 
 
 @contextmanager
@@ -38,13 +37,11 @@ def modes(folder):
     ("mask", "folders", "files"),
     [(0o022, 0o750, 0o640), (0o002, 0o770, 0o660), (0o027, 0o750, 0o640)],
 )
-def test_what_is_measured_and_scored(bench, flare, mask, folders, files):
+def test_what_is_measured_and_scored(bench, measure, flare, mask, folders, files):
     """Predictions, logs, traces and metrics.json; the group has what umask leaves."""
+    bench.archive("a", PREDICT)
     with umask(mask):
-        flare(
-            *("measure", bench.archive("a", PREDICT), "--images", bench.images),
-            *("--ground-truth", bench.labels, "--output", bench.results, *QUICK),
-        )
+        measure("--ground-truth", bench.labels)
         assert (bench.results / "a" / "metrics.json").exists()
         assert modes(bench.results) == ({folders}, {files})
         (bench.results / "a" / "metrics.json").unlink()
@@ -55,17 +52,15 @@ def test_what_is_measured_and_scored(bench, flare, mask, folders, files):
         assert modes(bench.results) == ({folders}, {files})
 
 
-def test_what_is_scored_from_folders(tmp_path):
+def test_what_is_scored_from_folders(flare, tmp_path):
     labels = write_cases(tmp_path / "labels", case_names(2))
     write_cases(tmp_path / "teams" / "a", case_names(2), labels=organ_boxes(shift=1))
     results = tmp_path / "results"
 
     with umask(0o022):
-        status = main(
-            [
-                *("score", str(tmp_path / "teams"), "--ground-truth", str(labels)),
-                *("--output", str(results), "--workers", "1"),
-            ]
+        status, *_ = flare(
+            *("score", tmp_path / "teams", "--ground-truth", labels),
+            *("--output", results, "--workers", "1"),
         )
 
     assert status == 0
@@ -73,15 +68,13 @@ def test_what_is_scored_from_folders(tmp_path):
     assert modes(results) == ({0o750}, {0o640})
 
 
-def test_what_the_platform_reads_is_open(tmp_path):
+def test_what_the_platform_reads_is_open(flare, tmp_path):
     labels = write_cases(tmp_path / "labels", case_names(2))
 
     with umask(0o022):
-        main(
-            [
-                *("evaluate", "--input", str(labels), "--ground-truth", str(labels)),
-                *("--output", str(tmp_path / "output")),
-            ]
+        flare(
+            *("evaluate", "--input", labels, "--ground-truth", labels),
+            *("--output", tmp_path / "output"),
         )
 
     mode = (tmp_path / "output" / "metrics.json").stat().st_mode

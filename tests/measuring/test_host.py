@@ -179,12 +179,8 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
     monkeypatch.setattr(host, "CACHES", tmp_path / "absent")
     assert choose_caches(None, is_engine_here=True) is Caches.WARM
     monkeypatch.setattr(host, "CACHES", tmp_path)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"--caches cold: .* cannot be written"):
         empty_caches()
-    assert str(caught.value) == (
-        f"--caches cold: {tmp_path} cannot be written (is a directory). Run it as root,"
-        " or with --caches warm. [H01]"
-    )
 
     file = tmp_path / "drop_caches"
     file.write_text("")
@@ -198,12 +194,8 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
 
 
 def test_the_caches_of_another_computer():
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match="--caches cold: the engine is on another"):
         choose_caches(Caches.COLD, is_engine_here=False)
-    assert str(caught.value) == (
-        "--caches cold: the engine is on another computer, or hides its files. Run it"
-        " there, or with --caches warm. [H01]"
-    )
 
 
 @pytest.mark.slow  # whatever else runs here has to read its files again
@@ -268,21 +260,17 @@ def test_versions_of_runc(version, numbers):
     assert [line.split(": ")[1].partition(";")[0] for line in found] == numbers
 
 
-@pytest.mark.parametrize(
-    ("version", "count"),
-    [("1.16.1", 3), ("1.16.2", 2), ("1.17.3", 2), ("1.17.7", 1), ("1.17.8", 0)],
-)
-def test_versions_of_the_toolkit(version, count):
-    assert len(find_weaknesses({**WALLS, "nvidia_toolkit": version})) == count
+VERSIONS = {
+    "nvidia_toolkit": "1.16.1 3, 1.16.2 2, 1.17.3 2, 1.17.7 1, 1.17.8 0",
+    "containerd": "1.6.20~d 1, 1.7.28 1, 1.7.29 0, 2.0.6 1, 2.1.4 1, 2.1.5 0, 3.0.0 0",
+}
+"""Of parts, and how many weaknesses each has."""
 
 
-@pytest.mark.parametrize(
-    ("version", "count"),
-    [("1.6.20~ds1", 1), ("1.7.28", 1), ("1.7.29", 0), ("2.0.6", 1), ("2.1.5", 0),
-     ("2.1.4", 1), ("2.3.0", 0)],
-)  # fmt: skip
-def test_versions_of_containerd(version, count):
-    assert len(find_weaknesses({**WALLS, "containerd": version})) == count
+@pytest.mark.parametrize("part", VERSIONS)
+def test_versions_of_other_parts(part):
+    for version, count in map(str.split, VERSIONS[part].split(", ")):
+        assert len(find_weaknesses({**WALLS, part: version})) == int(count), version
 
 
 def test_the_whole_line():

@@ -112,6 +112,31 @@ ATTACKS = {
 }
 """What the teams do that are measured together, each with the usual limits."""
 
+OUTCOMES = {
+    # predictions.json is the platform's, and this is not the platform.
+    **{f"jobs{number}": ("ok", "") for number in range(len(JOBS))},
+    # Deeper than Python can go: neither is a file at their end the prediction.
+    "deepempty": ("ok", ""),
+    "deepfull": ("wrong output", "it lies deeper than 20 folders"),
+    # A good label map with a hole of eight terabytes behind it.
+    "sparse": ("wrong output", "8000000000000 bytes are more than any label map"),
+    # An output has an end: its bytes, and its files.
+    "bytes": ("failed", "exit code 7"),
+    "files": ("failed", "exit code 7"),
+    "toomany": ("wrong output", "there are more than 100 files"),
+    # Holes take nothing of the disk of the results: only their names are taken.
+    "fewholes": ("ok", ""),
+    "manyholes": ("wrong output", "its files take more than 4 label maps"),
+    "names": ("wrong output", ""),
+    "setuid": ("ok", ""),
+    # A health check is not run: it would write a second label map.
+    "health": ("ok", ""),
+    # An entrypoint that is no program: the empty container still runs.
+    "broken": ("failed", "the engine cannot run it: "),
+    "zhonest": ("ok", ""),
+}
+"""Status and message of each, and of the honest team behind them."""
+
 LEAVING = ("deepempty", "deepfull", "files", "names", "setuid")
 """Those that a second case is for: it would meet what the first one has left."""
 
@@ -170,65 +195,31 @@ def log_of(folder, case="validation_001"):
 
 
 def test_nothing_but_their_own_result_is_touched(attacked):
-    """The honest team was measured behind all others, and gets what it deserves."""
     results, tags, _ = attacked
 
-    assert statuses(results / "zhonest") == {"ok"}
     assert left_behind(results) == []
     assert tagged() == tags
 
 
-@pytest.mark.parametrize("number", range(len(JOBS)), ids=list(JOBS))
-def test_a_list_of_jobs_means_nothing(attacked, number):
-    """predictions.json is the platform's, and this is not the platform."""
+@pytest.mark.parametrize("team", OUTCOMES)
+def test_what_a_team_gets(attacked, team):
+    results, _, _ = attacked
+    status, message = OUTCOMES[team]
+
+    assert statuses(results / team) == {status}
+    assert all(message in text for text in messages(results / team))
+
+
+@pytest.mark.parametrize("team", ["bytes", "files"])
+def test_an_output_that_is_full_is_said_by_the_container(attacked, team):
     results, _, _ = attacked
 
-    assert statuses(results / f"jobs{number}") == {"ok"}
-
-
-def test_folders_deeper_than_python_can_go(attacked):
-    """Neither is a file that lies at their end the prediction."""
-    results, _, _ = attacked
-
-    assert statuses(results / "deepempty") == {"ok"}
-    assert statuses(results / "deepfull") == {"wrong output"}
-    assert "it lies deeper than 20 folders" in messages(results / "deepfull")[0]
-
-
-def test_files_without_end_are_refused_before_they_are_read(attacked):
-    """A good label map with a hole of eight terabytes behind it."""
-    results, _, _ = attacked
-
-    assert statuses(results / "sparse") == {"wrong output"}
-    for message in messages(results / "sparse"):
-        assert "8000000000000 bytes are more than any label map" in message
-
-
-def test_an_output_has_an_end(attacked):
-    """Its bytes, and its files: whoever fills it has the error, and nobody else."""
-    results, _, _ = attacked
-
-    for team in ("bytes", "files"):
-        assert statuses(results / team) == {"failed"}
-        assert "exit code 7" in messages(results / team)[0]
-        assert "No space left on device" in log_of(results / team)
-    assert statuses(results / "toomany") == {"wrong output"}
-    assert "there are more than 100 files" in messages(results / "toomany")[0]
-
-
-def test_holes_take_nothing_of_the_results_disk(attacked):
-    """Sixty files of holes beside a right label map: only their names are taken."""
-    results, _, _ = attacked
-
-    assert statuses(results / "fewholes") == {"ok"}
-    assert statuses(results / "manyholes") == {"wrong output"}
-    assert "its files take more than 4 label maps" in messages(results / "manyholes")[0]
+    assert "No space left on device" in log_of(results / team)
 
 
 def test_names_that_a_line_or_a_folder_would_obey(attacked):
     results, _, _ = attacked
 
-    assert statuses(results / "names") == {"wrong output"}
     for file in results.rglob("*"):
         assert file.name.isprintable()
         if file.suffix in (".csv", ".log", ".json"):
@@ -239,7 +230,6 @@ def test_nothing_of_a_container_reaches_a_user_of_the_computer(attacked):
     """Programs of root, devices, links and attributes stay in its volume."""
     results, _, found = attacked
 
-    assert statuses(results / "setuid") == {"ok"}  # what is no label map is left out
     log = log_of(results / "setuid")
     assert re.search(r"^tmpfs \S+ tmpfs rw,nosuid,nodev,", log, re.MULTILINE)
     # CHOWN 0, DAC_OVERRIDE 1, FOWNER 3, SETGID 6 and SETUID 7
@@ -254,20 +244,6 @@ def test_nothing_of_a_container_reaches_a_user_of_the_computer(attacked):
     if os.geteuid() == 0:
         ((mode, status, listed),) = found
         assert (mode, status, listed) == (0o700, 2, b"")
-
-
-def test_a_health_check_is_not_run(attacked):
-    results, _, _ = attacked
-
-    assert statuses(results / "health") == {"ok"}
-
-
-def test_a_container_that_cannot_be_started_is_no_engine_error(attacked):
-    """An entrypoint that is no program: the empty container still runs."""
-    results, _, _ = attacked
-
-    assert statuses(results / "broken") == {"failed"}
-    assert messages(results / "broken")[0].startswith("the engine cannot run it: ")
 
 
 # --- What a container does --------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
+from tests.builders import case_names
 from tests.builders.errors import told
 from tests.builders.pages import Page
 from tests.builders.teams import PREDICT, SCRIPTS
@@ -29,8 +30,16 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     with (bench.results / "refused.csv").open() as content:
         (row,) = csv.DictReader(content)
     assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
-    assert bench.metrics("good")["aggregates"]["dsc_mean"] == 1
-    assert bench.metrics("crash")["aggregates"]["dsc_mean"] == 0
+    good, crash = bench.metrics("good"), bench.metrics("crash")
+    assert (good["aggregates"]["dsc_mean"], good["efficiency"]["cases_ok"]) == (1, 3)
+    assert crash["aggregates"]["dsc_mean"] == 0
+    assert crash["efficiency"] == {"cases": 3, "cases_ok": 0}
+    assert list(crash["failed"]) == case_names(3)
+    told_of = re.findall(r"^\[\d/6\] (\w+) ", stdout, re.MULTILINE)
+    assert told_of == ["crash"] * 3 + ["good"] * 3
+    assert (
+        "3 of 3 cases: the container ended with exit code 3 after some time" in stdout
+    )
     assert bench.engine.left() == []
 
 

@@ -6,9 +6,7 @@ import pytest
 
 import flare
 from flare.challenge.reading import read_challenge
-from flare.cli.main import main
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.ledger_csv import LEDGER_CSV
 from flare.results.measurement_json import MEASUREMENT_JSON
@@ -17,7 +15,7 @@ from flare.results.refused_csv import REFUSED_CSV
 from flare.results.traces_csv import TRACES
 from tests.builders.schemas import file_problems, read_table
 from tests.builders.teams import PREDICT, SCRIPTS
-from tests.measuring.conftest import QUICK
+from tests.measuring.conftest import FakeGpu
 
 TEAM_FILES = {
     METRICS_JSON: "metrics",
@@ -36,21 +34,15 @@ def team_problems(folder):
 
 
 @pytest.mark.slow
-def test_files_of_two_teams_and_of_a_refused_archive(bench, capfd):
+def test_files_of_two_teams_and_of_a_refused_archive(bench, measure):
     """One works, one crashes; then they are ranked."""
     bench.archive("good", PREDICT)
     bench.archive("crash", SCRIPTS["crash"])
     (bench.sent / "bad.tar.gz").write_bytes(b"")
 
-    status = main(
-        [
-            *("measure", str(bench.sent), *QUICK),
-            *("--images", str(bench.images), "--ground-truth", str(bench.labels)),
-            *("--output", str(bench.results)),
-        ]
-    )
+    status, _, stderr = measure("--ground-truth", bench.labels)
 
-    assert status == 1, capfd.readouterr()
+    assert status == 1, stderr
     for team in ("good", "crash"):
         assert team_problems(bench.results / team) == []
     assert file_problems(bench.results / LEDGER_CSV, "ledger-row") == []
@@ -64,21 +56,6 @@ def test_files_of_two_teams_and_of_a_refused_archive(bench, capfd):
     content = json.loads(file.read_text())
     assert content["origin"]["measured"]["caches"] == ["warm"]
     assert content["roll_call"]["refused"][0]["team"] == "bad"
-
-
-class FakeGpu:
-    """A GPU whose memory is known."""
-
-    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
-
-    def read(self):
-        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
-
-    def processes(self):
-        return frozenset({1})
-
-    def state(self):
-        return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
 
 
 @pytest.mark.slow

@@ -8,19 +8,16 @@ import re
 
 import pytest
 
-from flare.challenge.reading import read_challenge
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.rescore import evaluate_team
-from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
-from flare.measuring.summary import count_done, team_table
+from flare.measuring.summary import count_done
 from flare.results.errors import MeasurementError
-from tests.builders import case_names
 from tests.builders.errors import told as code_and_file
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
+from tests.measuring.conftest import FakeGpu
 
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
 NOBODY = "echo 'unable to find user nobody' > $SCRIPTED/error; exit 126"
@@ -120,21 +117,6 @@ def test_the_first_case_is_run_once_more_to_warm_up(bench):
     assert len(bench.told) == 2
 
 
-class FakeGpu:
-    """A GPU whose memory is known; one process is not the container's."""
-
-    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
-
-    def read(self):
-        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
-
-    def processes(self):
-        return frozenset({1})
-
-    def state(self):
-        return DeviceState()
-
-
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     """1000 less 600 free and 100 reserved; at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
@@ -163,29 +145,6 @@ def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
 
 
 # --- Several teams ----------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_teams_are_measured_and_scored_one_after_the_other(bench):
-    """One that fails scores 0; both can be told in a few lines."""
-    files = [bench.archive("good", PREDICT), bench.archive("crash", SCRIPTS["crash"])]
-
-    bench.measure(*files)
-
-    assert [told for told in bench.told if isinstance(told, str)] == ["good", "crash"]
-    metrics = {}
-    for team in ("good", "crash"):
-        folder = bench.results / team
-        found = evaluate_team(folder, bench.labels, read_challenge("flare21"), 1)
-        metrics[team] = bench.metrics(team)
-        table = team_table(folder, team, found)
-        assert table.startswith(f"{team}: 3 {'ok' if team == 'good' else 'failed'}\n")
-    assert metrics["good"]["aggregates"]["dsc_mean"] == 1
-    assert metrics["good"]["efficiency"]["cases_ok"] == 3
-    assert metrics["crash"]["aggregates"]["dsc_mean"] == 0
-    assert metrics["crash"]["efficiency"] == {"cases": 3, "cases_ok": 0}
-    assert set(metrics["crash"]["failed"]) == set(case_names(3))
-    assert "3 of 3 cases: the container ended with exit code 3 after some time" in table
 
 
 @pytest.mark.slow

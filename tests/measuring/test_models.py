@@ -216,47 +216,6 @@ def test_predictions_have_no_model(tmp_path, capfd, predictions, kind):
     assert (status, told(capfd.readouterr().err)) == (1, ("H01", "--model"))
 
 
-# --- flare serve ----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_model_in_the_folder_is_part_of_the_submission(bench, serve):
-    """Another one is measured anew; what was there before is put aside."""
-    bench.archive("a", NEEDS_MODEL)
-    folder = bench.sent
-    first = sha256(write_model(folder, name="a.model.tar.gz"))
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    assert bench.answer("a")["metrics"]["aggregates"]["dsc_mean"] == 1
-    shutil.rmtree(folder / "returned")
-    second = sha256(write_model(folder, OTHER, name="a.model.tar.gz"))
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    assert bench.answer("a")["status"] == "Succeeded"
-    sent = read_ledger(bench.results / "ledger.csv")
-    assert [entry.model_sha256 for entry in sent] == [first, second]
-    assert sent[1].reason == "handed in again, and served"
-    assert len([*(bench.results / ".replaced").iterdir()]) == 1
-
-
-@pytest.mark.slow
-def test_a_broken_model_in_the_folder_is_answered(bench, serve):
-    bench.archive("a", NEEDS_MODEL)
-    write_model(bench.sent, WEIGHTS, entry("plans.json"), name="a.model.tar.gz")
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    answer = bench.answer("a")
-    assert answer.keys() == {"status", "error_message"}
-    assert told(answer["error_message"]) == ("F19", "a.model.tar.gz")
-    assert bench.engine.left() == []
-
-
 # --- A real engine ------------------------------------------------------------------
 
 

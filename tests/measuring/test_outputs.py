@@ -98,55 +98,41 @@ def test_what_is_no_file_is_only_named(take, kind, what):
     assert list(found.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("entries", "problem"),
-    [
-        (
-            [entry("./a", size=MOST_BYTES + 1)],
-            "a: 1001 bytes are more than any label map of this CT",
-        ),
-        (
-            [entry("d/" * DEEPEST + "a", size=1)],
-            "it lies deeper than 20 folders",
-        ),
-        (
-            [entry(f"./{n}.nii.gz", size=MOST_BYTES) for n in range(5)],
-            "its files take more than 4 label maps of this CT",
-        ),
-        (
-            [entry(f"./{n}.txt", size=MOST_BYTES) for n in range(5)],
-            "its files take more than 4 label maps of this CT",
-        ),
-        ([entry("../a", size=1)], "../a: it lies deeper than 20 folders"),
-        (
-            [entry(f"./{n}", size=0) for n in range(MOST_FILES + 1)],
-            "there are more than 100 files",
-        ),
-        (
-            [entry(f"./{n}", tarfile.DIRTYPE) for n in range(1001)],
-            "there are more than 1000 files and folders",
-        ),
-        ([entry("./a", size=1), entry("./a", size=1)], "the engine cannot read it"),
-        ([entry("./a", size=1), entry("./a/b", size=1)], "the engine cannot read it"),
-    ],
-    ids=[
-        "large",
-        "deep",
-        "maps",
-        "holes",
-        "above",
-        "files",
-        "folders",
-        "twice",
-        "both",
-    ],
-)
+REFUSED = {
+    "large": ([entry("./a", size=MOST_BYTES + 1)], "a: 1001 bytes are more than any "),
+    "deep": ([entry("d/" * DEEPEST + "a", size=1)], ": it lies deeper than 20 folders"),
+    "maps": (
+        [entry(f"./{n}.nii.gz", size=MOST_BYTES) for n in range(5)],
+        "its files take more than 4 label maps of this CT",
+    ),
+    "holes": (
+        [entry(f"./{n}.txt", size=MOST_BYTES) for n in range(5)],
+        "its files take more than 4 label maps of this CT",
+    ),
+    "above": ([entry("../a", size=1)], "../a: it lies deeper than 20 folders"),
+    "files": (
+        [entry(f"./{n}", size=0) for n in range(MOST_FILES + 1)],
+        "there are more than 100 files",
+    ),
+    "folders": (
+        [entry(f"./{n}", tarfile.DIRTYPE) for n in range(1001)],
+        "there are more than 1000 files and folders",
+    ),
+    "twice": ([entry("./a", size=1)] * 2, "the engine cannot read it"),
+    "both": (
+        [entry("./a", size=1), entry("./a/b", size=1)],
+        "the engine cannot read it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entries", "problem"), REFUSED.values(), ids=list(REFUSED))
 def test_outputs_that_are_refused(take, tmp_path, monkeypatch, entries, problem):
     """With a tenth of the entries that are allowed: to write so many takes a while."""
     monkeypatch.setattr(outputs, "MOST_ENTRIES", MOST_ENTRIES // 10)
     found = take(tar(*entries))
 
-    assert found.problem.endswith(problem)
+    assert problem in found.problem
     assert {path.name for path in tmp_path.iterdir()} == {
         *("content", "engine", "outputs"),
     }

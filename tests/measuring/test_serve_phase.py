@@ -130,6 +130,7 @@ def test_a_user_who_submits_another_model_is_measured_anew(
         hashlib.sha256(found["model"]).hexdigest() for found in (first, second)
     ]
     assert rows[2].endswith('"handed in again, and served"')
+    assert len([*(bench.results / ".replaced").iterdir()]) == 1
 
 
 @pytest.mark.parametrize(
@@ -155,10 +156,8 @@ def test_a_model_that_cannot_be_unpacked_is_told(
     assert (status, stderr) == (0, "")
     (answer,) = external_platform.answers()["jane"]
     assert answer["status"] == "Failed"
-    assert answer["error_message"] == (
-        f"jane.model.tar.gz: {problem}. Write it with: tar --hard-dereference -czf"
-        " TEAMNAME.model.tar.gz -C FOLDER . [F19]"
-    )
+    assert answer["error_message"].startswith(f"jane.model.tar.gz: {problem}. ")
+    assert answer["error_message"].endswith("[F19]")
     assert not (bench.results / "jane").exists()
     assert [*(bench.results / ".serve" / "downloads").iterdir()] == []
 
@@ -176,18 +175,6 @@ def test_an_image_that_is_none_or_cannot_be_loaded(
     answers = external_platform.answers()
     assert answers["none"][0]["error_message"].startswith("none.tar.gz: it is no tar")
     assert "the engine cannot load it" in answers["jane"][0]["error_message"]
-
-
-def test_a_submission_that_takes_too_long(external_platform, serve, hand_in):
-    """The rest of 24 hours is some seconds here; the container would hang."""
-    hand_in("jane", SCRIPTS["hang"])
-
-    status, _, stderr = serve("--hours", "0.0007")
-
-    assert (status, stderr) == (0, "")
-    (answer,) = external_platform.answers()["jane"]
-    assert answer["status"] == "Failed"
-    assert "0 of 3 cases were done" in answer["error_message"]
 
 
 def test_a_case_that_takes_too_long_counts_as_its_limit(
@@ -208,46 +195,6 @@ def test_a_case_that_takes_too_long_counts_as_its_limit(
     aggregates = answer["metrics"]["aggregates"]
     assert aggregates["runtime_s_mean"] == pytest.approx(mean)
     assert aggregates["cases_failed"] == 1
-
-
-def test_a_token_that_is_refused_is_one_line(external_platform, serve):
-    external_platform.users.clear()
-
-    status, stdout, stderr = serve()
-
-    assert status == 1
-    assert stderr.startswith(f"{external_platform.api}: it does not accept the token.")
-    assert stderr.count("\n") == 1
-    assert TOKEN not in stderr
-    assert TOKEN not in stdout
-
-
-def test_a_second_service_with_the_token_waits(external_platform, serve, hand_in):
-    first, second = hand_in("jane", PREDICT), hand_in("sam", PREDICT)
-    evaluations = external_platform.evaluations
-    evaluations[first] |= {
-        "status": "External Execution In Progress",
-        "claimed_by": "evaluator",
-        "claimed_at": external_platform.now(),
-    }
-
-    status, stdout, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    assert "sam (00000000): it has to wait: this token's user has claimed" in stdout
-    evaluations[first]["status"] = "Succeeded"
-    serve()
-    assert len(evaluations[second]["answers"]) == 1
-
-
-def test_a_dry_run_claims_nothing(external_platform, serve, hand_in):
-    hand_in("jane", PREDICT)
-
-    status, stdout, _ = serve("--dry-run")
-
-    assert status == 0
-    assert stdout.startswith("jane (00000000): would be claimed\n")
-    assert external_platform.calls("claim") == []
 
 
 def test_a_dry_run_without_a_network_ends_soon(external_platform, serve):

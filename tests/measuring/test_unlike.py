@@ -34,11 +34,11 @@ def test_another_processor_is_refused_and_can_be_accepted(measured):
 
     failed = bench.measure(archive, cases=1, **AGAIN)
 
-    assert said(failed["good"]) == (
-        "the team was measured with"
-        f" processor Abacus 9000, now it is {now}. Measure it as before, or all anew"
-        " with another --output. Or accept it: --unlike-host REASON. [H07]"
+    text = said(failed["good"])
+    assert text.startswith(
+        f"the team was measured with processor Abacus 9000, now it is {now}"
     )
+    assert text.endswith("Or accept it: --unlike-host REASON. [H07]")
     assert bench.measure(archive, cases=1, unlike_host="it broke", **AGAIN) == {}
     content = bench.record("good")
     assert content["settings"]["processor"] == "Abacus 9000"

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 
 import pytest
@@ -17,6 +16,7 @@ from tests.builders import (
     metaimage_bytes,
     organ_boxes,
     read_metrics,
+    run_command,
     run_evaluate,
     write_cases,
 )
@@ -193,12 +193,10 @@ def test_pip_in_the_build_refuses_a_file_with_another_hash(docker, tmp_path):
     wrong = f"absl-py==2.5.1 --hash=sha256:{'0' * 64}\n"
     (checkout / "requirements.txt").write_text(wrong)
 
-    run = subprocess.run(
-        [checkout / "build.sh", *LOCAL_BASE],
+    run = run_command(
+        checkout / "build.sh",
+        *LOCAL_BASE,
         env={**os.environ, "FLARE_IMAGE": f"{IMAGE}-hash"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
     assert run.returncode == 1

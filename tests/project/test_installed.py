@@ -12,7 +12,7 @@ import pytest
 
 from flare.cli.main import command_names
 from flare.common.archives import unpack_own
-from tests.builders import ROOT
+from tests.builders import ROOT, run_command
 
 pytestmark = pytest.mark.slow
 
@@ -27,12 +27,12 @@ BUILD = "import sys; from setuptools import build_meta; "
 def build(source, folder, kind):
     """Build a distribution as pip would, but in this environment; returns its path."""
     folder.mkdir(parents=True)
-    run = subprocess.run(
-        [sys.executable, "-c", f"{BUILD}build_meta.build_{kind}(sys.argv[1])", folder],
+    run = run_command(
+        sys.executable,
+        "-c",
+        f"{BUILD}build_meta.build_{kind}(sys.argv[1])",
+        folder,
         cwd=source,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (file,) = folder.iterdir()
@@ -92,13 +92,8 @@ def call(installed, tmp_path):
     """Run the installed program in an empty folder."""
 
     def run_program(*words):
-        return subprocess.run(
-            [installed / "flare", *map(str, words)],
-            cwd=tmp_path,
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_command(
+            installed / "flare", *map(str, words), cwd=tmp_path, env=clean_environment()
         )
 
     return run_program
@@ -157,9 +152,7 @@ def test_each_kind_of_work_is_done(call, installed, tmp_path):
         return run.stdout
 
     import_it = [installed / "python", "-c", "import flare; print(flare.__file__)"]
-    where = subprocess.run(
-        import_it, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True
-    )
+    where = run_command(*import_it, cwd=tmp_path, env=clean_environment())
     assert where.stdout.startswith(str(installed.parent))
     assert done("--version").count(" ") == 1  # and no commit
     assert "5 reference label maps can be used" in done("check-references")

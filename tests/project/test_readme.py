@@ -10,7 +10,7 @@ import pytest
 import flare
 from flare.ranking.simulation import write_simulation
 from tests.builders import ROOT, run_flare, run_program, write_cases
-from tests.builders.guides import blocks, is_shown, program, run_block
+from tests.builders.guides import blocks, is_shown, make_commands, run_block
 from tests.builders.results import FLARE21
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,14 +125,13 @@ def test_the_commands_of_pages_print_what_they_show(tmp_path):
     place = tmp_path / "checkout"
     for name in ("examples", "ground-truth"):
         shutil.copytree(ROOT / name, place / name)
-    (tmp_path / "bin").mkdir()
-    with program(tmp_path / "bin"):
-        for page in FOLLOWED:
-            found = [*blocks(ROOT / "docs" / "organisers" / page)]
-            assert len([block for block in found if not block.reason]) > 4, page
-            for block in found:
-                if not block.reason:
-                    run_block(block, place, tmp_path / "bin")
+    commands = make_commands(tmp_path / "bin")
+    for page in FOLLOWED:
+        found = [*blocks(ROOT / "docs" / "organisers" / page)]
+        assert len([block for block in found if not block.reason]) > 4, page
+        for block in found:
+            if not block.reason:
+                run_block(block, place, commands)
 
 
 @pytest.mark.parametrize(

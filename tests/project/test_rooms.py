@@ -2,7 +2,6 @@
 
 import ast
 import os
-import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -10,7 +9,7 @@ from graphlib import TopologicalSorter
 import pytest
 
 import flare
-from tests.builders import ROOT
+from tests.builders import ROOT, run_command
 from tests.builders.rooms import LEVELS, MODULES, PACKAGE
 
 
@@ -65,12 +64,8 @@ def test_scoring_loads_nothing_of_the_other_wings(tmp_path, is_help):
         "print('LOADED', *sys.modules)"
     )
 
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "FLARE_COMMIT": "of the image"},
-        capture_output=True,
-        text=True,
+    run = run_command(
+        sys.executable, "-c", code, env={**os.environ, "FLARE_COMMIT": "of the image"}
     )
 
     loaded = run.stdout.rpartition("LOADED ")[2].split()
@@ -103,9 +98,7 @@ def test_scoring_loads_numpy_before_imports_are_nested(tmp_path):
     )
     words = ("--input", tmp_path, "--output", tmp_path)
 
-    run = subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True
-    )
+    run = run_command(sys.executable, "-c", code, *words)
 
     _, _, frames = run.stdout.partition("FRAMES ")
     assert f"{PACKAGE}/cli/commands/evaluate.py" in frames.splitlines()[0]
@@ -159,9 +152,7 @@ def test_to_import_it_costs_next_to_nothing():
         "import flare\n"
         "print(time.process_time() - start, *set(sys.modules) - before)\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
+    run = run_command(sys.executable, "-c", code)
 
     seconds, *loaded = run.stdout.split()
     assert float(seconds) < 0.1

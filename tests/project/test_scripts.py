@@ -5,13 +5,12 @@ import json
 import re
 import shutil
 import stat
-import subprocess
 import tarfile
 import time
 
 import pytest
 
-from tests.builders import ROOT, needs_checkout
+from tests.builders import ROOT, needs_checkout, run_command
 from tests.builders.engine import LOCAL_BASE
 
 SCRIPTS = [
@@ -22,12 +21,8 @@ SCRIPTS = [
 
 def call(script, *arguments, **environment):
     """Run a script with hardly any environment."""
-    return subprocess.run(
-        [ROOT / script, *arguments],
-        env={"PATH": "/usr/bin:/bin", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+    return run_command(
+        ROOT / script, *arguments, env={"PATH": "/usr/bin:/bin", **environment}
     )
 
 
@@ -294,41 +289,22 @@ def test_git_sees_no_labels_but_the_demonstration_set():
     )
     seen = ("ground-truth/demo_001.nii.gz", "examples/predictions/demo_001.nii.gz")
 
-    run = subprocess.run(
-        ["git", "check-ignore", *ignored, *seen],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_command("git", "check-ignore", *ignored, *seen)
 
     assert run.stdout.split() == list(ignored)
 
 
-def build_arguments(folder):
-    """What the stand-in for docker was asked to build."""
-    (line,) = re.findall("^build .*$", (folder / "calls").read_text(), re.MULTILINE)
-    return line.split()
-
-
-def test_a_build_takes_the_newest_image_of_the_pinned_digest(engine, tmp_path):
-    run = call("build.sh", FLARE_ENGINE=engine())
+@pytest.mark.parametrize("options", [(), LOCAL_BASE], ids=["pinned", "local"])
+def test_a_build_takes_the_pinned_image_or_asks_no_registry(engine, tmp_path, options):
+    run = call("build.sh", *options, FLARE_ENGINE=engine())
 
     assert (run.returncode, run.stderr) == (0, "")
-    arguments = build_arguments(tmp_path)
-    assert "--pull" in arguments
-    (base,) = [word for word in arguments if word.startswith("BASE=")]
-    assert re.fullmatch(r"BASE=python:3\.13-slim@sha256:[0-9a-f]{64}", base)
-    assert f"{base[5:]}\n" == (ROOT / "base-image.txt").read_text(encoding="utf-8")
-
-
-def test_a_build_asks_no_registry_if_told_so(engine, tmp_path):
-    run = call("build.sh", *LOCAL_BASE, FLARE_ENGINE=engine())
-
-    assert (run.returncode, run.stderr) == (0, "")
-    arguments = build_arguments(tmp_path)
-    assert "--pull" not in arguments
-    assert "BASE=python:3.13-slim" in arguments
+    (line,) = re.findall("^build .*$", (tmp_path / "calls").read_text(), re.MULTILINE)
+    assert ("--pull" in line.split()) == (not options)
+    pinned = (ROOT / "base-image.txt").read_text(encoding="utf-8").strip()
+    assert re.fullmatch(r"python:3\.13-slim@sha256:[0-9a-f]{64}", pinned)
+    base = "python:3.13-slim" if options else pinned
+    assert f"BASE={base}" in line.split()
 
 
 @pytest.mark.parametrize("has_registry", [False, True])

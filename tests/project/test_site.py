@@ -5,7 +5,6 @@ A browser shows what was built, from its folder, without a server or a network.
 
 import os
 import re
-import subprocess
 import sys
 from urllib.parse import urlsplit
 
@@ -13,7 +12,7 @@ import pytest
 
 import flare
 from flare.cli.main import command_names
-from tests.builders import ROOT
+from tests.builders import ROOT, run_command
 from tests.builders.barriers import COLOURS, find_barriers, find_moved
 from tests.builders.errors import all_classes
 
@@ -25,13 +24,15 @@ OWN_SCHEMES = ("about", "blob", "data")
 
 def build(sources, *options):
     """Build the site of a checkout as docs.sh does."""
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", *options],
+    return run_command(
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        *options,
         cwd=sources,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
@@ -81,13 +82,7 @@ def test_words_are_spelt_well(tmp_path):
     page.write_text("The organisers recieve a coloured licence, labelled by centre.\n")
     paths = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
-    run = subprocess.run(
-        [sys.executable, "-m", "codespell_lib", *paths, "flare", page],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_command(sys.executable, "-m", "codespell_lib", *paths, "flare", page)
 
     assert run.stdout == f"{page}:1: recieve ==> receive\n"
 

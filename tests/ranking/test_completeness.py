@@ -122,31 +122,25 @@ def refusal(results):
     return caught.value
 
 
-def test_a_team_that_could_be_scored_has_to_be(results):
-    write_team(results / "c", SCORES, RUNS)
-    (results / "c" / "metrics.json").unlink()
-
-    error = refusal(results)
-
-    assert error.file == str(results / "c" / "metrics.json")
-    assert f"flare rescore {results} --ground-truth LABELS" in error.remedy
-
-
-def test_no_team_is_scored_yet(results):
-    for team in "ab":
+@pytest.mark.parametrize(
+    ("unscored", "source", "file", "remedy"),
+    [
+        ("b", "", "b/metrics.json", "flare rescore RESULTS --ground-truth LABELS"),
+        ("ab", "", "", "flare measure --ground-truth LABELS"),
+        ("", "a", "a", "Give the folder above it, results,"),
+    ],
+    ids=["a team that could be scored", "no team is scored", "the folder of a team"],
+)
+def test_what_cannot_be_ranked_yet(results, unscored, source, file, remedy):
+    for team in unscored:
         (results / team / "metrics.json").unlink()
 
-    error = refusal(results)
+    error = refusal(results / source)
 
-    assert error.problem.endswith("a (3 cases measured), b (3 cases measured)")
-    assert "flare measure --ground-truth LABELS" in error.remedy
-
-
-def test_the_folder_of_one_team(results):
-    error = refusal(results / "a")
-
-    assert error.file == str(results / "a")
-    assert "Give the folder above it, results," in error.remedy
+    assert error.file == str(results / file)
+    assert remedy in error.remedy.replace(str(results), "RESULTS")
+    if unscored == "ab":
+        assert error.problem.endswith("a (3 cases measured), b (3 cases measured)")
 
 
 def test_a_ranked_team_that_is_not_measured_to_the_end(results, tmp_path):
@@ -203,19 +197,19 @@ def test_a_copy_is_found_by_its_files(results):
     assert copies(results) == [(("a", "z"), VALUES)]
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_equal_ends_of_the_scale_are_no_copies(tmp_path, value):
+@pytest.mark.parametrize(
+    ("scores", "failed"),
+    [
+        (dict.fromkeys("1234", 0.0), {}),
+        (dict.fromkeys("1234", 1.0), {}),
+        (SCORES, dict.fromkeys(SCORES, "no file")),
+    ],
+    ids=["all 0", "all 1", "teams that fail alike"],
+)
+def test_what_is_equal_and_no_copy(tmp_path, scores, failed):
     for team in "ab":
-        write_team(tmp_path / team, dict.fromkeys("1234", value))
-
-    assert copies(tmp_path) == []
-
-
-def test_teams_that_fail_alike_are_no_copies(tmp_path):
-    for team in "ab":
-        failed = dict.fromkeys(SCORES, "no file")
-        write_team(tmp_path / team, SCORES, failed=failed)
-    write_team(tmp_path / "c", dict.fromkeys(SCORES, 0.5))
+        write_team(tmp_path / team, scores, failed=failed)
+    write_team(tmp_path / "c", dict.fromkeys(scores, 0.5))
 
     assert copies(tmp_path) == []
 

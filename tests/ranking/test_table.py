@@ -46,14 +46,6 @@ def test_a_case_that_could_not_be_scored_has_no_running_time_either(tmp_path):
     assert found == expected
 
 
-def test_efficiency_alone_can_be_ranked(tmp_path):
-    write_team(tmp_path / "a", {"c1": 0.9}, [("c1", "ok", 5, 9)])
-
-    found = values_of(read_results(tmp_path, ranked("runtime_s")))
-
-    assert found == {("a", "c1", "runtime_s"): 5}
-
-
 def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
     """The area of efficiency.csv stays as it was measured; traces have the memory."""
     traces = {

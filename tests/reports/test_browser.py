@@ -97,6 +97,34 @@ def test_a_page_can_be_printed(open_page, kind):
 FIRST_SCREEN = {
     "organiser-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
     "participant-ranking": ("FLARE 2021", "team_08", "cpu_only", "crash"),
+    "organiser-case": (
+        *("Case hard", "Mean of 13 organs: DSC 0.7", "What is wrong", "look swapped"),
+        *("left adrenal gland: all", "Axial", "prediction", "Slice", "spleen"),
+        *("Axial, slice", "Coronal, slice", "Sagittal, slice", "another organ"),
+    ),
+    "organiser-evaluation": (
+        *("FLARE 2021", "new: evaluation of 30 cases"),
+        *("No overlap with the reference: left adrenal gland on 15", "95 % interval"),
+        *("DSC of each case", "left kidney", "mean", "0.8", "NSD of each case", "0.4"),
+    ),
+    "participant-evaluation": (
+        *("FLARE 2021: your scores on 30 cases", "left adrenal gland on 15"),
+        *("DSC of each case", "left kidney", "mean", "0.8", "NSD of each case", "0.4"),
+    ),
+    "organiser-team": (
+        *("new", "left adrenal gland on 15", "30 cases: only 8 samples"),
+        *("Runs that worked", "DSC of each case", "left adrenal gland", "0.4"),
+    ),
+    "participant-team": ("new", "Runs that worked", "left kidney", "mean", "0.8"),
+    "organiser-comparison": (
+        *("new is worse than old by DSC -0.03", "(p ", "left adrenal gland changed"),
+        *("95 % interval", "0/15/15", "left kidney", "mean", "-0.43"),
+    ),
+    "participant-rank": (
+        *("team_08", "1 of 11", "0.3", "DSC", "0.9", "Running time (s)"),
+        *("Ranks when other cases are drawn", "11"),
+    ),
+    "organiser-cases": ("All 2 cases.", "hard", "look swapped", "easy", "No voxel is"),
 }
 """What stands on a page of 11 teams, or of one of them, without any scrolling: by the
 kinds of `tests.builders.plain_pages`, texts in their order."""

@@ -138,7 +138,6 @@ def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
     page = Page(compare(tmp_path, metrics_content(old), metrics_content(new)))
 
     assert "Significantly better, case by case (5 %): DSC of liver" in page.text
-    assert "And yet the mean is worse, as a few cases outweigh the many" in page.text
     assert (
         "new is better on most cases, but worse on average, than old by DSC -0.055 (p"
     ) in page.text
@@ -169,8 +168,7 @@ def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
 
     page = Page(compare(tmp_path, old, new))
 
-    assert "old: 1 case not scored; what stands in metrics.json instead" in page.text
-    assert page.table("Cases of which an evaluation says something") == [
+    assert page.table("Cases of which something is said") == [
         {
             "case": "case_002",
             "old": "not scored: no file was submitted",

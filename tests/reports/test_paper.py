@@ -12,9 +12,12 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from flare.common.errors import OutputError
+from flare.reports.charts import field_chart
+from flare.reports.model import shade
 from flare.reports.paper_figures import evaluation_plates, file_stem, write_plates
 from flare.reports.render.paper import (
     check_figures,
+    figure_file,
     figure_names,
     figure_text,
     paper_figure,
@@ -169,6 +172,21 @@ def test_hostile_names_are_text_and_nobody_is_warned(tmp_path, capfd):
     assert not any(
         cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row
     )
+
+
+@pytest.mark.slow
+def test_names_in_several_lines_are_text_in_pdf_too():
+    from matplotlib.text import Text
+
+    row = [[0.5] * 6]
+    chart = field_chart(["a"], ["one another"] * 6, row, shade, ".1f", title="DSC")
+    with drawing_style():
+        figure = paper_figure(chart, "column")
+        figure_file(figure, "pdf")
+
+    found = figure.findobj(Text)
+    assert "one\nanother" in {text.get_text() for text in found}
+    assert not any(text.get_path_effects() for text in found)
 
 
 HOOK = "\u1d81"

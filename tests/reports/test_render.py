@@ -154,7 +154,7 @@ def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     assert (heads, line) == ("| first | second |", "|---|---|")
     escaped = re.compile(r"\\(.)", re.DOTALL)
     assert [escaped.sub(r"\1", text) for text in lines] == [
-        f"| {first} | {second} |" for first, second in shown
+        f"| {first} | {second} |" for first, second in rows
     ]
     tex = latex(own, "label")
     assert r"\begin{tabular}{lr}" in tex

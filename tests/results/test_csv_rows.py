@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -81,13 +80,3 @@ def test_a_table_that_cannot_be_written(tmp_path, write):
 
     with pytest.raises(OutputError, match="it cannot be written"):
         write(tmp_path / "file" / "table.csv")
-
-
-def test_a_refusal_is_ordered_as_its_rows_are():
-    first = Refusal(team="a", archive="a", problem="y")
-
-    assert (
-        first
-        < replace(first, archive_sha256="1", problem="x")
-        < replace(first, team="b", problem="a")
-    )

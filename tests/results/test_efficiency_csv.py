@@ -117,12 +117,10 @@ def test_a_run_that_failed_cannot_have_a_value(status):
             CaseRecord(case="c", status=status, **{name: 1.0})
 
 
-def test_rows_come_back_as_they_were(tmp_path):
+def test_rows_come_back_in_order(tmp_path):
     records = [
         record_of("c2", [make_run(1.5, [5.0] * 15)], rule=MaxMemory.PLAIN, cpus=2),
-        CaseRecord(
-            case="c1", status=RunStatus.TIMED_OUT, message='ended, "so"', rerun="why"
-        ),
+        CaseRecord(case="c1", status=RunStatus.TIMED_OUT, message='ended, "so"'),
     ]
     write_records(records, tmp_path / "efficiency.csv")
 
@@ -148,15 +146,6 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path, text):
     file.write_bytes(text.encode("latin-1"))
 
     with pytest.raises(MeasurementError, match="it is not what this program has"):
-        read_records(file)
-
-
-def test_a_row_that_was_cut_off_is_not_read(tmp_path):
-    file = tmp_path / "efficiency.csv"
-    write_records([CaseRecord(case="c1", status=RunStatus.FAILED)], file)
-    file.write_text(file.read_text().removesuffix(",\n"))
-
-    with pytest.raises(MeasurementError):
         read_records(file)
 
 

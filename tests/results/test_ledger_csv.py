@@ -22,36 +22,29 @@ def test_the_first_archive_is_written_down_and_the_same_is_no_second_one(tmp_pat
     assert f"\nb,{'1' * 64},,paper 7,2026-01-01,\n" in file.read_text()
 
 
-def test_another_archive_is_refused_without_a_reason(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "words", "back"),
+    [
+        ({"archive_sha256": "2" * 64}, r"another archive .* 1+, now 2+\)", "archive"),
+        # Also one where there was none, or none where there was one.
+        ({"model_sha256": "3" * 64}, r"another model .* none, now 3+\)", "model"),
+    ],
+    ids=["archive", "model"],
+)
+def test_another_submission_is_refused_without_a_reason(tmp_path, change, words, back):
     file = tmp_path / "ledger.csv"
     register(file, FIRST)
-    other = replace(FIRST, archive_sha256="2" * 64, date="2026-02-02")
+    other = replace(FIRST, date="2026-02-02", **change)
 
-    with pytest.raises(MeasurementError, match=r"another archive .* 1+, now 2+\)"):
+    with pytest.raises(MeasurementError, match=words):
         register(file, other)
     assert read_ledger(file) == (FIRST,)
 
     replaced = replace(other, reason="wrong file")
     assert register(file, replaced) == replaced
+    assert register(file, other) == replaced
     assert read_ledger(file) == (FIRST, replaced)
-    with pytest.raises(MeasurementError, match="another archive on 2026-02-02"):
-        register(file, FIRST)
-
-
-def test_another_model_is_another_submission(tmp_path):
-    """Also one where there was none, or none where there was one."""
-    file = tmp_path / "ledger.csv"
-    with_model = replace(FIRST, model_sha256="3" * 64)
-    register(file, FIRST)
-
-    with pytest.raises(MeasurementError, match=r"another model .* none, now 3+\)"):
-        register(file, with_model)
-
-    replaced = replace(with_model, reason="it was missing")
-    assert register(file, replaced) == replaced
-    assert register(file, with_model) == replaced
-    assert read_ledger(file) == (FIRST, replaced)
-    with pytest.raises(MeasurementError, match=r"another model on .*, now none"):
+    with pytest.raises(MeasurementError, match=f"another {back} on 2026-02-02"):
         register(file, FIRST)
 
 

@@ -76,14 +76,10 @@ def test_a_written_ranking_without_its_values_is_refused(results, make, tmp_path
 
 @ODD
 def test_options_of_such_an_evaluation_are_not_known(tmp_path, make):
-    make(tmp_path / "metrics.json")
+    file = tmp_path / "metrics.json"
+    file.write_text('{"evaluation": {"options": {"grid": "size"}}}')
+    assert read_options(file) == {"grid": "size"}
+    file.unlink()
+    make(file)
 
-    assert read_options(tmp_path / "metrics.json") is None
-
-
-def test_options_of_an_evaluation_are_known(tmp_path):
-    (tmp_path / "metrics.json").write_text(
-        '{"evaluation": {"options": {"grid": "size"}}}'
-    )
-
-    assert read_options(tmp_path / "metrics.json") == {"grid": "size"}
+    assert read_options(file) is None

@@ -175,39 +175,6 @@ def broken(content, *path, value):
     return found
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("case", "dsc_liver", "0"), 97.1),
-        (("case", "dsc_liver", "0"), None),
-        (("case", "dsc_liver", "0"), "0.97"),
-        (("case", "dsc_liver", "demo_001"), 0.97),
-        (("case", "dsc_liver"), {}),
-        (("case", "nsd"), ...),
-        (("case", "gt_fname"), ...),
-        (("case", "gt_fname", "0"), 1),
-        (("case", "hausdorff_liver"), {"0": 0.5}),
-        (("case", "runtime_s"), {"0": 0.5}),
-        (("aggregates", "dsc_liver_mean"), None),
-        (("aggregates", "dsc_mean"), ...),
-        (("aggregates", "dsc_liver_variance"), 0.5),
-        (("aggregates", "runtime_s_mean"), 0.5),
-        (("evaluation", "challenge_sha256"), "1234"),
-        (("evaluation", "options"), {"on_bad_case": "refuse"}),
-        (("evaluation",), ...),
-        (("failed",), ["demo_001"]),
-        (("failed",), {"demo_001": ""}),
-        (("warnings",), None),
-        (("efficiency",), {"cases": 5, "cases_ok": 5, "watts_mean": 1.0}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_metrics_that_are_broken_are_refused(demonstration, path, value):
-    content = json.loads(demonstration.read_text())
-
-    assert problems(broken(content, *path, value=value), "metrics", is_closed=False)
-
-
 def test_metrics_may_have_further_objects_at_the_top(demonstration):
     content = json.loads(demonstration.read_text())
     more = content | {"mine": {"a": 1}}
@@ -333,9 +300,33 @@ def test_a_ranking_of_a_table(tmp_path, rows, options):
     assert "bootstrap" not in content
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
+# --- Documents that are broken ----------------------------------------------------
+
+BROKEN = {
+    "metrics": [
+        (("case", "dsc_liver", "0"), 97.1),
+        (("case", "dsc_liver", "0"), None),
+        (("case", "dsc_liver", "0"), "0.97"),
+        (("case", "dsc_liver", "demo_001"), 0.97),
+        (("case", "dsc_liver"), {}),
+        (("case", "nsd"), ...),
+        (("case", "gt_fname"), ...),
+        (("case", "gt_fname", "0"), 1),
+        (("case", "hausdorff_liver"), {"0": 0.5}),
+        (("case", "runtime_s"), {"0": 0.5}),
+        (("aggregates", "dsc_liver_mean"), None),
+        (("aggregates", "dsc_mean"), ...),
+        (("aggregates", "dsc_liver_variance"), 0.5),
+        (("aggregates", "runtime_s_mean"), 0.5),
+        (("evaluation", "challenge_sha256"), "1234"),
+        (("evaluation", "options"), {"on_bad_case": "refuse"}),
+        (("evaluation",), ...),
+        (("failed",), ["demo_001"]),
+        (("failed",), {"demo_001": ""}),
+        (("warnings",), None),
+        (("efficiency",), {"cases": 5, "cases_ok": 5, "watts_mean": 1.0}),
+    ],
+    "ranking": [
         (("ranking", 0, "rank"), 0),
         (("ranking", 0, "rank"), 1.5),
         (("ranking", 0, "score_exact"), "0.45"),
@@ -351,12 +342,21 @@ def test_a_ranking_of_a_table(tmp_path, rows, options):
         (("interim",), ...),
         (("cases",), [1, 2]),
     ],
-    ids=str,
-)  # fmt: skip
-def test_rankings_that_are_broken_are_refused(ranked, path, value):
-    content = json.loads((ranked / "ranking.json").read_text())
+}  # fmt: skip
 
-    assert problems(broken(content, *path, value=value), "ranking", is_closed=False)
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [(name, *change) for name, changes in BROKEN.items() for change in changes],
+    ids=str,
+)
+def test_documents_that_are_broken_are_refused(
+    demonstration, ranked, name, path, value
+):
+    file = demonstration if name == "metrics" else ranked / "ranking.json"
+    content = json.loads(file.read_text())
+
+    assert problems(broken(content, *path, value=value), name, is_closed=False)
 
 
 # --- Rows of tables ---------------------------------------------------------------

@@ -55,21 +55,26 @@ def make_trace(times, runtime_s, interval_s=0.1, **options):
     )
 
 
-def test_intervals_and_gaps():
-    """Samples at 0, 0.1, 0.2 and 1.0 s of a run of 1.1 s."""
-    trace = make_trace((0.0, 0.1, 0.2, 1.0), 1.1)
-
-    assert trace.mean_interval_s == pytest.approx(1 / 3)
-    assert trace.longest_gap_s == pytest.approx(0.8)
-    assert trace.doubts == ("only 4 samples", "no sample for 0.8 s")
+STEADY = [n / 10 for n in range(20)]
 
 
-def test_a_gap_at_either_end_is_one():
-    times = [0.7 + n / 10 for n in range(20)]
-    assert make_trace(times, 2.7).longest_gap_s == pytest.approx(0.7)
-    assert make_trace([n / 10 for n in range(20)], 4.0).longest_gap_s == pytest.approx(
-        2.1
-    )
+@pytest.mark.parametrize(
+    ("times", "runtime_s", "interval", "gap", "doubts"),
+    [
+        ((0.0, 0.1, 0.2, 1.0), 1.1, 1 / 3, 0.8,
+         ("only 4 samples", "no sample for 0.8 s")),
+        ([0.7 + time for time in STEADY], 2.7, 0.1, 0.7, ("no sample for 0.7 s",)),
+        (STEADY, 4.0, 0.1, 2.1, ("no sample for 2.1 s",)),
+        ((), 3.0, None, 3.0, ("only 0 samples", "no sample for 3.0 s")),
+    ],
+    ids=["within", "at the start", "at the end", "without samples"],
+)  # fmt: skip
+def test_intervals_and_gaps(times, runtime_s, interval, gap, doubts):
+    trace = make_trace(times, runtime_s)
+
+    assert trace.mean_interval_s == (interval and pytest.approx(interval))
+    assert trace.longest_gap_s == pytest.approx(gap)
+    assert trace.doubts == doubts
 
 
 @pytest.mark.parametrize(
@@ -84,16 +89,9 @@ def test_a_gap_at_either_end_is_one():
     ids=str,
 )
 def test_what_is_doubtful_about_regular_samples(options, doubts):
-    trace = make_trace([n / 10 for n in range(20)], 2.0)
+    trace = make_trace(STEADY, 2.0)
 
     assert replace(trace, **options).doubts == doubts
-
-
-def test_a_trace_without_samples():
-    trace = make_trace((), 3.0)
-
-    assert (trace.mean_interval_s, trace.longest_gap_s) == (None, 3.0)
-    assert trace.doubts[0] == "only 0 samples"
 
 
 def test_a_trace_has_its_samples_by_seconds(tmp_path):

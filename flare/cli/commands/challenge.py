@@ -13,9 +13,8 @@ from flare.challenge.reading import (
     challenge_text,
     read_challenge,
 )
-from flare.cli.command import Command, Group
+from flare.cli.command import Command, Group, takes
 from flare.cli.console import VERBATIM
-from flare.cli.options import takes
 from flare.common.options import argument
 from flare.common.text import listing
 from flare.results.efficiency_csv import ranked_by_others

@@ -13,10 +13,9 @@ import click
 import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
-from flare.cli.options import takes
 from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
 from flare.evaluation.check import check_references, references_table

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.common.options import option
 from flare.evaluation.demonstration import SEED, write_demonstration
 

@@ -7,8 +7,7 @@ import os
 
 import click
 
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.platforms.grandchallenge.access import read_token
 from flare.platforms.grandchallenge.download import Options, download
 

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flare.cli.command import Command
+from flare.cli.command import Command, takes, version_option
 from flare.cli.console import Progress, fits
-from flare.cli.options import takes, version_option
-from flare.common.installation import (
-    PLATFORM_GROUND_TRUTH,
-    __version__,
-    importing,
-)
+from flare.common.installation import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     challenge_option,
     csv_option,

@@ -14,9 +14,8 @@ from pathlib import Path
 import click
 
 import flare
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import VERBATIM, terminal_columns
-from flare.cli.options import takes
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest

@@ -6,8 +6,7 @@ import logging
 
 import click
 
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.platforms.grandchallenge.leaderboard import (
     Options,
     find_differences,

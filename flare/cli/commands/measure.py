@@ -10,9 +10,8 @@ from typing import Self
 
 import click
 
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
-from flare.cli.options import takes
 from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import safe

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import VERBATIM
-from flare.cli.options import takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump

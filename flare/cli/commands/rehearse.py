@@ -6,9 +6,8 @@ import logging
 
 import click
 
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import OutcomeError
-from flare.cli.options import takes
 from flare.platforms.grandchallenge.rehearse import Options, rehearse
 from flare.platforms.grandchallenge.verdict import judge, verdict_text
 from flare.results.metrics_json import METRICS_JSON, prepare_output

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from flare.cli.command import Command, refuse
+from flare.cli.command import Command, refuse, takes
 from flare.cli.console import Progress
-from flare.cli.options import takes
 from flare.common.options import argument, option, whole
 from flare.common.text import safe
 from flare.ranking.options import RankingOptions

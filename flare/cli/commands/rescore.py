@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import OutcomeError
-from flare.cli.options import takes
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
-from flare.cli.options import takes
 from flare.common.errors import StoppedError
 from flare.common.options import (
     argument,

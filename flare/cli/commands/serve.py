@@ -15,10 +15,9 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import click
 
-from flare.cli.command import Command
+from flare.cli.command import Command, takes
 from flare.cli.commands.measure import Told, opened_page
 from flare.cli.console import stopping_with
-from flare.cli.options import takes
 from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
@@ -137,7 +136,7 @@ def tell(step: str, submission: Submission, why: str) -> None:
 
 
 def _stopped() -> StoppedError:
-    """What whoever ends the service is told."""
+    """The message for an operator who ends the service."""
     return StoppedError(
         "The service was ended", "What is done is kept; the same command goes on."
     )

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command
-from flare.cli.options import takes
+from flare.cli.command import Command, takes
 from flare.common.options import challenge_option, option, positive, whole
 from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation

@@ -1,8 +1,8 @@
 """What a header promises, in a file or in memory, and what all readers check alike.
 
 Whatever would change the meaning of the voxels, and is not known here, is refused.
-Readers do not know what their file is called: whoever opens it does, and raises the
-error that names it.
+Readers do not know what their file is called: their caller does, and raises the error
+that names it.
 """
 
 from __future__ import annotations

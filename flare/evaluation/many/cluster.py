@@ -43,7 +43,7 @@ class ClusterPool:
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:
-        """Dask's executor; whoever leaves early takes back what it has asked for."""
+        """Dask's executor; leaving early cancels what was asked for."""
         executor: Executor = self._client.get_executor(pure=False)
         try:
             yield executor

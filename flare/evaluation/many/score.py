@@ -237,7 +237,7 @@ class _Run:
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _score(self, pool: Pool, batches: Iterator[Batch], teams: int) -> None:
-        """Score batches, and take in what comes of them."""
+        """Score batches, and take in their outcomes."""
         for done in completed(pool, score_batch, batches, Batch.single):
             if done.error and not done.is_lost:
                 raise done.error

@@ -288,8 +288,7 @@ def _likeness(name: str, case: str) -> float:
 # --- Files that hold one organ of a case each ---------------------------------------
 #
 # TotalSegmentator and others write CASE/liver.nii.gz, people CASE_liver.nii.gz. To such
-# a file, "rename it to CASE.nii.gz" would be wrong advice: whoever obeys submits one
-# organ.
+# a file, "rename it to CASE.nii.gz" would be wrong advice: it would submit one organ.
 
 SYNONYMS = {
     "liver": ("hepar",),

@@ -1,6 +1,6 @@
 """Goes through the tar file of an image, front to back.
 
-The layers are tar files within it. Whoever has made the file may mean harm, so all that
+The layers are tar files within it. Its author may mean harm, so all that
 is read is limited; and what two readers could understand in two ways is refused.
 """
 
@@ -50,7 +50,7 @@ class Blob:
     """Of the unpacked tar file."""
     layer: Layer | None = None
     problem: str = ""
-    """Why it is none."""
+    """Why it is not a layer."""
 
 
 @dataclass(slots=True)

@@ -158,7 +158,7 @@ def unpack_model(model: Model, folder: Path) -> None:
 def _make_folder(path: Path) -> None:
     """Make a folder that anybody may read."""
     path.mkdir()
-    path.chmod(0o755)  # whoever the image's user is
+    path.chmod(0o755)  # the image's user may be anybody
 
 
 def _write(path: Path, content: IO[bytes], *, mode: int) -> None:

@@ -1,6 +1,6 @@
 """Reads tar and JSON files, if all readers would read the same in them, within limits.
 
-Whoever has made them may mean harm: what is not understood is refused, and all that is
+Their authors may mean harm: what is not understood is refused, and all that is
 read is taken off a budget.
 """
 

@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 
 
 class FileRefusedError(PlatformError):
-    """Whoever has a file does not give it, with this status."""
+    """A host refuses to give a file, with this status."""
 
     def __init__(self, problem: str, status: int) -> None:
         super().__init__(problem, "See whether this token's user may fetch it.")
@@ -81,7 +81,7 @@ class Reply:
 
     status: int
     content: Any
-    """As JSON, without the token; None if it is none."""
+    """As JSON, without the token; None if it is not JSON."""
     is_certain: bool
     """Whether the call was made once: an earlier one may have been heard."""
 
@@ -435,7 +435,7 @@ def _mark(part: Path) -> str:
 
 
 def _mark_of(response: Any) -> str:
-    """What the platform calls this file; a weak mark is none."""
+    """What the platform calls this file; a weak mark does not count."""
     mark = str(response.headers.get("ETag", ""))
     if not mark or mark.startswith("W/"):
         mark = str(response.headers.get("Last-Modified", ""))

@@ -207,7 +207,7 @@ def _merit(evaluation: Evaluation) -> tuple[bool, int, datetime]:
 def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     """A folder for each user: that of an earlier download, or one by `folder_of`.
 
-    Whoever could be taken for another one, or for a folder of another one, gets a
+    A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
 
     Raises

@@ -22,10 +22,7 @@ from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
-from flare.platforms.grandchallenge.phase import (
-    Phase,
-    parse_phase,
-)
+from flare.platforms.grandchallenge.phase import Phase, parse_phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
@@ -192,7 +189,7 @@ def _prepare(folder: Path, asked: Options) -> None:
     prepare_input(asked.submission, folder / INPUT)
     if asked.ground_truth:
         _unpack(asked.ground_truth, folder / GROUND_TRUTH)
-    # Anybody may read everything on the platform, whoever may so here.
+    # On the platform, everything may be read by any user.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)

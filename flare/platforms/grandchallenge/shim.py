@@ -36,7 +36,7 @@ KILLED_PREFIX = "grand_challenge_"
 
 
 def main(configuration: Mapping[str, Any]) -> None:
-    """Run the image's command, and note what came of it."""
+    """Run the image's command, and note its outcome."""
     link = Path("/input")
     if link.is_dir() and not link.is_symlink():
         shutil.rmtree(link)

@@ -18,11 +18,7 @@ from pathlib import Path, PurePosixPath
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.find import JOBS_FILE_NAME
-from flare.evaluation.submission.jobs import (
-    INPUTS_FILE_NAME,
-    JOBS_SOCKET,
-    ZIP_SOCKET,
-)
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
 from flare.evaluation.submission.unpack import check_room
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")

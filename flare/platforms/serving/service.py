@@ -218,7 +218,7 @@ class Service:
             self.journal.note(entry, fault=told or self._told(entry, error))
 
     def _told(self, entry: Entry, error: FlareError) -> str:
-        """What whoever has handed it in is told if an error stays."""
+        """The message for the team if an error stays."""
         if isinstance(error, ProgramError):
             return str(error)
         problem = (
@@ -308,7 +308,7 @@ class Service:
         return entry
 
     def _answered(self, entry: Entry) -> Entry:
-        """Find out what came of a submission, and write it down."""
+        """Determine the outcome of a submission, and write it down."""
         end, others = entry.ends_at(self._hours), self._end_of_others(entry)
         is_over = False
         try:

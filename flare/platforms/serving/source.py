@@ -75,7 +75,7 @@ class NotGivenError(Exception):
     error : HostError
         What stands in the way.
     told : SubmissionError
-        What whoever has handed it in is told if it stays so until the hours are over.
+        The message for the team if it stays so until the hours are over.
     """
 
     def __init__(self, error: HostError, told: SubmissionError) -> None:
@@ -125,7 +125,7 @@ class Source(Protocol):
         submission : Submission
             That was claimable.
         is_again : bool
-            Whether it was tried before, and what came of that is not known.
+            Whether it was tried before, with an outcome that is not known.
 
         Raises
         ------
@@ -145,11 +145,11 @@ class Source(Protocol):
         Raises
         ------
         NotGivenError
-            If whoever has handed it in may be the reason why it is not there.
+            If the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Hand on what came of a submission, once.
+        """Hand on the outcome of a submission, once.
 
         Raises
         ------

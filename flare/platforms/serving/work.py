@@ -159,7 +159,7 @@ class Forecast:
 
 
 Telling = Callable[[Job, Forecast], AbstractContextManager[Listener]]
-"""Opens whoever is told of each case."""
+"""Opens the listener that is told of each case."""
 
 
 class ServedWork:
@@ -332,7 +332,7 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
 
     A case that has failed has no running time in ``case``, and counts with the worst
     one in ``aggregates``: the platform drops a result that lacks a ranked value, and a
-    mean over the cases that worked would reward whoever fails on long ones.
+    mean over the cases that worked would reward failing on long ones.
 
     Parameters
     ----------

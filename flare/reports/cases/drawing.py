@@ -1,8 +1,4 @@
-"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours.
-
-A CT is dark in the light and in the dark, and its colours stay what they are; only what
-stands on paper has a colour for each palette.
-"""
+"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours."""
 
 from __future__ import annotations
 
@@ -20,32 +16,9 @@ from flare.evaluation.metrics.finder import Mask
 from flare.reports.cases.planes import FieldOfView, Plane, bar_length
 from flare.reports.render.svg import decimal, element
 
-FILM = "#0b0e11"
-"""Behind pictures, and what lies outside of a CT."""
-
-LETTERS = "#ffffff"
-"""Of letters and bars on film."""
-
-PREDICTION = "#ffffff"
-"""Of the dashed outline of a prediction."""
-
-MISSED = "#ff6b5e"
-"""Of what the prediction misses, on film; its pattern is of lines that rise."""
-
-ADDED = "#ffe14d"
-"""Of what the prediction adds, on film; its pattern is of dots."""
-
-ON_PAPER = {
-    "light": {"missed": "#b3261e", "added": "#8a6100", "curve": "#525c66"},
-    "dark": {"missed": "#ff8a7d", "added": "#ffd24d", "curve": "#a3aeb9"},
-}
-"""Of marks below the curves of slices."""
-
-ORGANS = (
-    *("#e69f00", "#56b4e9", "#2fc79a", "#e58bc2", "#9f8cff", "#a8d94a", "#c9a27a"),
-    *("#5fd7e0", "#f3b3a0", "#8fb3c9", "#c4b454", "#b3e6c2", "#d9a6ff", "#9aa05a"),
-)
-"""Of the outlines of references, in the order of labels; then they begin anew."""
+COLOURS = 14
+"""Of the outlines of references, in the order of labels; then they begin anew. They are
+in the style sheet of these pages, as all colours are but the next."""
 
 SURFACES = ("#dfe3e8", "#ffb000", "#ef6510", "#c2255c")
 """Of surfaces: within the tolerance, then by how far they are beyond; in grey, too,
@@ -60,28 +33,7 @@ def organ_class(number: int) -> str:
     >>> organ_class(0), organ_class(14)
     ('o0', 'o0')
     """
-    return f"o{number % len(ORGANS)}"
-
-
-def film_style() -> str:
-    """The style of all colours."""
-    organs = "".join(
-        f".o{number}{{stroke:{colour};background:{colour}}}"
-        for number, colour in enumerate(ORGANS)
-    )
-    surfaces = "".join(
-        f".far{number}{{background:{colour}}}" for number, colour in enumerate(SURFACES)
-    )
-    light, dark = (
-        ";".join(f"--{name}:{colour}" for name, colour in ON_PAPER[name_].items())
-        for name_ in ("light", "dark")
-    )
-    return (
-        f":root{{--film:{FILM};--letters:{LETTERS};--outline:{PREDICTION};"
-        f"--film-missed:{MISSED};--film-added:{ADDED};{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"{organs}\n{surfaces}\n"
-    )
+    return f"o{number % COLOURS}"
 
 
 def png(
@@ -158,17 +110,9 @@ def outline(mask: Mask) -> str:
     return _path(rows.tolist(), columns.tolist(), across.tolist())
 
 
-def _turns() -> list[int]:
-    """How often a path turns where two by two voxels meet, by their code."""
-    found = []
-    for code in range(16):
-        voxels = [code >> n & 1 for n in range(4)]
-        is_saddle = voxels in ([1, 0, 0, 1], [0, 1, 1, 0])
-        found.append(2 if is_saddle else sum(voxels) % 2)
-    return found
-
-
-_TURNS = np.array(_turns(), dtype=np.uint8)
+_TURNS = np.array([0, 1, 1, 0, 1, 0, 2, 1, 1, 2, 0, 1, 0, 1, 1, 0], dtype=np.uint8)
+"""How often a path turns where two by two voxels meet, by their code: twice where two
+that touch at a corner are alone."""
 
 
 def _path(rows: list[int], columns: list[int], across: list[int]) -> str:
@@ -203,54 +147,41 @@ class Picture:
     drawing: Markup
 
 
-def film(plane: Plane, field: FieldOfView, *inside: Markup) -> Markup:
-    """A picture of a plane to the scale of all, with its directions and a bar.
+def unit_of(plane: Plane, field: FieldOfView) -> float:
+    """A hundredth of a picture's width in mm, or more of a high one: sizes letters."""
+    return max(field.length(plane.right) / 100, field.length(plane.down) / 80)
 
-    `inside` is in units of a voxel, from the top left.
+
+def film(plane: Plane, field: FieldOfView, inside: Markup, *over: Markup) -> Markup:
+    """A picture of a plane, with its directions and a bar.
+
+    `inside` is in units of a voxel, from the top left, and `over` in mm.
     """
-    width = field.width
-    own, high = field.length(plane.right), field.length(plane.down)
-    unit = width / 100
-    corner = {"width": own, "height": high}
-    content = element(
-        "svg",
-        *inside,
-        **corner,
-        viewBox=f"0 0 {field.pixels(plane.right)} {field.pixels(plane.down)}",
-        preserveAspectRatio="none",
-    )
-    bar = bar_length(width)
+    wide, high = field.length(plane.right), field.length(plane.down)
+    unit, bar = unit_of(plane, field), bar_length(wide)
+    size = {"width": wide, "height": high}
+    box = f"0 0 {field.pixels(plane.right)} {field.pixels(plane.down)}"
     places = (
-        (3 * unit, high / 2 + 1.5 * unit),
-        (own - 3 * unit, high / 2 + 1.5 * unit),
-        (own / 2, 5.5 * unit),
-        (own / 2, high - 2 * unit),
+        (2.5 * unit, high / 2 + unit),
+        (wide - 2.5 * unit, high / 2 + unit),
+        (wide / 2, 3.5 * unit),
+        (wide / 2, high - 1.5 * unit),
     )
     letters = [
-        element("text", letter, x=x, y=y, font_size=4.5 * unit, text_anchor="middle")
+        element("text", letter, x=x, y=y, font_size=3 * unit, text_anchor="middle")
         for letter, (x, y) in zip(plane.letters, places, strict=True)
     ]
-    end = own - 2 * unit
-    scale = [
-        element(
-            "path", d=f"M{decimal(end)} {decimal(high - 2 * unit)}h-{bar}", class_="bar"
-        ),
-        element(
-            "text",
-            f"{bar} mm",
-            x=end,
-            y=high - 4 * unit,
-            font_size=3.6 * unit,
-            text_anchor="end",
-        ),
-    ]
+    end, low = wide - 2 * unit, high - 2 * unit
+    at = {"x": end, "y": low - unit, "font_size": 2.4 * unit, "text_anchor": "end"}
     return element(
         "svg",
-        element("rect", **corner, rx=1.2 * unit, class_="film"),
-        content,
+        element("rect", **size, class_="film"),
+        element("svg", inside, **size, viewBox=box, preserveAspectRatio="none"),
+        *over,
         *letters,
-        *scale,
-        viewBox=f"0 0 {decimal(width)} {decimal(high)}",
+        element("path", d=f"M{decimal(end)} {decimal(low)}h-{bar}", class_="bar"),
+        element("text", f"{bar} mm", **at),
+        viewBox=f"0 0 {decimal(wide)} {decimal(high)}",
         class_="picture",
         aria_hidden="true",
     )
@@ -259,28 +190,19 @@ def film(plane: Plane, field: FieldOfView, *inside: Markup) -> Markup:
 def patterns(plane: Plane, field: FieldOfView) -> Markup:
     """The patterns of what is missed, lines, and of what is added, dots.
 
-    They are as large in all planes, and square, whatever the voxels are.
+    They are square, whatever the voxels are.
     """
-    unit = field.width / 100
+    unit = unit_of(plane, field)
     down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
+    size: dict[str, object] = {"width": 2, "height": 2}
     found = []
-    for name, step, content in (
-        ("missed", 1.6, element("path", d="M-1 1L1 -1M-1 3L3 -1M1 3L3 1")),
-        ("added", 1.4, element("path", d="M1 1h0")),
+    for name, step, d in (
+        ("missed", 0.8, "M-1 1L1 -1M-1 3L3 -1M1 3L3 1"),
+        ("added", 0.7, "M1 1h0"),
     ):
-        scale = f"scale({unit * step / 2 / right:.4g} {unit * step / 2 / down:.4g})"
-        tint = element("rect", width=2, height=2)
-        found.append(
-            element(
-                "pattern",
-                tint,
-                content,
-                id=f"{name}-{plane.name}",
-                width=2,
-                height=2,
-                patternUnits="userSpaceOnUse",
-                patternTransform=scale,
-                class_=f"pattern-{name}",
-            )
-        )
+        scale = f"scale({unit * step / right:.4g} {unit * step / down:.4g})"
+        inside = element("rect", **size), element("path", d=d)
+        more = {"patternUnits": "userSpaceOnUse", "patternTransform": scale}
+        own = {"id": f"{name}-{plane.name}", "class_": f"pattern-{name}"}
+        found.append(element("pattern", *inside, **size, **more, **own))
     return element("defs", *found)

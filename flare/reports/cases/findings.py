@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
@@ -18,7 +19,12 @@ from flare.evaluation.metrics.finder import (
     Spacing,
 )
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
-from flare.evaluation.scoring.case import scored_slices
+from flare.evaluation.scoring.case import (
+    MIRRORED_GAIN,
+    Mirrored,
+    mirrored,
+    scored_slices,
+)
 from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
 from flare.reports.cases.surfaces import (
     Component,
@@ -32,6 +38,9 @@ from flare.reports.cases.surfaces import (
 MARGIN_MM = 12.0
 """Of what surrounds the organs, so much is seen."""
 
+
+LOW_DSC = 0.5
+"""Below, it is asked whether a prediction is mirrored, and labels are swapped."""
 
 Box = tuple[slice, slice, slice]
 
@@ -55,10 +64,9 @@ class OrganFinding:
     name: str
     label: int
     tolerance_mm: float
-    dsc: float
-    """As metrics.json has it."""
-    nsd: float
-    """As metrics.json has it."""
+    in_mean: bool
+    scores: Mapping[str, float]
+    """By metric, as metrics.json has them."""
     counts: SliceCounts
     """In the whole of both label maps."""
     surfaces: OrganSurfaces | None = None
@@ -70,6 +78,8 @@ class OrganFinding:
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
+    instead: tuple[str, float] | None = None
+    """The organ that the prediction has in its place, and the DSC of both."""
 
     @property
     def voxels(self) -> tuple[int, int, int]:
@@ -87,8 +97,10 @@ class CaseFinding:
     """What was found of one case; arrays are turned, as `Orientation` says."""
 
     case: str
-    dsc: float
-    nsd: float
+    scores: Mapping[str, float]
+    """The mean of each metric over the organs that count, as metrics.json has it."""
+    mirrored: Mirrored | None
+    """How the prediction would have to be mirrored to be far better, if that helps."""
     orientation: Orientation
     spacing: Spacing
     """In mm, turned."""
@@ -131,11 +143,16 @@ def look_at(
     challenge : Challenge
         By whose rules it was scored.
     scores : mapping
-        By metric, such as ``dsc_liver``; of the whole case ``dsc`` and ``nsd``.
+        By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
-    grid = reference.grid
+    grid, metrics = reference.grid, [metric.name for metric in metrics_in(scores)]
+    there = {*reference.present, *prediction.present}
+    dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in there]
+    is_low = sum(dsc) < LOW_DSC * len(dsc)  # organs that are nowhere score 1
+    way = mirrored(reference, prediction, challenge) if is_low else None
     orientation = orientation_of(grid)
     memory, weights = ReusedMemory(), tuple(np.zeros(size) for size in grid.shape)
+    held: dict[str, npt.NDArray[np.int64]] = {}
     organs, boxes = [], []
     for organ in challenge.organs:
         occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
@@ -148,8 +165,8 @@ def look_at(
             name=organ.name,
             label=organ.label,
             tolerance_mm=organ.tolerance_mm,
-            dsc=scores[f"dsc_{organ.name}"],
-            nsd=scores[f"nsd_{organ.name}"],
+            in_mean=organ.in_mean,
+            scores={name: scores[f"{name}_{organ.name}"] for name in metrics},
             counts=_counts(masks, box, orientation, grid.shape),
         )
         if box[0].stop:
@@ -170,21 +187,48 @@ def look_at(
             if not has_all and orientation.axes[0] == 0:  # else they are not axial
                 ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
                 finding = replace(finding, scored=ends)
+            found = prediction.labels[box][masks[0]]
+            if finding.scores["dsc"] < LOW_DSC and not way and found.size:
+                held[organ.name] = np.bincount(found, minlength=256)
         organs.append(finding)
     box = _around(boxes)
     return CaseFinding(
         case=case,
-        dsc=scores["dsc"],
-        nsd=scores["nsd"],
+        scores={name: scores[name] for name in metrics},
+        mirrored=way,
         orientation=orientation,
         spacing=orientation.lengths(grid.spacing),
         reference=orientation.volume(reference.labels),
         prediction=orientation.volume(prediction.labels),
         box=_turned_box(box, orientation, grid.shape),
         worst=_worst(reference, weights, orientation, box),
-        organs=tuple(organs),
+        organs=tuple(_instead(organs, held)),
         file_shape=grid.shape,
     )
+
+
+def _instead(
+    organs: Sequence[OrganFinding], held: Mapping[str, npt.NDArray[np.int64]]
+) -> Iterator[OrganFinding]:
+    """Organs, and which other ones were predicted in the place of some.
+
+    Parameters
+    ----------
+    organs : sequence of OrganFinding
+        All of them.
+    held : mapping
+        By organ, of the voxels of its reference: how many have each predicted label.
+    """
+    for organ in organs:
+        volume = organ.voxels[0]
+        others = [
+            (2 * int(held[organ.name][o.label]) / (volume + o.voxels[1]), o.name)
+            for o in organs
+            if organ.name in held and o is not organ
+        ]
+        dsc, name = max(others, default=(0.0, ""))
+        is_other = dsc >= organ.scores["dsc"] + MIRRORED_GAIN and dsc >= LOW_DSC
+        yield replace(organ, instead=(name, dsc)) if is_other else organ
 
 
 def _compared(

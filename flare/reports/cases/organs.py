@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.common.text import count, printable
-from flare.reports.cases.drawing import organ_class
+from flare.challenge.metrics import metrics_in
+from flare.common.text import count, listing, printable
 from flare.reports.cases.findings import CaseFinding, OrganFinding
 from flare.reports.cases.planes import TILTED_DEGREES
 from flare.reports.cases.surfaces import Component
@@ -20,7 +20,6 @@ from flare.reports.model import (
     Table,
     name_cell,
     number_cell,
-    score_cell,
     table,
 )
 from flare.reports.render.svg import (
@@ -32,12 +31,13 @@ from flare.reports.render.svg import (
     percent,
     stretched,
 )
-
-FEW = 3
-"""So many pieces of an organ are told one by one."""
+from flare.reports.scores import metric_cell
 
 ROUNDED = 0.006
 """A challenge or a board that has two decimals changes a score by less."""
+
+WEAK_LOSS = 0.1
+"""An organ that loses less of its DSC has no line, unless none loses more."""
 
 MARKED = 0.02
 """Where more than this share of an organ's largest area is wrong, a slice is marked."""
@@ -49,74 +49,84 @@ TICKS = 12
 """So many slices are numbered at most."""
 
 
-def organ_key(found: CaseFinding) -> list[tuple[str, str]]:
-    """The classes of the organs that are there, and their names."""
-    return [
-        (organ_class(number), title(organ.name))
-        for number, organ in enumerate(found.organs)
-        if organ.surfaces
-    ]
+def scores_text(scores: Mapping[str, float]) -> str:
+    """Scores by metric.
+
+    Examples
+    --------
+    >>> scores_text({"dsc": 0.9, "nsd": 1.0})
+    'DSC 0.900, NSD 1.000'
+    """
+    return ", ".join(
+        f"{own.title} {own.text(scores[own.name])} {own.unit}".rstrip()
+        for own in metrics_in(scores)
+    )
+
+
+def means_words(found: CaseFinding) -> str:
+    """The means of a case, and what in them is of organs that are nowhere."""
+    counted = [organ for organ in found.organs if organ.in_mean]
+    absent = [organ for organ in counted if organ.surfaces is None]
+    whole = f"Mean of {count(len(counted), 'organ')}: {scores_text(found.scores)}."
+    if not absent:
+        return whole
+    names, one = listing(title(o.name) for o in absent), absent[0]
+    return (
+        f"{whole} In neither label map, and so {scores_text(one.scores)} in the mean:"
+        f" {names}."
+    )
 
 
 def organ_table(found: CaseFinding) -> Table:
-    """What each organ of the challenge scores, and how its surfaces lie."""
-    rows = (
-        (
+    """What each organ of the challenge scores, how far surfaces lie, and volumes."""
+    metrics = metrics_in(found.scores)
+    rows: list[list[Cell | str]] = [
+        [
             name_cell(title(organ.name)),
-            score_cell(organ.dsc, exact=True),
-            score_cell(organ.nsd, exact=True),
+            *(metric_cell(own, organ.scores[own.name], exact=True) for own in metrics),
             f"{organ.tolerance_mm:g}",
-            *_surface_cells(organ),
-        )
+            _farthest(organ),
+            *(_ml(voxels * found.voxel_ml) for voxels in _volumes(organ)),
+        ]
         for organ in found.organs
-    )
-    heads = (
-        *("organ", "DSC", "NSD", "tolerance, mm"),
-        *("surface, mm2", "beyond tolerance, mm2", "farthest, mm"),
-    )
-    return table("Scores, and both surfaces together", heads, rows, words=("organ",))
-
-
-def _surface_cells(organ: OrganFinding) -> tuple[Cell, ...]:
-    """How large both surfaces are, what of them is beyond, and how far."""
-    none = Cell("none", css="none")
-    found = organ.surfaces
-    if found is None:
-        return none, none, none
-    farthest = found.farthest
-    if farthest is None:
-        distance = Cell("within", css="none")
-    elif farthest == math.inf:
-        distance = none
-    else:
-        distance = number_cell(farthest, decimals=1, exact=True)
-    return (
-        number_cell(found.area, decimals=0, exact=True),
-        number_cell(found.area_beyond, decimals=0, exact=True),
-        distance,
-    )
-
-
-def volume_table(found: CaseFinding) -> Table:
-    """How large each organ is, and how much of it is missed and added."""
-    rows = []
-    for organ in found.organs:
-        reference, prediction, shared = organ.voxels
-        voxels = (reference, prediction, reference - shared, prediction - shared)
-        ml = (number * found.voxel_ml for number in voxels)
-        cells = (
-            name_cell(title(organ.name)),
-            *map(str, voxels),
-            *(number_cell(volume, decimals=1, exact=True) for volume in ml),
-        )
-        rows.append(cells)
+    ]
+    means = (metric_cell(own, found.scores[own.name], exact=True) for own in metrics)
+    rows.append([name_cell("mean of organs"), *means, *[""] * 6])
     names = ("reference", "prediction", "missed", "added")
-    heads = (
-        *("organ", *(f"{name}, voxels" for name in names)),
-        *(f"{name}, ml" for name in names),
+    return table(
+        f"Scores, distances and volumes; a voxel has {found.voxel_ml * 1000:.3g} mm3",
+        (
+            *("organ", *(metric.title_with_unit for metric in metrics)),
+            *("tolerance (mm)", "farthest (mm)", *(f"{name} (ml)" for name in names)),
+        ),
+        rows,
+        words=("organ",),
+        quiet=[n for n, organ in enumerate(found.organs) if organ.surfaces is None],
+        is_whole=True,
     )
-    caption = f"Voxels, each of {found.voxel_ml * 1000:.3g} mm3, and volumes"
-    return table(caption, heads, rows, words=("organ",))
+
+
+def _volumes(organ: OrganFinding) -> tuple[int, int, int, int]:
+    """Voxels of the reference, of the prediction, missed, and added."""
+    reference, prediction, shared = organ.voxels
+    return reference, prediction, reference - shared, prediction - shared
+
+
+def _ml(volume: float) -> Cell:
+    """A volume, of which small ones have digits, too."""
+    return Cell(
+        f"{volume:.0f}" if volume >= 100 else f"{volume:.3g}", exact=repr(volume)
+    )
+
+
+def _farthest(organ: OrganFinding) -> Cell:
+    """How far one surface is from the other at most, where both are."""
+    farthest = organ.surfaces.farthest if organ.surfaces else math.inf
+    if farthest is None:
+        return Cell("within", css="none")
+    if farthest == math.inf:
+        return Cell("none", css="none")
+    return number_cell(farthest, decimals=1, exact=True)
 
 
 def title(organ: str) -> str:
@@ -124,9 +134,64 @@ def title(organ: str) -> str:
     return printable(organ.replace("_", " "))
 
 
-def remarks(found: CaseFinding) -> list[str]:
-    """What is to be said of a case, a line each."""
-    lines = [line for organ in found.organs for line in organ_remarks(organ)]
+def faults(found: CaseFinding) -> list[str]:
+    """What is wrong with a case, a line each, the worst first."""
+    lines, way = [], found.mirrored
+    if way:
+        words = f"The prediction looks mirrored {way.axes}: DSC {way.dsc:.2f} if it is"
+        lines.append((2.0, words))
+    apart = [o for o in found.organs if all(o.voxels[:2]) and not o.voxels[2]]
+    names = listing(title(organ.name) for organ in apart if not organ.instead)
+    if names:
+        lines.append((1.0, f"{names}: no voxel in common with the reference"))
+    for organ in found.organs:
+        lines += _faults(organ, {own.name: own.instead for own in found.organs})
+    lines.sort(key=lambda line: -line[0])
+    most = [line for weight, line in lines if weight >= WEAK_LOSS]
+    return most or [line for _, line in lines[:1]] or ["No voxel is wrong"]
+
+
+def _faults(
+    organ: OrganFinding, instead: Mapping[str, tuple[str, float] | None]
+) -> Iterator[tuple[float, str]]:
+    """What is wrong with an organ, and how much that weighs."""
+    name, loss = title(organ.name), 1 - organ.scores["dsc"]
+    reference, prediction, missed, added = _volumes(organ)
+    if organ.instead:
+        other, dsc = organ.instead
+        back = instead[other]
+        if not back or back[0] != organ.name:
+            words = f"{name} is predicted as {title(other)}"
+            yield 1.2, f"{words}: DSC {dsc:.2f} if renamed"
+        elif organ.name < other:
+            words = f"{name} and {title(other)} look swapped: DSC {dsc:.2f} and"
+            yield 1.5, f"{words} {back[1]:.2f} if exchanged"
+    elif not reference and prediction:
+        what = count(prediction, "voxel")
+        yield loss, f"{name}: {what} predicted, of an organ that the reference has not"
+    elif reference and not prediction:
+        yield loss, f"{name}: all {count(reference, 'voxel')} missed"
+    elif missed < reference and (missed or added):
+        shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
+        yield loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
+        lost = f"{name} that was not found"
+        for what, pieces, other in (
+            (name, organ.false_positives, "reference"),
+            (lost, organ.false_negatives, "prediction"),
+        ):
+            if pieces:
+                yield WEAK_LOSS, _pieces(what, pieces, other)
+
+
+def notes(found: CaseFinding) -> list[str]:
+    """What has to be known of a case to read its numbers, a line each."""
+    lines = [line for organ in found.organs for line in _by_rule(organ)]
+    lines += [
+        f"{title(organ.name)}: scored in slices {organ.scored[0] + 1} to"
+        f" {organ.scored[1]} alone, by the rules"
+        for organ in found.organs
+        if organ.scored
+    ]
     tilt = found.orientation.tilt
     if tilt > TILTED_DEGREES:
         lines.append(
@@ -136,58 +201,26 @@ def remarks(found: CaseFinding) -> list[str]:
     return lines
 
 
-def organ_remarks(organ: OrganFinding) -> list[str]:
-    """What is to be said of an organ."""
-    name = title(organ.name)
-    reference, prediction, shared = organ.voxels
-    lines = []
-    if not reference and prediction:
-        what = count(prediction, "voxel")
-        lines.append(
-            f"{name}: {what} predicted, of an organ that the reference has not"
-        )
-    if reference and not prediction:
-        lines.append(f"{name}: all {count(reference, 'voxel')} missed")
-    if reference and prediction and not shared:
-        lines.append(f"{name}: reference and prediction have no voxel in common")
-    for pieces, whose in (
-        (organ.false_positives, ""),
-        (organ.false_negatives, " that was not found"),
-    ):
-        lines += _pieces(name, pieces, whose)
-    lines += _by_rule(organ)
-    if organ.scored:
-        first, last = organ.scored[0] + 1, organ.scored[1]
-        lines.append(f"{name}: scored in slices {first} to {last} alone, by the rules")
-    return lines
-
-
 def _by_rule(organ: OrganFinding) -> list[str]:
     """That a rule of the challenge has replaced the NSD of the surfaces."""
-    own = organ.surfaces.nsd if organ.surfaces else None
-    if own is None or abs(own - organ.nsd) < ROUNDED:
+    own, told = organ.surfaces.nsd if organ.surfaces else None, organ.scores["nsd"]
+    if own is None or abs(own - told) < ROUNDED:
         return []
     return [
-        f"{title(organ.name)}: its NSD is {organ.nsd:.3f} by a rule of the challenge;"
+        f"{title(organ.name)}: its NSD is {told:.3f} by a rule of the challenge;"
         f" the surfaces alone give {own:.3f}"
     ]
 
 
-def _pieces(name: str, pieces: Sequence[Component], whose: str) -> list[str]:
-    """Pieces that lie far away; the largest, and how many others there are."""
-    where = "of the prediction" if whose else "of the reference"
-    lines = [
-        f"{count(piece.voxels, 'voxel')} of {name}{whose},"
-        f" {piece.distance:.0f} mm from any {where}"
-        for piece in pieces[:FEW]
-    ]
-    rest = pieces[FEW:]
+def _pieces(what: str, pieces: Sequence[Component], other: str) -> str:
+    """Pieces that lie far from the other map: the largest, and how many more."""
+    first, *rest = pieces
+    voxels = count(first.voxels, "voxel")
+    words = f"{voxels} of {what}, {first.distance:.0f} mm from any of the {other}"
     if rest:
         voxels = count(sum(piece.voxels for piece in rest), "voxel")
-        lines.append(
-            f"{count(len(rest), 'more piece')} of {name}{whose}, of {voxels} together"
-        )
-    return lines
+        words += f", and {count(len(rest), 'more piece')} of {voxels} together"
+    return words
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -198,13 +231,8 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     >>> runs([3, 4, 5, 9])
     [(3, 5), (9, 9)]
     """
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    return list(zip(firsts, (n for n in numbers if n + 1 not in numbers), strict=True))
 
 
 def runs_text(numbers: Sequence[int]) -> str:
@@ -215,10 +243,7 @@ def runs_text(numbers: Sequence[int]) -> str:
     >>> runs_text([2, 3, 4, 8]), runs_text([])
     ('3-5, 9', 'none')
     """
-    texts = [
-        f"{first + 1}" if first == last else f"{first + 1}-{last + 1}"
-        for first, last in runs(numbers)
-    ]
+    texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in runs(numbers))
     return ", ".join(texts) or "none"
 
 
@@ -249,7 +274,7 @@ def slices_figure(found: CaseFinding) -> Chart | None:
     return Chart(
         title="Area in each axial slice, from the feet to the head",
         note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
-        summary=_summary(organs),
+        summary="where each organ is missed and added; the table has the slices",
         labels=tuple(names),
         axis=axis,
         drawing=drawing(axis, end, stretched(*parts, height=end), line),
@@ -305,15 +330,6 @@ def _ticks(size: int) -> tuple[tuple[float, str], ...]:
     )
     numbers = [1, *range(step, size + 1, step)] if step > 1 else range(1, size + 1)
     return tuple(((number - 0.5) / size, str(number)) for number in numbers)
-
-
-def _summary(organs: list[OrganFinding]) -> str:
-    """Where the organs are wrong, in words."""
-    marks = [(title(organ.name), *map(runs_text, marks_of(organ))) for organ in organs]
-    return "; ".join(
-        f"{name} missed in slices {missed}, added in {added}"
-        for name, missed, added in marks
-    )
 
 
 def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:

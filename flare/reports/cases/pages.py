@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
-from flare.reports.cases.drawing import film_style
 from flare.reports.cases.findings import CaseFinding, field_of_view, look_at
 from flare.reports.cases.organs import (
-    organ_key,
+    faults,
+    means_words,
+    notes,
     organ_table,
-    remarks,
+    scores_text,
     slices_figure,
-    volume_table,
 )
 from flare.reports.cases.pictures import (
     BANDS,
@@ -42,11 +42,11 @@ from flare.reports.cases.sources import (
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
     Cell,
+    Heading,
     Lines,
     Page,
     Part,
     Section,
-    Tile,
     Words,
     name_cell,
 )
@@ -57,8 +57,7 @@ from flare.results.metrics_reading import EvaluationFile
 WORST_NOTE = (
     "In each plane, the slice in which errors weigh the most: every wrong voxel by its"
     " distance from the surface, of which up to 10 mm count. Slices are counted from"
-    " the feet, the front, and the patient's right. The three planes are drawn to one"
-    " scale; the patient's right is on the left."
+    " the feet, the front, and the patient's right, which is on the left."
 )
 
 SURFACES_NOTE = (
@@ -66,6 +65,8 @@ SURFACES_NOTE = (
     " what is nearest to the eye. What is not grey is what NSD counts as missed."
 )
 
+FAULTS = 8
+"""So many lines on what is wrong stand beside the pictures, the others below."""
 
 WORST = 20
 """So many cases get a page if nothing is said."""
@@ -76,14 +77,6 @@ OnDrawn = Callable[[int, int, str], None]
 FOLDER = "cases"
 """Below the folder of a report."""
 
-LONGEST = 80
-"""Characters of a file name, without its extension."""
-
-_TAKEN = {"index", "con", "prn", "aux", "nul"}
-
-_TAKEN |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
-"""The page of all cases, and names that Windows keeps to itself."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseHead:
@@ -92,20 +85,20 @@ class CaseHead:
     challenge: str
     case: str
     file: str
-    dsc: float
-    nsd: float
+    scores: str
+    """The means of the case, in words."""
     before: str = ""
     """The file of the harder case."""
     after: str = ""
     """The file of the next one."""
 
 
-def case_html(
+def case_page(
     head: CaseHead,
     found: CaseFinding,
     images: list[Image],
     backgrounds: tuple[str, ...] = (),
-) -> str:
+) -> Page:
     """The page of a case that was scored.
 
     Parameters
@@ -119,62 +112,35 @@ def case_html(
     backgrounds : tuple of str, optional
         The CT of the worst slice of each plane, as data URIs.
     """
-    lines = remarks(found)
-    told = [Lines(lines)] if lines else []
-    organs = [
-        Section(
-            "organs",
-            "Organs",
-            "Organs",
-            [organ_table(found), volume_table(found), *told],
-        )
-    ]
+    lines, told = faults(found), notes(found)
+    organs: list[Part] = [organ_table(found), *([Lines(told)] if told else [])]
+    if lines[FAULTS:]:
+        organs += [Heading("More that is wrong"), Lines(lines[FAULTS:])]
+    means = Words(means_words(found))
     if found.is_blank:
-        why = "Neither label map has any organ: there is nothing to draw."
-        return _page(head, organs, failure=why)
-    field = field_of_view(found)
-    layers = [
-        ("show-ref", "reference"),
-        ("show-pred", "prediction"),
-        ("show-wrong", "errors"),
-    ]
-    if backgrounds:
-        layers.append(("show-ct", "CT"))
-    worst = _macro(
-        "worst",
-        layers=layers,
+        why = Words("Neither label map has any organ: there is nothing to draw.")
+        return _page(
+            head, [means, why], [Section("organs", "Organs", "Organs", organs)]
+        )
+    field, layers = field_of_view(found), ["reference", "prediction", "errors", "names"]
+    stage = _macro(
+        "stage",
         planes=plane_pictures(found, field, backgrounds),
-        organ_key=organ_key(found),
+        layers=[*layers, "CT"] if backgrounds else layers,
+        volume=volume(found, field),
     )
     surfaces = _macro(
         "surfaces", pictures=surface_pictures(found, field, images), bands=BANDS
     )
+    wrong: list[Part] = [Lines(lines[:FAULTS]), stage, Words(WORST_NOTE, "note")]
+    seen: list[Part] = [surfaces, Words(SURFACES_NOTE, "note")]
     sections = [
-        Section(
-            "worst",
-            "Where it is worst",
-            "Where it is worst",
-            [worst, Words(WORST_NOTE, "note")],
-        ),
-        Section(
-            "surfaces",
-            "Surfaces",
-            "Surfaces",
-            [surfaces, Words(SURFACES_NOTE, "note")],
-        ),
+        Section("wrong", "What is wrong", "What is wrong", wrong),
+        Section("organs", "Organs", "Organs", organs),
         Section("slices", "All slices", "All slices", [slices_figure(found)]),
-        *organs,
+        Section("surfaces", "Surfaces", "Surfaces", seen),
     ]
-    packed = volume(found, field)
-    if packed is None:
-        return _page(head, sections)
-    viewer = _macro("viewer", volume=packed)
-    return _page(head, sections, "viewer.js", tail=[viewer])
-
-
-def failed_html(head: CaseHead, why: str) -> str:
-    """The page of a case that was not scored, or has nothing to be drawn."""
-    return _page(head, [], failure=f"Not scored: {printable(why)}")
+    return _page(head, [means], sections)
 
 
 def _macro(name: str, **content: Any) -> Part:
@@ -182,28 +148,21 @@ def _macro(name: str, **content: Any) -> Part:
     return macro_html("case.html", name, **content)
 
 
-def _page(
-    head: CaseHead,
-    sections: list[Section],
-    *scripts: str,
-    failure: str = "",
-    tail: Sequence[Part] = (),
-) -> str:
+def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
     """A page with what there is to show."""
-    page = Page(
+    return Page(
         title=f"Case {safe(head.case)}",
         kicker=head.challenge,
         audience_note=ORGANISERS_NOTE,
-        lead=[_macro("back", before=head.before, after=head.after)],
-        tiles=[
-            Tile(name=name, value=f"{v:.3f}", exact=repr(v), note="mean of organs")
-            for name, v in (("DSC", head.dsc), ("NSD", head.nsd))
-        ],
-        notes=[Words(failure, "banner")] if failure else [],
+        lead=[_macro("back", before=head.before, after=head.after), *notes],
         sections=sections,
-        tail=tail,
     )
-    return page_html(page, *scripts, style=film_style() + template_text("case.css"))
+
+
+def case_html(page: Page) -> str:
+    """A page of a case, or their index, as HTML."""
+    scripts = ["viewer.js"] if len(page.sections) > 1 else []  # else it has no pictures
+    return page_html(page, *scripts, style=template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,21 +170,12 @@ class Card:
     """What the index tells of a case."""
 
     head: CaseHead
+    name: Cell
     words: str
     thumbnail: Markup | None = None
 
-    @property
-    def name(self) -> Cell:
-        """The name of the case."""
-        return name_cell(self.head.case)
 
-    @property
-    def scores(self) -> str:
-        """The scores of the case."""
-        return f"DSC {self.head.dsc:.3f}, NSD {self.head.nsd:.3f}"
-
-
-def cases_html(challenge: str, cards: list[Card], total: int) -> str:
+def index_page(challenge: str, cards: list[Card], total: int) -> Page:
     """The index of the pages of cases.
 
     Parameters
@@ -244,15 +194,14 @@ def cases_html(challenge: str, cards: list[Card], total: int) -> str:
         f"{note} A small picture is the surface seen from the front: what is not grey"
         " is what NSD counts as missed."
     )
-    page = Page(
+    shown = _macro("cards", found=cards)
+    return Page(
         title="What is wrong in the hardest cases",
         kicker=challenge,
         audience_note=ORGANISERS_NOTE,
         lead=[_macro("to_evaluation"), words],
-        sections=(),
-        tail=[_macro("cards", found=cards)],
+        sections=[Section("cases", "Cases", "The hardest first", [shown])],
     )
-    return page_html(page, style=film_style() + template_text("case.css"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,12 +219,13 @@ def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
     scores = scores_of(found)
     order = [scores.cases[number] for number in scores.worst_first]
     drawn = order[: pages.worst] if pages.worst else order
-    return {case: f"{FOLDER}/{file}" for case, file in page_files(drawn).items()}
+    names = file_names(drawn, taken=["index"])
+    return {case: f"{FOLDER}/{name}.html" for case, name in names.items()}
 
 
 def case_pages(
     metrics: Path, found: EvaluationFile, pages: CasePages
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, Page]]:
     """The pages of the hardest cases, and their index, each with its file.
 
     Raises
@@ -291,14 +241,14 @@ def case_pages(
     memory = ReusedMemory()
     cards = []
     for number, head in enumerate(_places(found, links)):
-        html, own = _drawn(head, found, files, memory)
-        yield f"{FOLDER}/{head.file}", html
+        page, own = _drawn(head, found, files, memory)
+        yield f"{FOLDER}/{head.file}", page
         cards.append(own)
         if pages.on_drawn:
             pages.on_drawn(number + 1, len(cases), head.case)
     yield (
         f"{FOLDER}/index.html",
-        cases_html(_challenge(found), cards, len(found.scores.cases)),
+        index_page(_challenge(found), cards, len(found.scores.cases)),
     )
 
 
@@ -311,13 +261,13 @@ def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHea
     """Where each page stands."""
     cases = tuple(links)
     names = [file.removeprefix(f"{FOLDER}/") for file in links.values()]
+    values = found.scores.values
     for number, case in enumerate(cases):
         yield CaseHead(
             challenge=_challenge(found),
             case=case,
             file=names[number],
-            dsc=found.scores.values[case, "dsc"],
-            nsd=found.scores.values[case, "nsd"],
+            scores=scores_text({m: v for (c, m), v in values.items() if c == case}),
             before=names[number - 1] if number else "",
             after=names[number + 1] if number + 1 < len(names) else "",
         )
@@ -328,19 +278,20 @@ def _drawn(
     found: EvaluationFile,
     files: CaseFiles,
     memory: ReusedMemory,
-) -> tuple[str, Card]:
+) -> tuple[Page, Card]:
     """The page of a case, and its card in the index."""
     case = head.case
+    card = Card(head=head, name=name_cell(case), words="")
     why = found.scores.failed.get(case)
     if why is not None:
-        return failed_html(head, why), Card(head=head, words=safe(why))
+        failure = Words(f"Not scored: {printable(why)}", "banner")
+        return _page(head, [failure], []), replace(card, words=safe(why))
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, memory)
     seen = look_at(case, *maps, files.challenge, values)
-    lines = remarks(seen)
-    words = safe(lines[0] if lines else _lowest(found, case))
+    card = replace(card, words=safe(faults(seen)[0]))
     if seen.is_blank:
-        return case_html(head, seen, []), Card(head=head, words=words)
+        return case_page(head, seen, []), card
     surfels = all_surfels(seen)
     images = [view(surfels, plane, seen.spacing) for plane in PLANES]
     lengths = tuple(
@@ -352,34 +303,5 @@ def _drawn(
         grid, field = maps[0].grid, field_of_view(seen)
         ct = files.images[case]
         backgrounds = ct_backgrounds(ct, grid, files.challenge, seen, field)
-    return case_html(head, seen, images, backgrounds), Card(
-        head=head, words=words, thumbnail=picture
-    )
-
-
-def _lowest(found: EvaluationFile, case: str) -> str:
-    """What the numbers tell of a case."""
-    scores = scores_of(found)
-    return scores.lowest_organ(scores.cases.index(case))
-
-
-def page_files(cases: Sequence[str]) -> dict[str, str]:
-    """The file of each case's page, below `FOLDER`.
-
-    Examples
-    --------
-    >>> page_files(["validation_001", "a/b", "a_b", "index"])
-    {'validation_001': 'validation_001.html', 'a/b': 'a_b.html', 'a_b': 'a_b-2.html', \
-'index': 'index-2.html'}
-    """
-    files: dict[str, str] = {}
-    taken = set(_TAKEN)
-    for case in cases:
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", case)[:LONGEST] or "_"
-        name, number = stem, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name.lower())
-        files[case] = f"{name}.html"
-    return files
+    page = case_page(head, seen, images, backgrounds)
+    return page, replace(card, thumbnail=picture)

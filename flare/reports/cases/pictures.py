@@ -8,6 +8,7 @@ would make a good case look like a bad one. All slices are packed for the viewer
 from __future__ import annotations
 
 import base64
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +18,8 @@ from scipy import ndimage
 from zlib_ng import zlib_ng
 
 from flare.common.text import count
-from flare.evaluation.metrics.finder import Labels
+from flare.evaluation.metrics.finder import Labels, Mask
 from flare.reports.cases.drawing import (
-    ORGANS,
     SURFACES,
     Picture,
     data_uri,
@@ -28,10 +28,11 @@ from flare.reports.cases.drawing import (
     outline,
     patterns,
     png,
+    unit_of,
 )
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.planes import PLANES, FieldOfView, Pixels, Plane
-from flare.reports.render.svg import element
+from flare.reports.render.svg import decimal, element
 
 BANDS_MM = (5.0, 10.0)
 """What is beyond the tolerance has a colour up to the first distance, another up to the
@@ -57,6 +58,15 @@ edge are not."""
 
 THUMBNAIL = 96
 """Pixels that a thumbnail is wide and high at most."""
+
+NAME = 2.4
+"""Size of an organ's name, in units of its picture."""
+
+LETTER = 0.62
+"""Width of a letter of a name, by its size: about that of most fonts."""
+
+Floats = npt.NDArray[np.float64]
+"""Rows and columns, in mm."""
 
 Image = npt.NDArray[np.uint8]
 """Numbers of colours, shape (rows, columns); 0 where nothing is."""
@@ -248,7 +258,10 @@ def plane_pictures(
                 title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
                 summary=_summary(found, maps[0], maps[1]),
                 drawing=film(
-                    plane, field, _inside(found, plane, field, maps, background)
+                    plane,
+                    field,
+                    _inside(found, plane, field, maps, background),
+                    _names(found, plane, field, maps),
                 ),
             )
         )
@@ -290,10 +303,88 @@ def _inside(
         for number, organ in enumerate(found.organs):
             path = outline(labels == organ.label)
             if path:
-                title = element("title", organ.name.replace("_", " "))
                 css = f"{kind} {organ_class(number)}" if kind == "ref" else kind
-                parts.append(element("path", title, d=path, class_=css))
+                parts.append(element("path", d=path, class_=css))
     return Markup("").join(parts)
+
+
+def _names(
+    found: CaseFinding, plane: Plane, field: FieldOfView, maps: list[Pixels]
+) -> Markup:
+    """The name of each organ in it or beside it, the largest first, in mm."""
+    size, spacing = NAME * unit_of(plane, field), (plane.down, plane.right)
+    down, right = (field.spacing[axis] for axis in spacing)
+    places = Places(maps, (down, right), 5 * unit_of(plane, field))
+    parts = []
+    shown = [maps[not np.any(maps[0] == o.label)] == o.label for o in found.organs]
+    for number in sorted(range(len(shown)), key=lambda n: -np.count_nonzero(shown[n])):
+        if not shown[number].any():
+            continue
+        name = found.organs[number].name.replace("_", " ")
+        x, y, line = places.find(shown[number], LETTER * size * len(name), size)
+        css = f"name {organ_class(number)}"
+        if line:
+            path = "M{} {}L{} {}".format(*map(decimal, line))
+            parts.append(element("path", d=path, class_=css))
+        at = {"x": x, "y": y + size / 3, "font_size": size, "text_anchor": "middle"}
+        parts.append(element("text", name, **at, class_=css))
+    return Markup("").join(parts)
+
+
+class Places:
+    """Finds free places for names in a picture.
+
+    A name covers no other name, and as little as can be of outlines and other organs.
+    """
+
+    def __init__(
+        self, maps: list[Pixels], spacing: tuple[float, float], edge: float
+    ) -> None:
+        self._organs = np.where(maps[0] > 0, maps[0], maps[1])
+        self._spacing = np.array(spacing)
+        self._edges = sum(ndimage.morphological_gradient(m, 3) > 0 for m in maps)
+        self._taken = np.zeros(maps[0].shape, dtype=np.bool_)
+        self._margin = np.array([edge, 0.0])  # where letters and the bar are
+
+    def find(
+        self, mask: Mask, width: float, height: float
+    ) -> tuple[float, float, tuple[float, float, float, float] | None]:
+        """The middle of a name of this size in mm, and a line to its organ, if far."""
+        inside = ndimage.distance_transform_edt(mask, self._spacing)
+        heart = np.array(np.unravel_index(inside.argmax(), mask.shape)) + 0.5
+        own = np.argwhere(mask)
+        ends = np.stack([own.min(axis=0), own.max(axis=0) + 1]) * self._spacing
+        half, middle = np.array([height, width]) / 2, heart * self._spacing
+        places = [middle]
+        for far in (0, 1, 2, 4, 7):
+            low, high = ends[0] - half - far * height, ends[1] + half + far * height
+            places += map(
+                np.array, itertools.product(*np.stack([low, middle, high], 1))
+            )
+        best = min(places, key=lambda place: self._cost(place, half, mask, middle))
+        self._taken[self._box(best, half)] = True
+        end = np.clip(middle, best - half, best + half)
+        line = (*end[::-1], *middle[::-1]) if np.any(end != middle) else None
+        return float(best[1]), float(best[0]), line
+
+    def _box(self, place: Floats, half: Floats) -> tuple[slice, slice]:
+        """The pixels that a name covers."""
+        low = np.floor((place - half) / self._spacing).astype(int)
+        high = np.ceil((place + half) / self._spacing).astype(int)
+        return slice(max(low[0], 0), high[0]), slice(max(low[1], 0), high[1])
+
+    def _cost(self, place: Floats, half: Floats, mask: Mask, heart: Floats) -> float:
+        """How bad a place is for the name of the organ with this heart."""
+        size = np.array(mask.shape) * self._spacing
+        low, high = self._margin + half, size - self._margin - half
+        if np.any(place < low) or np.any(place > high):
+            return 100.0
+        box = self._box(place, half)
+        other = (self._organs[box] > 0) & ~mask[box]
+        bad = 20.0 * self._taken[box] + 0.5 * self._edges[box] + 2.0 * other
+        hidden = np.count_nonzero(mask[box]) / np.count_nonzero(mask)
+        away = np.linalg.norm(np.clip(heart, place - half, place + half) - heart)
+        return float(bad.mean() + hidden + 4 * away / size.max())
 
 
 def _summary(found: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
@@ -335,6 +426,7 @@ def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
         "first": [part.start for part in field.box],
         "sizes": found.reference.shape,
         "worst": found.worst,
-        "colours": [ORGANS[n % len(ORGANS)] for n in range(len(found.organs))],
+        "names": [organ.name.replace("_", " ") for organ in found.organs],
+        "colours": [organ_class(n) for n in range(len(found.organs))],
         "voxels": base64.b64encode(packed).decode("ascii"),
     }

@@ -98,6 +98,10 @@ Pixels = npt.NDArray[Any]
 """Shape (rows, columns)."""
 
 
+LEFT = "the patient's left"
+"""The side that is the end of its axis."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plane:
     """One of the planes that doctors look at, and a side to look from."""
@@ -109,12 +113,15 @@ class Plane:
     """The turned axis of its rows."""
     right: int
     """The turned axis of its columns."""
-    letters: tuple[str, str, str, str]
+    letters: str
     """At its left, right, top and bottom."""
     side: str
-    """From where its surface is looked at,"""
-    is_far_end: bool
-    """and whether that is the end of the axis across, or its beginning."""
+    """From where its surface is looked at."""
+
+    @property
+    def is_far_end(self) -> bool:
+        """Whether that is the end of the axis across, and not its beginning."""
+        return self.side == LEFT
 
     @property
     def is_upside_down(self) -> bool:
@@ -130,33 +137,9 @@ class Plane:
 
 
 PLANES = (
-    Plane(
-        name="axial",
-        across=0,
-        down=1,
-        right=2,
-        letters=("R", "L", "A", "P"),
-        side="below",
-        is_far_end=False,
-    ),
-    Plane(
-        name="coronal",
-        across=1,
-        down=0,
-        right=2,
-        letters=("R", "L", "S", "I"),
-        side="the front",
-        is_far_end=False,
-    ),
-    Plane(
-        name="sagittal",
-        across=2,
-        down=0,
-        right=1,
-        letters=("A", "P", "S", "I"),
-        side="the patient's left",
-        is_far_end=True,
-    ),
+    Plane(name="axial", across=0, down=1, right=2, letters="RLAP", side="below"),
+    Plane(name="coronal", across=1, down=0, right=2, letters="RLSI", side="the front"),
+    Plane(name="sagittal", across=2, down=0, right=1, letters="APSI", side=LEFT),
 )
 
 FRONT = PLANES[1]
@@ -179,11 +162,6 @@ class FieldOfView:
     def length(self, axis: int) -> float:
         """In mm."""
         return self.pixels(axis) * self.spacing[axis]
-
-    @property
-    def width(self) -> float:
-        """Of the widest plane, in mm: all are drawn to one scale."""
-        return max(self.length(plane.right) for plane in PLANES)
 
 
 def bar_length(width: float) -> int:

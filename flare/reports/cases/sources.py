@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from flare.challenge.digest import recorded_challenge
 from flare.challenge.formats import FileNames
-from flare.challenge.metrics import SCORES
+from flare.challenge.metrics import METRICS, organ_of
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.schema import build
@@ -147,12 +147,8 @@ def find_case_files(
 def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]:
     """The rules that the scores were made by, and the decimals they have."""
     evaluation = found.scores.evaluation
-    prefix = "dsc_"
-    organs = dict.fromkeys(
-        metric.removeprefix(prefix)
-        for _, metric in found.scores.values
-        if metric.startswith(prefix)
-    )
+    organs = dict.fromkeys(organ_of(metric) for _, metric in found.scores.values)
+    organs.pop("", None)
     options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
     decimals = options.get("decimals")
     try:
@@ -179,7 +175,7 @@ def _check_scores(
     """Refuse a metrics.json that has no score of an organ in a case."""
     ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
     for case in cases:
-        for metric in (f"{score}{end}" for score in SCORES for end in ends):
+        for metric in (f"{name}{end}" for name in challenge.metrics for end in ends):
             if (case, metric) not in found.scores.values:
                 raise MetricsFileError(
                     str(metrics), f"it has no {metric} of case {safe(case)}"
@@ -249,12 +245,12 @@ def read_case(
             f"{safe(pair.reference.name)}: it changed while it was read"
         )
     for organ in score_labels(reference, prediction, challenge, memory):
-        for kind, value in (("DSC", organ.dsc), ("NSD", organ.nsd)):
-            told = scores[f"{kind.lower()}_{organ.organ}"]
+        for name, value in organ.by_metric.items():
+            told = scores[f"{name}_{organ.organ}"]
             own = value if files.decimals is None else round(value, files.decimals)
             if not math.isclose(own, told, rel_tol=0, abs_tol=SLACK):
                 problem = (
-                    f"its {kind} of {organ.organ} is {own:.6g}, but"
+                    f"its {METRICS[name].title} of {organ.organ} is {own:.6g}, but"
                     f" {safe(files.metrics.name)} says {told:.6g}"
                 )
                 file = files.folders.predictions / pair.prediction.name

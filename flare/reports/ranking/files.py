@@ -7,15 +7,14 @@ contract of its own.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, indented, write_whole
+from flare.common.files import csv_text, file_names, indented, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -23,10 +22,9 @@ from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.methods import methods_text
-from flare.reports.model import table
-from flare.reports.ranking.means import mean_files
+from flare.reports.model import Table, name_cell, table
+from flare.reports.ranking.means import mean_files, public_lines
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import ranking_table
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,
@@ -37,7 +35,6 @@ from flare.reports.ranking.words import (
     missing_lines,
     plain,
     recount_text,
-    roll_lines,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -47,12 +44,6 @@ from flare.reports.render.text import (
     terminal,
 )
 from flare.results.csv_rows import COLUMNS, KEYS
-
-_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-"""Names of devices, which no file may have on Windows, whatever its extension."""
-
-LONGEST_NAME = 60
-"""Letters of a team's name that its files have: in any script, their names fit."""
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -123,14 +114,10 @@ def page_text(analysis: Analysis) -> str:
     lines = [part for note in notes if note for part in (escaped_markdown(note), "")]
     lines += markdown(ranking)
     if ranking.quiet:
-        note = guests_note(analysis).replace("Below the line: out", "Out")
-        rows = [ranking.rows[number] for number in ranking.quiet]
-        guests = table(
-            "",
-            ("team", *heads.values()),
-            ((team, *ranks) for _, team, _, *ranks in rows),
-        )
-        lines += ["", note, "", *markdown(guests)]
+        note = guests_note(analysis).replace("Below the line: out", "Last ones: out")
+        lines += ["", note]
+    if analysis.shows_means:
+        lines += ["", *public_lines(analysis, _title(analysis))[:-1]]
     if analysis.decisions.lines:
         told = (f"- {escaped_markdown(line)}" for line in analysis.decisions.lines)
         lines += ["", *told]
@@ -159,6 +146,34 @@ def _title(analysis: Analysis) -> str:
     return f"{interim} of {printable(analysis.challenge.name)}"
 
 
+def ranking_table(
+    places: Sequence[Standing], metrics: Mapping[str, str], caption: str = ""
+) -> Table:
+    """The ranking, with the mean rank by each metric.
+
+    Parameters
+    ----------
+    places : sequence of Standing
+        The teams, those out of competition last: they stand apart.
+    metrics : mapping
+        The heads of their columns.
+    caption : str
+        What the table shows.
+    """
+    rows = [
+        (
+            str(place.rank or "-"),
+            name_cell(place.team),
+            f"{float(place.score):.4f}" if place.rank else "",
+            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics),
+        )
+        for place in places
+    ]
+    apart = [n for n, place in enumerate(places) if place.rank is None]
+    heads = ("rank", "team", "score", *metrics.values())
+    return table(caption, heads, rows, words=("team",), quiet=apart)
+
+
 def _titles(analysis: Analysis) -> dict[str, str]:
     """The titles of the metrics."""
     return {rule.metric: metric_title(rule.metric) for rule in analysis.rules.metrics}
@@ -169,19 +184,9 @@ def _titles(analysis: Analysis) -> dict[str, str]:
 
 def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """File names of the sheets, which no two teams share on any computer."""
-    found: list[tuple[str, Standing]] = []
-    seen: set[str] = set()
-    for standing in sorted(standings, key=lambda standing: standing.team):
-        stem = re.sub(r"[^\w-]", "_", standing.team)[:LONGEST_NAME]
-        if _RESERVED.fullmatch(stem):
-            stem += "_"
-        name, number = stem, 1
-        while name.lower() in seen:
-            number += 1
-            name = f"{stem}-{number}"
-        seen.add(name.lower())
-        found.append((name, standing))
-    return found
+    by_team = sorted(standings, key=lambda standing: standing.team)
+    names = file_names([standing.team for standing in by_team])
+    return [(names[standing.team], standing) for standing in by_team]
 
 
 def sheet_text(own: OwnStanding) -> str:
@@ -230,7 +235,7 @@ def analysis_text(analysis: Analysis) -> str:
     parts = [interim_text(roll)] if roll.is_interim else []
     parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
     parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
-    flags = [f"  {flag}" for flag in (*roll_lines(roll), *analysis.flags)]
+    flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
     parts.append(recount_text(analysis.sensitivity))

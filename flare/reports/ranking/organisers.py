@@ -12,7 +12,7 @@ from flare.challenge.metrics import is_score
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.uncertainty import ALPHA
+from flare.ranking.robustness.uncertainty import ALPHA, fewest_cases_to_test
 from flare.reports.charts import field_chart, rank_ticks, spread_chart
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
@@ -40,12 +40,16 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.ranking.page import PublicRanking, lines_or, ranking_page
+from flare.reports.ranking.page import (
+    LOOKED_AT,
+    PublicRanking,
+    lines_or,
+    ranking_page,
+)
 from flare.reports.ranking.words import (
     metric_title,
     missing_lines,
     recount_text,
-    roll_lines,
 )
 from flare.reports.scores import group_mean, group_title, interval_words
 from flare.results.groups_csv import Grouping
@@ -64,6 +68,7 @@ TESTS_NOTE = (
     " by case, 5 %, after Holm over all ordered pairs of a metric. The darker, the"
     " larger the effect (matched-pairs rank-biserial correlation)."
 )
+NOTHING_ODD = "Nothing odd was found."
 
 EFFECTS = (0.25, 0.5, 0.75)
 """An effect above a bound has a darker shade than one up to it."""
@@ -113,32 +118,34 @@ def organiser_page(
     public: PublicRanking,
     links: Mapping[str, str],
     *,
-    flags: Sequence[str] | None = None,
     groupings: Sequence[Grouping] = (),
     curves: Sequence[Chart] = (),
 ) -> Page:
-    """Everything that organisers look at before they publish.
-
-    `flags` are what was found odd when the ranking was written, if it was before.
-    """
+    """Everything that organisers look at before they publish."""
     teams, cases, metrics = public.teams, analysis.board.cases, metric_values(analysis)
-    told = (*roll_lines(analysis.table.roll), *analysis.flags)
-    flags = [printable(line) for line in (told if flags is None else flags)]
+    flags = [printable(line) for line in analysis.flags]
     recount = recount_text(analysis.sensitivity).split("\n")
     missing = missing_lines(analysis)
-    look: list[Part] = [
-        lines_or(flags, "Nothing odd was found."),
-        *(Heading("What first place depends on"), Lines(recount)),
-    ]
+    doubts: list[Part] = [Heading("What first place depends on"), Lines(recount)]
+    look = [] if 0 < len(flags) <= LOOKED_AT else [lines_or(flags, NOTHING_ODD)]
     if missing:
         look += [Heading("Missing results"), Lines(missing)]
     scored = [own for own in metrics if is_score(own.metric)][:1]
     values = [Pair([values_chart(own, teams, cases) for own in metrics])]
     schemes = analysis.schemes if len(teams) > 1 else ()
-    tests: list[Part] = []
+    tests: list[Part | None] = []
     if schemes:
+        fewest = fewest_cases_to_test(len(teams))
+        few = Words(
+            f"Not with {count(len(cases), 'case')}: it takes {fewest} until any field"
+            " can be filled, however large the difference."
+        )
         charts = [tests_chart(own, analysis, teams) for own in metrics]
-        tests = [Words(TESTS_NOTE), Pair(charts)]
+        tests = [
+            Words(TESTS_NOTE),
+            few if len(cases) < fewest else None,
+            Pair(charts),
+        ]
     others: list[Part | None] = []
     if schemes:
         others = [_ranks_table(schemes, teams), _schemes_table(schemes)]
@@ -158,7 +165,15 @@ def organiser_page(
         note = Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note")
         means += [Heading(f"Means by {safe(own.column)}"), note]
         means += (mean_table(own, teams, each) for each in metrics)
-    return ranking_page(public, links, ORGANISERS_NOTE, means, more)
+    return ranking_page(
+        public,
+        links,
+        ORGANISERS_NOTE,
+        look=flags,
+        doubts=doubts,
+        means=means,
+        more=more,
+    )
 
 
 def mean_table(grouping: Grouping, teams: Sequence[str], own: MetricValues) -> Table:

@@ -7,14 +7,18 @@ is a whole number of thousandths here, and one in voxels or mm is not here at al
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from flare.challenge.metrics import is_score
+from flare.challenge.metrics import is_score, metric_of
 from flare.common.text import printable
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import left_out_text, metric_title
+from flare.reports.ranking.words import (
+    left_out_text,
+    metric_title,
+)
 from flare.results.efficiency_csv import VALUES, RunStatus
 
 
@@ -22,16 +26,27 @@ from flare.results.efficiency_csv import VALUES, RunStatus
 class OwnMetric:
     """A metric by which teams are ranked."""
 
-    title: str
+    metric: str
     mean_rank: float
-    is_score: bool
-    is_told: bool
-    """Whether its values may be told, not only their ranks."""
+
+    @property
+    def title(self) -> str:
+        """In print."""
+        return metric_title(self.metric)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its values may be told, not only their ranks.
+
+        Efficiency has nothing of references; what is no metric of ours may have.
+        """
+        known = metric_of(self.metric)
+        return known.for_participants if known else self.metric in VALUES
 
     def text(self, thousandths: int) -> str:
         """A value for people."""
         text = f"{thousandths / 1000:.3f}"
-        return text if self.is_score else text.rstrip("0").rstrip(".")
+        return text if is_score(self.metric) else text.rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +83,12 @@ class OwnStanding:
     gate_dsc: float
     left_out: str
     """By which metrics nobody is ranked, and why; empty without any."""
-    draws: RankInterval | None = None
-    """None without bootstrap, and for a team out of competition."""
+    draws: tuple[RankInterval, ...] = ()
+    """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str = ""
     interim: str = ""
+    counted: Mapping[str, float | None] = field(default_factory=dict)
+    """What missing results count as in means, by metric."""
 
     @property
     def place(self) -> str:
@@ -108,11 +125,15 @@ class OwnStanding:
 
 
 def own_standing(
-    analysis: Analysis, standing: Standing, public: PublicRanking | None = None
+    analysis: Analysis,
+    standing: Standing,
+    public: PublicRanking | None = None,
+    counted: Mapping[str, float | None] | None = None,
 ) -> OwnStanding:
     """What a team may know of the ranking; nothing else goes on from here.
 
-    With what everybody may know of it, the draws and notes are told, too.
+    With what everybody may know of it, the draws and notes are told, too. By metric,
+    `counted` is what a missing result counts as in a mean, if it does.
     """
     drawn = public.draws if public else ()
     table, team = analysis.table, standing.team
@@ -122,41 +143,35 @@ def own_standing(
         table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    told = [_is_told(metric) for metric in metrics]
+    told = tuple(
+        OwnMetric(metric=metric, mean_rank=float(standing.mean_ranks[metric]))
+        for metric in metrics
+    )
     return OwnStanding(
         team=team,
         challenge=analysis.challenge.name,
         teams=len(analysis.board.teams),
         rank=standing.rank,
         score=float(standing.score),
-        metrics=tuple(
-            OwnMetric(
-                title=metric_title(metric),
-                mean_rank=float(standing.mean_ranks[metric]),
-                is_score=is_score(metric),
-                is_told=_is_told(metric),
-            )
-            for metric in metrics
-        ),
+        metrics=told,
         cases=table.cases,
         results=tuple(
             tuple(
                 OwnResult(
-                    thousandths=None
-                    if math.isnan(value) or not is_told
-                    else round(value * 1000),
+                    thousandths=_told(value, metric),
                     rank=rank,
                     reason=_own_reason(reason, kind) if math.isnan(value) else None,
                 )
-                for value, rank, reason, kind, is_told in zip(*row, told, strict=True)
+                for metric, value, rank, reason, kind in zip(told, *row, strict=True)
             )
             for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
         ),
         gate_dsc=analysis.rules.gate_dsc,
         left_out=left_out_text(analysis.rules.left_out),
-        draws=next((own for own in drawn if own.team == team), None),
+        draws=tuple(own for own in drawn if own.team == team),
         draws_note=public.draws_note if public else "",
         interim=public.interim if public else "",
+        counted={m: value for m, value in (counted or {}).items() if m in metrics},
     )
 
 
@@ -166,9 +181,9 @@ def _own_reason(reason: str, kind: str) -> str:
     return printable(kind if is_theirs else reason)
 
 
-def _is_told(metric: str) -> bool:
-    """Whether a metric is a score, or of efficiency, which has nothing of references.
-
-    Any other one, such as a distance in mm, may tell of them.
-    """
-    return is_score(metric) or metric in VALUES
+def _told(value: float, metric: OwnMetric) -> int | None:
+    """A value in thousandths, if a team may know it."""
+    if math.isnan(value) or not metric.is_told:
+        return None
+    known = metric_of(metric.metric)
+    return round((known.told(value) if known else value) * 1000)

@@ -1,19 +1,23 @@
 """Says what everybody may know of a ranking, and makes the page of it.
 
-Only what follows from ranks: no type here has a field for the value of any case, nor
-for what was computed from values.
+Only what follows from ranks, and the means of teams where organisers have chosen so: no
+type here has a field for the value of any case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from flare.challenge.metrics import metric_of
 from flare.common.text import count, printable, safe
+from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.rules import RankingRules
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
+    NO_RESULT,
     Cell,
     Chart,
     Heading,
@@ -23,7 +27,6 @@ from flare.reports.model import (
     Part,
     Section,
     Table,
-    Tile,
     Words,
     name_cell,
     number_cell,
@@ -33,10 +36,14 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
+    counted_text,
     guests_note,
     interim_text,
     left_out_text,
     metric_title,
+    too_few_text,
+    value_text,
 )
 from flare.reports.scores import group_title, silence
 from flare.results.groups_csv import Grouping
@@ -45,9 +52,16 @@ PUBLIC_NOTE = (
     "For everybody: it holds ranks, and what follows from ranks, but no value of any"
     " case."
 )
+MEANS_PUBLIC_NOTE = (
+    "For everybody: it holds ranks, what follows from ranks, and rounded means over all"
+    " cases, but no value of any case."
+)
 RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
 )
+
+LOOKED_AT = 3
+"""So many things to look at stand above the ranking; the others below."""
 
 DRAWS_KEY: Key = (("dot", "larger: more draws"), ("boxed", "95 % of the draws"))
 
@@ -66,17 +80,24 @@ class GroupRanks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicRanking:
-    """What everybody may know of a ranking: only what follows from ranks.
+    """What everybody may know of a ranking: only what follows from ranks, and means.
 
-    It has no field for the value of any case, nor for what was computed from values.
+    It has no field for the value of any case.
     """
 
     challenge: str
+    certainty: str
+    """How sure first place is, and what would change it."""
     interim: str
     left_out: str
     """By which metrics nobody is ranked, and why; empty without any."""
     metrics: Mapping[str, str]
     """Their titles."""
+    means: Mapping[str, tuple[tuple[float | None, int], ...]]
+    """By metric and place: the mean over the cases, and how many results are missing;
+    empty where only organisers may know it."""
+    means_note: str
+    """What missing results count as; empty without any."""
     cases: int
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
@@ -99,10 +120,14 @@ def public_ranking(
     analysis: Analysis,
     groupings: Sequence[Grouping] = (),
     *,
-    has_small_groups: bool = False,
+    is_organiser: bool = False,
 ) -> PublicRanking:
-    """What follows from ranks alone; of small groups nothing, unless told."""
-    found, challenge, rules = analysis.bootstrap, analysis.challenge, analysis.rules
+    """What the page of all teams has: for everybody, nothing of small groups."""
+    challenge, rules = analysis.challenge, analysis.rules
+    found = None if too_few_text(analysis) else analysis.bootstrap
+    means = None
+    if is_organiser or analysis.shows_means:
+        means = ranking_means(analysis, has_organs=False)
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
         f"{metric_title(rule.metric)} ({rule.better.value} is better, weight"
@@ -112,8 +137,15 @@ def public_ranking(
     return PublicRanking(
         challenge=printable(challenge.name),
         interim=interim_text(analysis.table.roll),
+        certainty=certainty_text(analysis, is_organiser=is_organiser),
         left_out=left_out_text(rules.left_out),
         metrics={rule.metric: metric_title(rule.metric) for rule in rules.metrics},
+        means=_means(means, rules, is_organiser=is_organiser) if means else {},
+        means_note=(
+            f"In a mean, a missing result {counted_text(means.counted)}."
+            if means and any(own.missing for own in means.rows)
+            else ""
+        ),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         guests_note=guests_note(analysis) if analysis.standings.guests else "",
@@ -129,10 +161,35 @@ def public_ranking(
             ("gate of efficiency", gate),
         ),
         groups=tuple(
-            _group_ranks(analysis, own, is_public=not has_small_groups)
-            for own in groupings
+            _group_ranks(analysis, own, is_public=not is_organiser) for own in groupings
         ),
     )
+
+
+def _means(
+    means: Means, rules: RankingRules, *, is_organiser: bool
+) -> dict[str, tuple[tuple[float | None, int], ...]]:
+    """The means of all teams by each metric that is ranked, and may be told.
+
+    Others than organisers get them rounded, before anything else is made of them.
+    """
+    found = {}
+    for name in rules.names:
+        metric = metric_of(name)
+        if metric and not (is_organiser or metric.for_participants):
+            continue
+        rows = [own for own in means.rows if (own.metric, own.organ) == (name, "")]
+        found[name] = tuple(
+            (_told(own, is_exact=is_organiser), own.missing) for own in rows
+        )
+    return found
+
+
+def _told(own: Mean, *, is_exact: bool) -> float | None:
+    """A mean, if there is any result; with no more digits than are shown, or exact."""
+    if own.mean is None or own.missing == own.n:
+        return None
+    return own.mean if is_exact else float(value_text(own.metric, own.mean))
 
 
 def _draws_note(found: Bootstrap) -> str:
@@ -172,36 +229,44 @@ def _group_ranks(
 
 def public_page(found: PublicRanking, links: Mapping[str, str]) -> Page:
     """What everybody may know; teams lead to their own pages by links."""
-    return ranking_page(found, links, PUBLIC_NOTE)
+    return ranking_page(found, links, MEANS_PUBLIC_NOTE if found.means else PUBLIC_NOTE)
 
 
 def ranking_page(
     found: PublicRanking,
     links: Mapping[str, str],
     audience_note: str,
+    *,
+    look: Sequence[str] = (),
+    doubts: Sequence[Part] = (),
     means: Sequence[Part] = (),
     more: Sequence[Section] = (),
 ) -> Page:
-    """What every page of a ranking has; with means of groups, and other sections."""
-    ranking = [
-        _linked_table(found, links),
-        Words(found.left_out, "note") if found.left_out else None,
-        Words(found.guests_note, "note") if found.guests_note else None,
-        Words(PRIZE_RULE, "note"),
+    """What every page of a ranking has.
+
+    For organisers, with what to look at before it is published, what else there is to
+    say of how sure it is, means of groups, and other sections.
+    """
+    notes = (found.left_out, found.guests_note, found.means_note, PRIZE_RULE)
+    ranking: list[Part] = [
+        _first_table(found, look, links),
+        *(Words(note, "note") for note in notes if note),
     ]
-    draws = [draws_chart(found) if found.draws else None]
+    draws = draws_chart(found.draws, found.draws_note) if found.draws else None
     decisions = [lines_or(found.decisions, "There are none.")]
     groups = [part for own in found.groups for part in _rank_parts(own, found)]
     settings = pairs_table("What the ranking was made with", found.settings)
     return Page(
-        title=f"Ranking of {count(len(found.teams), 'team')}",
-        kicker=found.challenge,
+        title=f"{found.challenge}: ranking of {count(len(found.teams), 'team')}",
         audience_note=audience_note,
-        lead=[Words(found.interim, "banner")] if found.interim else [],
-        tiles=_tiles(found),
+        lead=[
+            *([Words(found.interim, "banner")] if found.interim else []),
+            Words(found.certainty, "lead"),
+            *([_look_box(look)] if look else []),
+        ],
         sections=[
-            Section("ranking", "Ranking", "The ranking", ranking),
-            Section("draws", "How sure it is", "How sure it is", draws),
+            Section("ranking", "Ranking", "", ranking),
+            Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),
             *more,
@@ -210,105 +275,115 @@ def ranking_page(
     )
 
 
+def _look_box(look: Sequence[str]) -> Lines:
+    """What to look at; of many things, the first ones."""
+    rest = len(look) - LOOKED_AT
+    more = [f"{rest} more: see To be looked at, below."] if rest > 0 else []
+    things = count(len(look), "thing")
+    title = f"{things} to look at before it is published"
+    return Lines([*look[:LOOKED_AT], *more], title)
+
+
 def lines_or(lines: Sequence[str], words: str) -> Part:
     """Lines; words where there are none."""
     return Lines(lines) if lines else Words(words)
 
 
-def _tiles(found: PublicRanking) -> list[Tile]:
-    """Who is first, and among how many."""
-    first = [safe(place.team) for place in found.places if place.rank == 1]
-    guests = len(found.places) - len(found.teams)
-    return [
-        Tile(
-            name="First place" if len(first) == 1 else "First place, shared",
-            value=" and ".join(first) if len(first) < 3 else f"{len(first)} teams",
-            css="name",
-        ),
-        Tile(
-            name="Teams",
-            value=str(len(found.teams)),
-            note=f"and {guests} out of competition" if guests else "",
-        ),
-        Tile(name="Cases", value=str(found.cases)),
-        Tile(name="Metrics", value=str(len(found.metrics))),
-    ]
-
-
-def _linked_table(found: PublicRanking, links: Mapping[str, str]) -> Table:
-    """The ranking, whose teams lead to their own pages."""
-    heads = {metric: f"mean rank: {title}" for metric, title in found.metrics.items()}
-    caption = (
-        f"Score and mean ranks over {count(found.cases, 'case')}; smaller is better"
-    )
-    return ranking_table(found.places, heads, caption, links)
-
-
-def ranking_table(
-    places: Sequence[Standing],
-    metrics: Mapping[str, str],
-    caption: str = "",
-    links: Mapping[str, str] | None = None,
+def _first_table(
+    found: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
-    """The ranking, with the mean rank by each metric on its shade.
-
-    Parameters
-    ----------
-    places : sequence of Standing
-        The teams, those out of competition last: they stand apart.
-    metrics : mapping
-        The heads of their columns.
-    caption : str
-        What the table shows.
-    links : mapping, optional
-        By team: where its name leads to.
-    """
-    teams = sum(place.rank is not None for place in places)
+    """The ranking; teams lead to their own pages, and have signs of what is odd."""
+    drawn = {own.team: own for own in found.draws}
     rows = []
-    for place in places:
+    for number, place in enumerate(found.places):
+        name = name_cell(place.team, links.get(place.team, ""))
+        start = (f"{name.text} ", f"{name.text}:")
+        alarm = " ".join(line for line in look if line.startswith(start))
         score = number_cell(float(place.score), decimals=4, exact=True)
-        cells = [
-            str(place.rank or "-"),
-            name_cell(place.team, (links or {}).get(place.team, "")),
-            score if place.rank else "",
-        ]
-        for metric in metrics:
-            mean = float(place.mean_ranks[metric])
-            css = rank_shade(mean, teams)
-            cells.append(number_cell(mean, decimals=2, exact=True, css=css))
-        rows.append(cells)
+        rows.append(
+            (
+                str(place.rank or "-"),
+                replace(name, alarm=alarm),
+                *([_interval_cell(drawn.get(place.team))] if drawn else []),
+                score if place.rank else "",
+                *(_metric_cell(found, place, number, m) for m in found.metrics),
+            )
+        )
+    over, smaller = f"over {count(found.cases, 'case')}", "smaller is better"
+    caption = f"Score and mean ranks {over}; {smaller}"
+    if found.means:
+        caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
     return table(
         caption,
-        ("rank", "team", "score", *metrics.values()),
+        (
+            *("rank", "team", *(["ranks in 95 % of samples"] if drawn else [])),
+            "score",
+            *(
+                title if metric in found.means else f"mean rank: {title}"
+                for metric, title in found.metrics.items()
+            ),
+        ),
         rows,
         words=("team",),
-        quiet=[n for n, place in enumerate(places) if place.rank is None],
+        quiet=[n for n, place in enumerate(found.places) if place.rank is None],
         name_column=1,
+        is_whole=True,
     )
 
 
-def draws_chart(found: PublicRanking) -> Chart:
+def _interval_cell(own: RankInterval | None) -> Cell:
+    """The ranks of a team in the draws; a team out of competition has none."""
+    if own is None:
+        return Cell("")
+    is_one = own.lowest == own.highest
+    return Cell(
+        str(own.lowest) if is_one else f"{own.lowest} to {own.highest}",
+        css="drawn",
+        exact=str(own.lowest + own.highest / 1000),
+        mark=blobs(own.frequencies, own.lowest, own.highest),
+    )
+
+
+def _metric_cell(
+    found: PublicRanking, place: Standing, number: int, metric: str
+) -> Cell:
+    """What is known of a team by a metric, on the shade of its mean rank."""
+    rank = float(place.mean_ranks[metric])
+    css = rank_shade(rank, len(found.teams))
+    own = number_cell(rank, decimals=2, exact=True, css=css)
+    if metric not in found.means:
+        return own
+    mean, missing = found.means[metric][number]
+    note = f"rank {own.text}"
+    if missing and mean is not None:
+        note += f", {missing} missing"
+    if mean is None:
+        return replace(own, text=NO_RESULT, exact="", note=note)
+    return replace(own, text=value_text(metric, mean), exact=repr(mean), note=note)
+
+
+def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
-    told = "; ".join(f"{safe(d.team)} {d.lowest} to {d.highest}" for d in found.draws)
-    numbers = range(1, len(found.draws) + 1)
+    told = "; ".join(f"{safe(own.team)} {own.lowest} to {own.highest}" for own in draws)
+    ranks = len(draws[0].frequencies)
     return Chart(
         title="Ranks when other cases are drawn",
-        note=found.draws_note,
+        note=note,
         summary=f"ranks in 95 % of the draws: {told}",
-        labels=tuple(safe(own.team) for own in found.draws),
-        rows=[blobs(own.frequencies, own.lowest, own.highest) for own in found.draws],
-        axis=rank_ticks(len(found.draws)),
+        labels=tuple(safe(own.team) for own in draws),
+        rows=[blobs(own.frequencies, own.lowest, own.highest) for own in draws],
+        axis=rank_ticks(ranks),
         axis_title="rank",
         key=DRAWS_KEY,
         table=table(
             "Ranks in 95 % of the draws, and percent of the draws with each rank",
-            ("team", "from", "to", *map(str, numbers)),
+            ("team", "from", "to", *map(str, range(1, ranks + 1))),
             (
                 (
                     *(name_cell(own.team), str(own.lowest), str(own.highest)),
                     *(f"{100 * part:.1f}" if part else "" for part in own.frequencies),
                 )
-                for own in found.draws
+                for own in draws
             ),
             words=("team",),
         ),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.reading import read_challenge
+from flare.ranking.means import ranking_means
 from flare.ranking.options import RankingOptions
 from flare.ranking.rank import Analysis, rank_results
 from flare.reports.charts import memory_charts
@@ -71,23 +72,24 @@ def ranking_pages(
     """
     written = read_written(source) if is_written else None
     if written:
-        analysis = written.analysis
+        analysis = replace(written.analysis, shows_means=options.means)
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options)
     groupings = _groupings(groups, analysis)
-    public = public_ranking(analysis, groupings, has_small_groups=is_organiser)
+    public = public_ranking(analysis, groupings, is_organiser=is_organiser)
     if written:  # told as it was
         public = replace(public, interim=written.interim, decisions=written.decisions)
     standings = analysis.standings.standings
     names = sheet_names(standings)
     files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
     links = files if has_teams else {}
+    means = ranking_means(analysis, has_organs=False)
     if not is_organiser:
         yield INDEX, public_page(public, links)
         for standing in standings if has_teams else ():
-            page = ranked_team_page(own_standing(analysis, standing, public))
-            yield files[standing.team], page
+            own = own_standing(analysis, standing, public, means.counted)
+            yield files[standing.team], ranked_team_page(own)
         return
     if figures:
         # Here, as pages should not wait for matplotlib.
@@ -99,14 +101,13 @@ def ranking_pages(
         analysis,
         public,
         links,
-        flags=written.flags if written else None,
         groupings=groupings,
         curves=one_case(analysis, folders),
     )
     yield INDEX, index
     every = all_values(analysis)
     for standing in standings if has_teams else ():
-        found = team_in_field(analysis, every, standing, public)
+        found = team_in_field(analysis, every, standing, public, means)
         curves = own_curves(folders.get(standing.team), found)
         yield files[standing.team], field_page(found, curves)
 
@@ -177,7 +178,7 @@ def own_curves(folder: Path | None, page: TeamInField) -> list[Chart]:
     memory = next((own.values for own in page.metrics if own.metric == MEMORY), None)
     order = [
         (-(memory[n] or 0.0) if memory else 0.0, case)
-        for n, case in enumerate(page.cases)
+        for n, case in enumerate(page.own.cases)
         if case in known
     ]
     cases = [case for _, case in sorted(order)[:OWN_CURVES]]

@@ -166,7 +166,7 @@ def _draws_plate(public: PublicRanking) -> Plate:
         f" {public.draws_note}",
         columns=("team", "lowest", "highest", *(f"rank_{rank}" for rank in ranks)),
         rows=tuple((d.team, d.lowest, d.highest, *d.frequencies) for d in public.draws),
-        chart=draws_chart(public),
+        chart=draws_chart(public.draws, public.draws_note),
     )
 
 

@@ -33,7 +33,7 @@ from flare.ranking.robustness.uncertainty import (
     PairTest,
 )
 from flare.ranking.rules import RankingRules
-from flare.reports.ranking.words import interim_text, roll_lines
+from flare.reports.ranking.words import interim_text
 
 _Content = TypeVar("_Content")
 
@@ -72,7 +72,7 @@ def ranking_content(analysis: Analysis) -> RankingFile:
         "recount": [recount_content(found) for found in analysis.sensitivity],
         "schemes": schemes_content(analysis.schemes),
         "tests": pairs_content(analysis.tests),
-        "flags": [*roll_lines(table.roll), *analysis.flags],
+        "flags": list(analysis.flags),
     }
     if analysis.bootstrap:
         content["bootstrap"] = bootstrap_content(analysis.bootstrap)

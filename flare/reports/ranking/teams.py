@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
 from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
+from flare.ranking.means import Means
 from flare.ranking.rank import Analysis, Standing
-from flare.ranking.robustness.uncertainty import RankInterval
 from flare.ranking.rules import Values
-from flare.reports.charts import blobs, rank_ticks, spread_chart
+from flare.reports.charts import spread_chart
 from flare.reports.model import (
+    INDEX,
     SCORE_BOUNDS,
     Cell,
     Chart,
@@ -39,8 +41,8 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.organisers import ORGANISERS_NOTE
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import DRAWS_KEY, PublicRanking
-from flare.reports.ranking.words import metric_title, plain
+from flare.reports.ranking.page import PublicRanking, draws_chart
+from flare.reports.ranking.words import counted_text, decimals_of, metric_title, plain
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -58,24 +60,13 @@ class MetricInField:
     """A team's values by one metric, and the others'."""
 
     metric: str
-    title: str
     values: tuple[float | None, ...]
     """By case."""
-    ranks: tuple[float, ...]
     others: tuple[float | None, ...]
     """The median of all other competing teams that have a result on the case."""
-    means: tuple[tuple[str, float | None], ...]
-    """What is told of means over the cases: of the team, and of the others."""
-
-    @property
-    def is_score(self) -> bool:
-        """Whether values are from 0 to 1."""
-        return is_score(self.metric)
-
-    @property
-    def decimals(self) -> int:
-        """How many of them are shown."""
-        return 3 if self.is_score else 1
+    mean: float | None
+    other_means: tuple[float | None, ...]
+    """Of the means of the others the lowest, the median and the highest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +74,6 @@ class TeamInField:
     """What the organisers' page of a team is made from."""
 
     own: OwnStanding
-    cases: tuple[str, ...]
     metrics: tuple[MetricInField, ...]
     alone: tuple[tuple[str, float | None, float], ...]
     """Cases where it fails, and no other: its score, and the lowest of the others."""
@@ -98,26 +88,28 @@ def all_values(analysis: Analysis) -> Values:
 
 
 def team_in_field(
-    analysis: Analysis, every: Values, standing: Standing, public: PublicRanking
+    analysis: Analysis,
+    every: Values,
+    standing: Standing,
+    public: PublicRanking,
+    means: Means,
 ) -> TeamInField:
     """What organisers are told of a team; `every` is of `all_values`."""
+    told = {(own.metric, own.team): own.mean for own in means.rows if not own.organ}
     table, team = analysis.table, standing.team
     rivals = {*analysis.board.teams} - {team}
     values = every[table.teams.index(team)]
     others = every[[own in rivals for own in table.teams]]
     medians = middle(others)
-    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
     return TeamInField(
-        own=own_standing(analysis, standing, public),
-        cases=table.cases,
+        own=own_standing(analysis, standing, public, means.counted),
         metrics=tuple(
             MetricInField(
                 metric=rule.metric,
-                title=metric_title(rule.metric),
                 values=_known(values[:, n]),
-                ranks=tuple(ranks[:, n].tolist()),
                 others=_known(medians[:, n]),
-                means=_means(values[:, n], others[:, :, n]),
+                mean=told[rule.metric, team],
+                other_means=_ends(told[rule.metric, own] for own in rivals),
             )
             for n, rule in enumerate(analysis.rules.metrics)
         ),
@@ -149,21 +141,12 @@ def _known(values: Values) -> tuple[float | None, ...]:
     return tuple(None if math.isnan(v) else v for v in values.tolist())
 
 
-def _means(own: Values, others: Values) -> tuple[tuple[str, float | None], ...]:
-    """Means over the cases with a result: of the team, and how the others' are."""
-    mean = _mean(own)
-    every = [found for row in others if (found := _mean(row)) is not None]
-    told: list[float | None] = [None] * 3
-    if every:
-        told = [min(every), float(np.median(every)), max(every)]
-    names = ("the team", "lowest of the others", OTHERS, "highest of the others")
-    return tuple(zip(names, (mean, *told), strict=True))
-
-
-def _mean(values: Values) -> float | None:
-    """The mean of what is there."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+def _ends(means: Iterable[float | None]) -> tuple[float | None, ...]:
+    """The lowest, the median and the highest of some means."""
+    known = [mean for mean in means if mean is not None]
+    if not known:
+        return (None,) * 3
+    return min(known), float(np.median(known)), max(known)
 
 
 def _alone(
@@ -188,167 +171,164 @@ def _alone(
 
 
 def ranked_team_page(own: OwnStanding) -> Page:
-    """The page for the team."""
-    charts, heads = [], ["case"]
-    for number, metric in enumerate(own.metrics):
-        heads += [metric.title] * metric.is_told + [f"rank: {metric.title}"]
-        told = [row[number].thousandths for row in own.results]
-        values = [None if value is None else value / 1000 for value in told]
-        if metric.is_told:
-            charts.append(_values(metric, own.cases, {own.team: values}))
-    rows = []
-    for case, results in zip(own.cases, own.results, strict=True):
-        cells = [name_cell(case)]
-        for metric, result in zip(own.metrics, results, strict=True):
-            value = result.thousandths
-            if metric.is_told and value is not None:
-                css = shade(value / 1000) if metric.is_score else ""
-                cells.append(Cell(metric.text(value), css=css))
-            elif metric.is_told:
-                cells.append(number_cell(None))
-            cells.append(_rank_cell(result.rank, own.teams))
-        rows.append(cells)
-    caption = "Values and ranks of each case; a rank has a shade of its own"
-    cases = table(caption, heads, rows, words=("case",))
-    return _page(own, NOTE, charts, cases, own.missing)
+    """The page for the team, which leads nowhere: it is sent alone."""
+    values = [
+        [None if own.thousandths is None else own.thousandths / 1000 for own in column]
+        for column in zip(*own.results, strict=True)
+    ]
+    return _page(own, NOTE, values, own.missing)
 
 
 def field_page(found: TeamInField, curves: Sequence[Chart]) -> Page:
     """The organisers' page of a team among all others."""
-    heads, charts, rows = ["case"], [], []
-    teams = found.own.teams
-    for own in found.metrics:
-        heads += [own.title, f"rank: {own.title}", f"others' {own.title}"]
-        named = {found.own.team: own.values, OTHERS: own.others}
-        chart = _values(
-            own,
-            found.cases,
-            named,
-            decimals=own.decimals,
-            has_boxes=True,
-            means=_means_table(own),
-            name=own.metric,
-        )
-        charts.append(chart)
-    for number, case in enumerate(found.cases):
-        cells = [name_cell(case)]
-        for own in found.metrics:
-            cells.append(_field_cell(own, own.values[number]))
-            cells.append(_rank_cell(own.ranks[number], teams))
-            cells.append(_field_cell(own, own.others[number]))
-        rows.append(cells)
-    caption = "Values and ranks of each case, and the median of the other teams"
-    cases = table(caption, heads, rows, words=("case",))
-    note = "On the cases where it needs most; the page of its folder has all."
-    memory: list[Part] = [Words(note, "note"), *curves] if curves else []
-    return _page(
+    page = _page(
         found.own,
         ORGANISERS_NOTE,
-        charts,
-        cases,
+        [metric.values for metric in found.metrics],
         found.missing,
-        tiles=[Tile(name="Fails alone", value=str(len(found.alone)), note="cases")],
-        alone=[_alone_table(found)] if found.alone else [],
-        more=[Section("memory", "Memory over time", "Memory over time", memory)],
+        found.metrics,
+    )
+    note = Words("On the cases where it needs most; the page of its folder has all.")
+    ranks, *sections = page.sections
+    title = "Cases where it fails alone"
+    alone = [_alone_table(found)] if found.alone else []
+    return replace(
+        page,
+        lead=[
+            Words("", href=f"../{INDEX}", link="The ranking of all teams"),
+            *page.lead,
+        ],
+        tiles=[
+            *page.tiles,
+            Tile(name="Fails alone", value=str(len(found.alone)), note="cases"),
+        ],
+        sections=[
+            ranks,
+            Section("alone", "Fails alone", title, alone),
+            *sections,
+            Section(
+                "memory",
+                "Memory over time",
+                "Memory over time",
+                [note, *curves] if curves else [],
+            ),
+        ],
     )
 
 
 def _page(
     own: OwnStanding,
     audience_note: str,
-    charts: Sequence[Chart],
-    cases: Table,
+    values: Sequence[Sequence[float | None]],
     missing: Sequence[tuple[str, str, str]],
-    *,
-    tiles: Sequence[Tile] = (),
-    alone: Sequence[Part] = (),
-    more: Sequence[Section] = (),
+    field: Sequence[MetricInField] = (),
 ) -> Page:
-    """What both pages have."""
+    """What both pages have; `values` are by metric, and `field` is for organisers."""
+    charts, heads, columns = [], ["case"], [list(map(name_cell, own.cases))]
+    for number, metric in enumerate(own.metrics):
+        named = {own.team: values[number]}
+        if field:
+            named[OTHERS] = field[number].others
+        if metric.is_told or field:
+            charts.append(_values(metric, own.cases, named, has_boxes=bool(field)))
+            heads.append(metric.title)
+            columns.append([_value_cell(metric, value) for value in values[number]])
+        heads.append(f"rank: {metric.title}")
+        columns.append([_rank_cell(row[number].rank, own.teams) for row in own.results])
+        if field:
+            heads.append(f"others' {metric.title}")
+            columns.append([_value_cell(metric, v) for v in field[number].others])
+    caption = "Values and ranks of each case; a rank has a shade of its own"
+    if field:
+        caption = "Values and ranks of each case, and the median of the other teams"
+    cases = table(caption, heads, zip(*columns, strict=True), words=("case",))
+    ranks: list[Part] = [
+        _means_table(own, values, field),
+        *(Words(note, "note") for note in (own.gate_note, own.left_out) if note),
+    ]
+    draws = [draws_chart(own.draws, own.draws_note) if own.draws else None]
     absent = len({case for case, _, _ in own.missing})
-    note = f"results are missing on {absent}" if absent else ""
-    lead = [Words("", href="../index.html", link="The ranking of all teams")]
-    means = [
-        (name_cell(m.title), number_cell(m.mean_rank, decimals=2, css=css))
-        for m in own.metrics
-        for css in [rank_shade(m.mean_rank, own.teams)]
-    ]
-    caption = f"Mean ranks over {count(len(own.cases), 'case')}; smaller is better"
-    ranks: list[Part | None] = [
-        Words(f"{own.score_note}."),
-        table(caption, ("metric", "mean rank"), means, words=("metric",)),
-        Words(own.gate_note, "note") if own.gate_note else None,
-        Words(own.left_out, "note") if own.left_out else None,
-    ]
-    draws = [_draws_chart(own.draws, own.draws_note) if own.draws else None]
-    title = "Cases where it fails alone"
     return Page(
         title=f"{safe(own.team)} in the ranking",
         kicker=printable(own.challenge),
         audience_note=audience_note,
-        lead=[*lead, *([Words(own.interim, "banner")] if own.interim else [])],
+        lead=[Words(own.interim, "banner")] if own.interim else [],
         tiles=[
             Tile(name="Rank", value=own.place),
-            Tile(name="Score", value=f"{own.score:.4f}" if own.rank else "none"),
-            Tile(name="Cases", value=str(len(own.cases)), note=note),
-            *tiles,
+            Tile(
+                name="Score",
+                value=f"{own.score:.4f}" if own.rank else "none",
+                note="from the mean ranks" if own.rank else own.score_note,
+            ),
+            Tile(
+                name="Cases",
+                value=str(len(own.cases)),
+                note=f"results are missing on {absent}" if absent else "",
+            ),
         ],
         sections=[
-            Section("ranks", "Ranks", "Ranks by each metric", ranks),
+            Section("ranks", "Ranks", "Means and ranks by each metric", ranks),
             Section("draws", "How sure it is", "How sure it is", draws),
-            Section("alone", "Fails alone", title, alone),
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
             Section("cases", "All cases", "All cases", [cases]),
             Section("missing", "Missing results", "Missing results", _missing(missing)),
-            *more,
         ],
     )
 
 
-def _draws_chart(draws: RankInterval, note: str) -> Chart:
-    """How sure the rank of a single team is."""
-    shares = list(enumerate(draws.frequencies, 1))
-    often = ", ".join(f"{rank} in {part:.1%}" for rank, part in shares if part)
-    ends = f"from {draws.lowest} to {draws.highest}"
-    return Chart(
-        title="Ranks when other cases are drawn",
-        note=note,
-        summary=f"95 % of the draws {ends}: {often}",
-        labels=("rank",),
-        rows=[blobs(draws.frequencies, draws.lowest, draws.highest)],
-        axis=rank_ticks(len(shares)),
-        key=DRAWS_KEY,
-        table=table(
-            f"Percent of the draws with each rank; 95 % of them {ends}",
-            ("rank", *(str(rank) for rank, _ in shares)),
-            [("percent", *(f"{100 * p:.1f}" if p else "" for _, p in shares))],
-            words=("rank",),
-            sortable=False,
-        ),
-    )
+def _mean(values: Sequence[float | None], counted: float | None) -> float | None:
+    """The mean, in which missing values count, or are left out; None of no value."""
+    known = [value for value in values if value is not None]
+    if known and counted is not None:
+        known += [counted] * (len(values) - len(known))
+    return fmean(known) if known else None
+
+
+def _means_table(
+    own: OwnStanding,
+    values: Sequence[Sequence[float | None]],
+    field: Sequence[MetricInField],
+) -> Table:
+    """Means and mean ranks by metric; for organisers, means of the others as well."""
+    rows = []
+    for number, metric in enumerate(own.metrics):
+        css = rank_shade(metric.mean_rank, own.teams)
+        decimals, counted = decimals_of(metric.metric), own.counted.get(metric.metric)
+        means: Sequence[float | None] = (_mean(values[number], counted),)
+        if field:
+            means = (field[number].mean, *field[number].other_means)
+        mean, *others = (
+            number_cell(m, decimals=decimals, exact=bool(field)) for m in means
+        )
+        rank = number_cell(metric.mean_rank, decimals=2, css=css)
+        shown = mean if metric.is_told or field else Cell("not told", css="none")
+        rows.append((name_cell(metric.title), shown, rank, *others))
+    heads = ["metric", "mean", "mean rank"]
+    if field:
+        heads += [f"others: {what}" for what in ("lowest", "median", "highest")]
+    caption = f"Means and mean ranks over {count(len(own.cases), 'case')}"
+    if own.missing and own.counted:
+        caption = f"{caption}; a missing result {counted_text(own.counted)}"
+    return table(caption, heads, rows, words=("metric",))
 
 
 def _values(
-    metric: OwnMetric | MetricInField,
+    metric: OwnMetric,
     cases: Sequence[str],
     rows: Mapping[str, Sequence[float | None]],
     *,
-    decimals: int = 3,
-    has_boxes: bool = False,
-    means: Table | None = None,
-    name: str = "",
+    has_boxes: bool,
 ) -> Chart:
     """A row of dots for each of some named sequences of values."""
     number = sum(value is not None for row in rows.values() for value in row)
     return spread_chart(
-        "dsc" if metric.is_score else name,
+        metric.metric,
         [safe(name) for name in rows],
         list(rows.values()),
         has_boxes=has_boxes,
         title=metric.title,
         summary=f"{number} values of {count(len(cases), 'case')}, as in the tables",
-        table=means,
-        tips=(cases, list(rows.values()), decimals),
+        tips=(cases, list(rows.values()), decimals_of(metric.metric)),
     )
 
 
@@ -357,25 +337,15 @@ def _rank_cell(rank: float, teams: int) -> Cell:
     return Cell(str(plain(rank)), css=rank_shade(rank, teams))
 
 
-def _field_cell(own: MetricInField, value: float | None) -> Cell:
-    """A value on its shade."""
-    css = shade(value) if value is not None and own.is_score else ""
-    return number_cell(value, decimals=own.decimals, css=css)
-
-
-def _means_table(own: MetricInField) -> Table:
-    """The mean over the cases, and those of the others."""
-    rows = [
-        (name_cell(name), number_cell(mean, decimals=own.decimals, exact=True))
-        for name, mean in own.means
-    ]
-    caption = f"{own.title}: means over the cases with a result"
-    return table(caption, ("whose", "mean"), rows, words=("whose",))
+def _value_cell(metric: OwnMetric, value: float | None) -> Cell:
+    """A value; that of a score on its shade."""
+    css = shade(value) if value is not None and is_score(metric.metric) else ""
+    return number_cell(value, decimals=decimals_of(metric.metric), css=css)
 
 
 def _alone_table(found: TeamInField) -> Table:
     """Where the team fails, and no other."""
-    title = next(own.title for own in found.metrics if own.is_score)
+    title = next(own.title for own in found.own.metrics if is_score(own.metric))
     caption = f"{count(len(found.alone), 'case')} where it alone has no {title} above"
     rows = (
         (

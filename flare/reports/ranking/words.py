@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from flare.challenge.metrics import METRICS, metric_of, organ_of
-from flare.common.text import listing, printable, safe
+from flare.common.text import count, listing, printable, safe
 from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.uncertainty import FEWEST_CASES
 from flare.results.efficiency_csv import MEASURED
 
 TITLES = {
@@ -65,8 +66,13 @@ def value_text(metric: str, value: float) -> str:
     >>> value_text("dsc_liver", 0.97394), value_text("runtime_s", 12.345)
     ('0.974', '12.3')
     """
+    return f"{value:.{decimals_of(metric)}f}"
+
+
+def decimals_of(metric: str) -> int:
+    """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.text(value) if known else f"{value:.1f}"
+    return known.decimals if known else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -76,16 +82,19 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     --------
     >>> counted_text({"dsc": 0.0, "nsd": 0.0, "runtime_s": None})
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
+    >>> counted_text({"runtime_s": None})
+    'is left out'
     """
     values = [
-        f"{metric_title(metric)} {value:g}"
+        f"{metric_title(metric)} {value:.10g}"
         for metric, value in counted.items()
         if value is not None
     ]
     out = [metric_title(metric) for metric, value in counted.items() if value is None]
-    parts = [f"counts as {', '.join(values)}"] if values else []
-    parts += [f"of {listing(out, last=' and ')}, it is left out"] if out else []
-    return "; ".join(parts)
+    if not values:
+        return "is left out"
+    rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""
+    return f"counts as {', '.join(values)}{rest}"
 
 
 def plain(number: Fraction | float) -> int | float:
@@ -99,52 +108,18 @@ def interim_text(roll: RollCall) -> str:
         return ""
     names = sorted({*(found.team for found in roll.waiting), *roll.unfinished})
     are = "is" if len(names) == 1 else "are"
-    count = "1 team" if len(names) == 1 else f"{len(names)} teams"
     return (
-        f"Interim ranking: {count} {are} not measured to the end"
+        f"Interim ranking: {count(len(names), 'team')} {are} not measured to the end"
         f" ({listing(names)}). Go on with flare measure, and rank again."
     )
 
 
-def roll_lines(roll: RollCall) -> tuple[str, ...]:
-    """What organisers should look at, each in a line."""
-    lines = [
-        f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
-        + (
-            " is ranked by what else it has sent"
-            if f.team in roll.ranked
-            else " is not ranked"
-        )
-        + f": {printable(f.problem)}"
-        for f in roll.refused
-    ]
-    lines += [
-        f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
-        for f in roll.replaced
-    ]
-    lines += [
-        f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
-        " are measured): go on with flare measure --ground-truth"
-        for f in roll.waiting
-    ]
-    lines += [
-        f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
-        for f in roll.copies
-    ]
-    lines += [f"{safe(team)}: {printable(line)}" for team, line in roll.warned]
-    if roll.strays:
-        lines.append(
-            f"Ignored, as there are no results in them: {listing(roll.strays)}"
-        )
-    return tuple(lines)
-
-
 def guests_note(analysis: Analysis) -> str:
     """What the ranks of teams out of competition mean."""
-    count = len(analysis.board.teams)
     return (
         "Below the line: out of competition, without rank or score; ranked on each case"
-        f" as if it alone had joined the {count} {'team' if count == 1 else 'teams'}."
+        " as if it alone had joined the"
+        f" {count(len(analysis.board.teams), 'team')}."
     )
 
 
@@ -176,6 +151,93 @@ def missing_lines(analysis: Analysis) -> list[str]:
 def _named(cases: Sequence[str], before: str) -> str:
     """The names of cases, if they are few."""
     return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
+
+
+def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
+    """How sure first place is, and what would change it, in a line.
+
+    Everybody is told what follows from ranks alone: those of the draws, and of all
+    metrics but one.
+    """
+    board, drawn = analysis.board, analysis.bootstrap
+    names = tuple(
+        team
+        for team, rank in zip(board.teams, board.final_ranks, strict=True)
+        if rank == 1
+    )
+    told = listing(names, last=" and ")
+    is_one = len(names) == 1
+    first = f"{told} {'is first' if is_one else 'share first place'}"
+    if too_few := too_few_text(analysis):
+        return f"{first}. {too_few}"
+    parts = []
+    if drawn:
+        shares = {own.team: own.frequencies[0] for own in drawn.intervals}
+        firsts = (
+            f"{'' if is_one else f'{safe(name)} '}in {_percent(shares[name])}"
+            for name in names
+        )
+        parts.append(
+            f"{', '.join(firsts)} of {drawn.samples} bootstrap samples of the cases"
+        )
+    if is_organiser and is_one and analysis.sensitivity:
+        own = analysis.sensitivity[0]
+        parts.append(f"under {own.first} of {own.choices} choices of rules")
+    sure = f"{' ' if is_one else '; first: '}{' and '.join(parts)}" if parts else ""
+    return f"{first}{sure}. {_changes(analysis, names, is_organiser)}".rstrip()
+
+
+def _percent(share: float) -> str:
+    """A share in words; what is not all is not 100 %.
+
+    Examples
+    --------
+    >>> _percent(1.0), _percent(0.9996), _percent(0.62), _percent(0.0)
+    ('all', 'over 99 %', '62 %', 'none')
+    """
+    if share in (0, 1):
+        return "all" if share else "none"
+    return "over 99 %" if share > 0.99 else f"{max(share, 0.01):.0%}".replace("%", " %")
+
+
+def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> str:
+    """Without what other teams would be first."""
+    ranks = {scheme.name: scheme.ranks for scheme in analysis.schemes}
+    without: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for metric in analysis.rules.names:
+        own = ranks.get(f"without {metric}", {})
+        others = tuple(team for team, rank in own.items() if rank == 1)
+        if others and set(others) != set(names):
+            title = metric_title(metric).partition(" (")[0]
+            is_word = title[1:2].islower()
+            without[others].append(title[0].lower() + title[1:] if is_word else title)
+    found = [
+        f"without {listing(titles, last=' or ')}, {listing(others, last=' and ')}"
+        for others, titles in without.items()
+    ]
+    teams = {t for own in analysis.sensitivity for t in own.disqualifications}
+    if is_organiser and teams:
+        found.append(f"without the team {listing(sorted(teams), last=' or ')}, another")
+    if found:
+        text = f"{'; '.join(found)} would be first."
+        return f"{text[0].upper()}{text[1:]}"
+    is_several = len(analysis.rules.metrics) > 1
+    return "Leaving out any one metric does not change that." if is_several else ""
+
+
+def too_few_text(analysis: Analysis) -> str:
+    """Why nobody can say how sure a rank is; empty where that can be said."""
+    cases = len(analysis.board.cases)
+    if len(analysis.board.teams) == 1:
+        return "It is the only team: there is nothing to compare it with."
+    if cases >= FEWEST_CASES:
+        return ""
+    are = "is" if cases == 1 else "are"
+    return (
+        f"{count(cases, 'case')} {are} too few to say how sure that is: it takes"
+        f" {FEWEST_CASES}, as of two equal teams one is ahead on all of"
+        f" {FEWEST_CASES - 1} in 1 of {2 ** (FEWEST_CASES - 2)} rankings."
+    )
 
 
 def recount_text(found: Sequence[Sensitivity]) -> str:

@@ -47,7 +47,6 @@ class WrittenRanking:
     analysis: Analysis
     interim: str
     decisions: tuple[str, ...]
-    flags: tuple[str, ...]
 
 
 def read_written(folder: Path) -> WrittenRanking:
@@ -67,7 +66,8 @@ def read_written(folder: Path) -> WrittenRanking:
         guests = [str(team["team"]) for team in told["out_of_competition"]]
         reasons = _reasons(told["missing"])
         samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
-        found = told["interim"], tuple(told["decisions"]), tuple(told["flags"])
+        interim, decisions = told["interim"] or "", tuple(told["decisions"])
+        flags = tuple(told["flags"])
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error
@@ -89,15 +89,12 @@ def read_written(folder: Path) -> WrittenRanking:
             tests=_read_tests(told["tests"]["pairs"], board, rules),
             schemes=_read_schemes(told["schemes"], board, standings),
             sensitivity=_read_recounts(told["recount"], board),
-            flags=(),
+            flags=flags,
         )
         _check_equal(folder, analysis, told)
     except _BAD as error:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
-    interim, decisions, flags = found
-    return WrittenRanking(
-        analysis=analysis, interim=interim or "", decisions=decisions, flags=flags
-    )
+    return WrittenRanking(analysis=analysis, interim=interim, decisions=decisions)
 
 
 def _rules(settings: Mapping[str, Any]) -> RankingRules:

@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
     """The template, in which everything is escaped, and every name has to be there."""
     import jinja2
 
-    from flare.reports.render.svg import chart_svg
+    from flare.reports.render.svg import chart_svg, mark_svg
 
     found = jinja2.Environment(
         autoescape=True,
@@ -99,6 +99,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     found.filters["svg"] = chart_svg
+    found.filters["mark"] = mark_svg
     found.filters["tips"] = lambda tips: dot_tips(*tips)
     found.filters["kind"] = lambda part: type(part).__name__
     found.globals["many_rows"] = MANY_ROWS

@@ -137,7 +137,8 @@ def figure_file(figure: Figure, form: str) -> bytes:
 
     usual = letters_of(FONT)
     for text in figure.findobj(Text):
-        is_outline = form == "pdf" and not usual.issuperset(map(ord, text.get_text()))
+        letters = map(ord, text.get_text().replace("\n", ""))
+        is_outline = form == "pdf" and not usual.issuperset(letters)
         text.set_path_effects([Normal()] if is_outline else [])
     content = io.BytesIO()
     date = "Date" if form == "svg" else "CreationDate"

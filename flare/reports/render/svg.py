@@ -25,6 +25,9 @@ WIDE = 1000
 TOP = 24
 """Height of an axis above the rows, in pixels; also in the style sheet."""
 
+CELL = 16
+"""Height of a drawing in a cell of a table, in pixels."""
+
 GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, without their whole part, lie nowhere close together."""
 
@@ -106,6 +109,11 @@ def chart_svg(chart: Chart) -> Markup:
     if chart.zero is not None:
         layers.insert(0, _upright(chart.zero, height, "zero"))
     return drawing(chart.axis, height, *layers, *fixed)
+
+
+def mark_svg(mark: Blobs) -> Markup:
+    """A mark in a cell of a table."""
+    return drawing((), CELL, *_blobs(mark, CELL / 2, CELL))
 
 
 def stretched(*children: Markup, height: float) -> Markup:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 
 from flare.common.text import aligned
@@ -25,11 +24,10 @@ _LATEX = {
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
 
-_LATIN = "\u00c6\u00d8\u00df\u00e6\u00f8\u0131\u0141\u0142\u0152\u0153"
-"""Letters without an ASCII letter in them that pdflatex has in its first encoding."""
-
-WIDE_TABLE = 7
-"""A table of more columns is shrunk where it is wider than the text."""
+_BEYOND_PDFLATEX = re.compile(
+    "[\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f-\U0010ffff]"
+)
+"""What pdflatex has in no font of its encoding T1."""
 
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
@@ -69,15 +67,19 @@ def _cells(
 
 
 def markdown(table: Table) -> list[str]:
-    """A table in Markdown, without the rows that stand apart."""
+    """A table in Markdown; the rows that stand apart are the last ones."""
     heads = list(map(escaped_markdown, table.heads))
-    rows = [heads, *_cells(table, escaped_markdown, "**{}**")[0]]
+    ranked, apart = _cells(table, escaped_markdown, "**{}**")
+    rows = [heads, *ranked, *apart]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
 
 
-def latex(table: Table, label: str) -> str:
-    """A table in LaTeX; a line parts the rows that stand apart."""
+def latex(table: Table, label: str, *, fits: bool = False) -> str:
+    """A table in LaTeX; a line parts the rows that stand apart.
+
+    One that fits is shrunk if it is wider than the text.
+    """
     ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
     body = [r"\toprule"]
     heads = [list(map(escaped_latex, table.heads))]
@@ -90,17 +92,16 @@ def latex(table: Table, label: str) -> str:
             for start, row in zip(starts, rows, strict=True)
         ]
     columns = "".join("l" if head in table.words else "r" for head in table.heads)
-    is_wide = len(table.heads) > WIDE_TABLE
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escaped_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
-            *([_SHRUNK] if is_wide else []),
+            *([_SHRUNK] if fits else []),
             rf"\begin{{tabular}}{{{columns}}}",
             *(*body, r"\bottomrule"),
-            r"\end{tabular}" + "}" * is_wide,
+            r"\end{tabular}" + "}" * fits,
             r"\end{table}",
         ]
     )
@@ -109,23 +110,17 @@ def latex(table: Table, label: str) -> str:
 def latex_file(tables: Sequence[str]) -> str:
     """The content of a file of such tables: what it needs, in a comment, and they."""
     text = "\n\n".join(tables)
-    needs = ["booktabs", *(["graphicx"] if _SHRUNK in text else [])]
-    if all(map(_is_plain, text)):
-        start = rf"% In the preamble: \usepackage{{{','.join(needs)}}}"
-    else:
-        packages = ",".join([*needs, "fontspec"])
-        start = (
-            rf"% Compile with lualatex; in the preamble: \usepackage{{{packages}}}"
-            r" \setmainfont{Noto Serif CJK SC}, or another font that has all names"
+    names = "booktabs,graphicx" if _SHRUNK in text else "booktabs"
+    needs = rf"% In the preamble: \usepackage{{{names}}}"
+    if _BEYOND_PDFLATEX.search(text):
+        names += ",fontspec"
+        needs = (
+            rf"% Compile with lualatex; in the preamble: \usepackage{{{names}}}"
+            r" \setmainfont{a font that has all names, such as Noto Serif CJK SC}"
         )
-    return f"{start}\n{text}\n"
-
-
-def _is_plain(char: str) -> bool:
-    """Whether pdflatex has a character: a letter with an accent, but for an ogonek."""
-    parts = unicodedata.normalize("NFD", char)
-    is_accented = char <= "\u017f" and parts[0].isascii() and parts[1:] != "\u0328"
-    return is_accented or char in _LATIN or char in _LATEX
+    elif not text.isascii():
+        needs += r" \usepackage[T1]{fontenc}"
+    return f"{needs}\n{text}\n"
 
 
 def terminal(table: Table) -> list[str]:

@@ -2,7 +2,6 @@
 
 import random
 import resource
-import subprocess
 import sys
 
 import numpy as np
@@ -20,7 +19,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
 from flare.results.metrics_reading import read_evaluation
-from tests.builders import ROOT, organ_boxes, run_evaluate, write_nifti
+from tests.builders import ROOT, organ_boxes, run_command, run_evaluate, write_nifti
 from tests.builders.npz import (
     bomb,
     npy_bytes,
@@ -353,15 +352,12 @@ def test_a_bomb_is_refused_within_the_memory_of_a_worker(folders, output):
     predictions, references = folders(content)
     limit = 2**28
 
-    run = subprocess.run(
-        [
-            *(sys.executable, ROOT / "evaluate.py", "--input", predictions),
-            *("--ground-truth", references, "--output", output, "--workers", "1"),
-            *("--challenge", CHALLENGE),
-        ],
+    run = run_command(
+        *(sys.executable, ROOT / "evaluate.py", "--input", predictions),
+        *("--ground-truth", references, "--output", output, "--workers", "1"),
+        *("--challenge", CHALLENGE),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
-        capture_output=True,
-        check=False,
+        text=False,
     )
 
     assert run.returncode == 1

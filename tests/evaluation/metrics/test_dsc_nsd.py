@@ -249,23 +249,6 @@ def test_surfels_far_from_others_are_looked_up_or_marked_alike(
     assert bool(marked) == bool(look_up)
 
 
-@pytest.mark.parametrize("dense", [0, 8, 10**9])
-@pytest.mark.parametrize("is_swapped", [False, True])
-def test_noise_beside_a_small_organ(monkeypatch, dense, is_swapped):
-    """One mask has surfels at most corners, the other few, in some of the windows."""
-    monkeypatch.setattr(surfels, "DENSE", dense)
-    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
-    random = np.random.default_rng(3)
-    pair = [random.random((12, 12, 11)) < 0.5, empty((12, 12, 11))]
-    pair[1][5:7, 4:8, 3:6] = True
-    pair = pair[::-1] if is_swapped else pair
-    expected = brute_force_nsd(*pair, (1.0, 0.8, 0.7), 2.0)
-
-    nsd = flare.normalized_surface_dice(*pair, (1.0, 0.8, 0.7), 2.0)
-
-    assert nsd == pytest.approx(expected, abs=EXACT)
-
-
 def test_nsd_is_0_where_the_dsc_is_too_small():
     """DSC 4 / (40 + 40): 2 of 40 voxels each. Equal to the smallest one, it counts."""
     labels = np.zeros((2, 4, 5, 40), dtype=np.uint8)

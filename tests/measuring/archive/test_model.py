@@ -1,11 +1,9 @@
 """Models beside images are unpacked as they are, or refused: a stranger wrote them."""
 
 import bz2
-import contextlib
 import gzip
 import hashlib
 import os
-import socket
 import stat
 import tarfile
 
@@ -16,7 +14,7 @@ from flare.measuring.archive import model, strict
 from flare.measuring.archive.model import model_beside, read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ModelError
-from tests.builders.archives import FILES, save
+from tests.builders.archives import FILES, make_socket, save
 from tests.builders.models import WEIGHTS, entry, model_bytes, write_model
 
 LINK, HARD, FOLDER = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
@@ -261,11 +259,6 @@ def test_what_is_no_model(tmp_path, content, problem):
 def test_a_model_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"model\.tar\.gz: it cannot be read"):
         read_model(tmp_path / "team_a.model.tar.gz")
-
-
-def make_socket(path):
-    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):
-        bound.bind(path.name)  # the whole path may be too long for one
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, make_socket])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.builders import case_names, wait_until
+from tests.builders.errors import told
 from tests.builders.lanes import (
     NOTED,
     lane_processes,
@@ -134,8 +135,4 @@ def test_a_scheduler_that_ends_is_named(bench, tmp_path):
         scheduler.kill()
         _, stderr = process.communicate(timeout=120)
 
-    assert process.returncode == 1
-    assert stderr == (
-        f"{address}: the scheduler does not answer any more. Start it again, and this"
-        " command: it goes on where it was. [H10]\n"
-    )
+    assert (process.returncode, told(stderr)) == (1, ("H10", address))

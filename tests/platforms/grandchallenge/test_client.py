@@ -2,6 +2,7 @@
 
 import json
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -82,16 +83,6 @@ def test_another_program_at_the_address_is_said_at_once(platform, calls, pauses,
         calls.call("GET", one(platform))
 
     assert pauses == []
-
-
-def test_a_call_ends_after_as_many_tries_as_are_allowed(platform, pauses):
-    calls = Client(platform.api, TOKEN, tries=2, sleep=pauses.append)
-    platform.faults["status"] = [500] * 9
-
-    with pytest.raises(PlatformError, match="localhost answers with status 500, 2 tim"):
-        calls.call("GET", one(platform))
-
-    assert (platform.calls("status"), len(pauses)) == ([500, 500], 1)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -213,9 +204,10 @@ def test_a_file_that_the_other_host_has_lost_is_not_given(platform, calls, tmp_p
 def test_a_file_is_fetched_over_https_alone(platform, calls, tmp_path, fault):
     platform.faults["download"] = [fault] * 9
 
-    with pytest.raises(PlatformError, match=r"https address|to the next"):
+    with pytest.raises(PlatformError, match=r"https address|to the next") as caught:
         fetched(platform, calls, tmp_path / "x.tar.gz")
 
+    assert "?s=1" not in str(caught.value)  # what may be a signature
     assert platform.calls("file") == []
     assert [*tmp_path.iterdir()] == []
 
@@ -312,22 +304,19 @@ def test_several_tokens_stand_in_lines_each_once(token_file):
         (b"a\nb", "There are 2 API tokens, and one is expected"),
         (b"a\0b", "The token is no word"),
         (b"\xff", "token: the token cannot be read (it is no text)"),
+        ("none", "none: the token cannot be read (no such file or directory)"),
     ],
 )
 def test_a_token_that_is_none(tmp_path, monkeypatch, token_file, content, problem):
     monkeypatch.chdir(tmp_path)
-    if content is not None:
-        token_file(content)
+    name = content or ""
+    if isinstance(content, bytes):
+        name = Path(token_file(content)).name
 
     with pytest.raises(PlatformError) as caught:
-        read_token("", "token" if content is not None else "")
+        read_token("", name)
 
     assert (caught.value.code, caught.value.problem) == ("H09", problem)
-
-
-def test_a_token_file_that_is_not_there(tmp_path):
-    with pytest.raises(PlatformError, match="no such file or directory"):
-        read_token("", str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o644, 0o640, 0o620, 0o602])

@@ -1,8 +1,6 @@
 """The platform's leaderboard, worked out by hand."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -20,23 +18,30 @@ from flare.platforms.grandchallenge.phase import (
     ScoringMethod,
 )
 from flare.results.errors import MetricsFileError
-from tests.builders import ROOT
+from tests.builders import run_flare
 
 SCORE = "m.dsc"
 
 
-def phase(method, *, display=ResultDisplay.ALL, **changes):
+ABSOLUTE, MEAN, MEDIAN = ScoringMethod
+ALL, RECENT, BEST = ResultDisplay
+
+COLUMNS = (
+    Column(title="NSD", path="m.nsd", order=Order.DESCENDING),
+    Column(title="Time", path="m.time", order=Order.ASCENDING),
+    Column(
+        title="Volume",
+        path="m.volume",
+        order=Order.DESCENDING,
+        exclude_from_ranking=True,
+    ),
+)
+TWICE = Column(title="DSC", path=SCORE, order=Order.DESCENDING), COLUMNS[0]
+"""The score as a column as well."""
+
+
+def phase(method, display=ALL, columns=COLUMNS):
     """DSC is the score; NSD and time are ranked too, the volume is not."""
-    columns = (
-        Column(title="NSD", path="m.nsd", order=Order.DESCENDING),
-        Column(title="Time", path="m.time", order=Order.ASCENDING),
-        Column(
-            title="Volume",
-            path="m.volume",
-            order=Order.DESCENDING,
-            exclude_from_ranking=True,
-        ),
-    )
     return Phase(
         title="Mine",
         score_title="DSC",
@@ -44,18 +49,11 @@ def phase(method, *, display=ResultDisplay.ALL, **changes):
         extra_results_columns=columns,
         scoring_method_choice=method,
         result_display_choice=display,
-        **changes,
     )
 
 
 def result(name, dsc, nsd, time):
     return Result(name=name, metrics={"m": {"dsc": dsc, "nsd": nsd, "time": time}})
-
-
-def ranking(results, phase):
-    """Name, rank and rank score of each row."""
-    board = rank_results(results, phase)
-    return [(row.name, row.rank, row.rank_score) for row in board.rows]
 
 
 TEAMS = [
@@ -67,49 +65,52 @@ TEAMS = [
 ]
 
 
+OF_USERS = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
+INVALID = [*OF_USERS[:2], result("u", None, 1, 1)]
+
+
 @pytest.mark.parametrize(
-    ("method", "expected"),
+    ("results", "phase", "expected"),
     [
         # The ranks of DSC: 1, 2, 2, and then 4.
-        (ScoringMethod.ABSOLUTE, [("a", 1, 1), ("c", 2, 2), ("b", 2, 2), ("d", 4, 4)]),
-        # a (1 + 3 + 2) / 3 = 2, b (2 + 1 + 4) / 3 = 7/3, c (2 + 2 + 1) / 3 = 5/3,
-        # d (4 + 3 + 3) / 3 = 10/3.
-        (
-            ScoringMethod.MEAN,
-            [
-                ("c", 1, pytest.approx(5 / 3)),
-                ("a", 2, 2),
-                ("b", 3, pytest.approx(7 / 3)),
-                ("d", 4, pytest.approx(10 / 3)),
-            ],
-        ),
+        (TEAMS, phase(ABSOLUTE), "a 1 1, c 2 2, b 2 2, d 4 4"),
+        # a (1 + 3 + 2) / 3, b (2 + 1 + 4) / 3, c (2 + 2 + 1) / 3, d (4 + 3 + 3) / 3.
+        (TEAMS, phase(MEAN), "c 1 5/3, a 2 2, b 3 7/3, d 4 10/3"),
         # a of 1 2 3: 2, b of 1 2 4: 2, c of 1 2 2: 2, d of 3 3 4: 3.
-        (ScoringMethod.MEDIAN, [("c", 1, 2), ("b", 1, 2), ("a", 1, 2), ("d", 4, 3)]),
+        (TEAMS, phase(MEDIAN), "c 1 2, b 1 2, a 1 2, d 4 3"),
+        # Of two: a has 1 and 3, so 2; b 2 and 1, c 2 and 2, d 4 and 3.
+        (TEAMS, phase(MEDIAN, columns=COLUMNS[:1]), "b 1 3/2, c 2 2, a 2 2, d 4 7/2"),
+        # DSC counts once: (1 + 2) / 2 each, not (1 + 1 + 2) / 3.
+        (
+            [result("a", 0.9, 0.1, 1), result("b", 0.8, 0.2, 1)],
+            phase(MEAN, columns=TWICE),
+            "b 1 3/2, a 1 3/2",
+        ),
+        (
+            [result("a", True, 1, 1), result("b", 0.5, 1, 1)],
+            phase(ABSOLUTE),
+            "a 1 1, b 2 2",
+        ),
+        # 0.1 + 0.2 is not 0.3, whatever is displayed.
+        (
+            [result("a", 0.3, 1, 1), result("b", 0.1 + 0.2, 1, 1)],
+            phase(ABSOLUTE),
+            "b 1 1, a 2 2",
+        ),
+        (OF_USERS, phase(ABSOLUTE), "u 1 1, v 2 2, u 3 3"),
+        (OF_USERS, phase(ABSOLUTE, RECENT), "v 1 1, u 2 2"),
+        (INVALID, phase(ABSOLUTE, RECENT), "v 1 1"),
+        (INVALID, phase(ABSOLUTE, BEST), "u 1 1, v 2 2"),
     ],
-)
-def test_three_methods_with_ties(method, expected):
-    assert ranking(TEAMS, phase(method)) == expected
+    ids=["absolute", "mean", "median", "median of two", "a path twice", "true",
+         "all digits", "all", "most recent", "it is invalid", "best"],
+)  # fmt: skip
+def test_a_ranking_by_hand(results, phase, expected):
+    """Name, rank, and what the rank goes by."""
+    board = rank_results(results, phase)
 
-
-def test_a_median_of_an_even_number_of_ranks_is_between_them():
-    """With two ranked metrics: a has 1 and 3, so 2; c has 2 and 2."""
-    two = phase(ScoringMethod.MEDIAN)
-    columns = two.extra_results_columns[:1]
-    two = Phase(
-        title="Mine",
-        score_title="DSC",
-        score_jsonpath=SCORE,
-        extra_results_columns=columns,
-        scoring_method_choice=ScoringMethod.MEDIAN,
-    )
-
-    # b has 2 and 1: 3/2. d has 4 and 3: 7/2.
-    assert ranking(TEAMS, two) == [
-        ("b", 1, 1.5),
-        ("c", 2, 2),
-        ("a", 2, 2),
-        ("d", 4, 3.5),
-    ]
+    rows = [f"{row.name} {row.rank} {row.rank_score}" for row in board.rows]
+    assert ", ".join(rows) == expected
 
 
 @pytest.mark.parametrize("method", ScoringMethod)
@@ -133,82 +134,18 @@ def test_a_result_without_a_ranked_number_is_left_out_and_named(method, value, r
     board = rank_results([*TEAMS, bad], phase(method))
 
     assert board.left_out == (("bad", reason),)
-    assert [row.name for row in board.rows] == [
-        name for name, _, _ in ranking(TEAMS, phase(method))
-    ]
-
-
-def test_a_column_that_is_not_ranked_may_lack():
-    assert len(rank_results(TEAMS, phase(ScoringMethod.MEAN)).rows) == 4
-
-
-def test_true_is_a_number_as_it_is_on_the_platform():
-    board = rank_results(
-        [result("a", True, 1, 1), result("b", 0.5, 1, 1)], phase(ScoringMethod.ABSOLUTE)
-    )
-
-    assert [row.name for row in board.rows] == ["a", "b"]
-
-
-def test_equality_is_of_all_digits():
-    """0.1 + 0.2 is not 0.3, whatever is displayed."""
-    results = [result("a", 0.3, 1, 1), result("b", 0.1 + 0.2, 1, 1)]
-
-    assert ranking(results, phase(ScoringMethod.ABSOLUTE)) == [("b", 1, 1), ("a", 2, 2)]
-
-
-def test_a_path_that_is_there_twice_counts_once():
-    """DSC as a column as well: ranks 1 and 2, not 1, 1 and 2."""
-    twice = Phase(
-        title="Mine",
-        score_title="DSC",
-        score_jsonpath=SCORE,
-        extra_results_columns=(
-            Column(title="DSC", path=SCORE, order=Order.DESCENDING),
-            Column(title="NSD", path="m.nsd", order=Order.DESCENDING),
-        ),
-        scoring_method_choice=ScoringMethod.MEAN,
-    )
-    results = [result("a", 0.9, 0.1, 1), result("b", 0.8, 0.2, 1)]
-
-    # a and b: (1 + 2) / 2 each.
-    assert ranking(results, twice) == [("b", 1, 1.5), ("a", 1, 1.5)]
+    assert board.rows == rank_results(TEAMS, phase(method)).rows
 
 
 def test_the_best_result_of_each_user():
     """U has ranks 3 and 1 among three: the first is kept, and ranked again."""
-    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
-    best = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.BEST)
-
-    board = rank_results(results, best)
+    board = rank_results(OF_USERS, phase(ABSOLUTE, BEST))
 
     assert [(row.name, row.rank, row.metrics["m"]["dsc"]) for row in board.rows] == [
         ("u", 1, 0.9),
         ("v", 2, 0.8),
     ]
     assert board.left_out == (("u", "a better result is there"),)
-
-
-def test_the_most_recent_result_of_each_user():
-    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
-    recent = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.MOST_RECENT)
-
-    assert ranking(results, recent) == [("v", 1, 1), ("u", 2, 2)]
-
-
-def test_a_most_recent_result_that_is_invalid_hides_its_user():
-    results = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", None, 1, 1)]
-    recent = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.MOST_RECENT)
-    best = phase(ScoringMethod.ABSOLUTE, display=ResultDisplay.BEST)
-
-    assert ranking(results, recent) == [("v", 1, 1)]
-    assert ranking(results, best) == [("u", 1, 1), ("v", 2, 2)]
-
-
-def test_all_results_of_a_user():
-    results = [result("u", 0.9, 1, 1), result("u", 0.7, 1, 1)]
-
-    assert ranking(results, phase(ScoringMethod.ABSOLUTE)) == [("u", 1, 1), ("u", 2, 2)]
 
 
 # --- Files ------------------------------------------------------------------------
@@ -257,15 +194,9 @@ def test_the_command(tmp_path):
         write(tmp_path / name, json.dumps({"m": {"dsc": dsc, "nsd": nsd, "std": 0.1}}))
         for name, (dsc, nsd) in values.items()
     ]
-    command = [sys.executable, "-m", "flare", "leaderboard", *files]
+    command = ["leaderboard", *files]
     command += ["--phase-settings", tmp_path / "settings.json", "--phase", "test"]
-    run = subprocess.run(
-        [*command, "--output", tmp_path / "board.csv"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_flare(*command, "--output", tmp_path / "board.csv")
 
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == (
@@ -282,17 +213,14 @@ def test_the_command(tmp_path):
     )
 
 
-def test_a_file_of_another_name_is_called_like_itself(tmp_path):
-    (tmp_path / "team_a.json").write_text("{}")
-
-    assert read_result(tmp_path / "team_a.json").name == "team_a"
-
-
-def test_a_folder_that_is_a_link_keeps_its_name(tmp_path):
+def test_what_a_result_is_called(tmp_path):
+    """Like its folder, be it a link, or like a file of another name."""
     write(tmp_path / "runs" / "7" / "output", "{}")
     (tmp_path / "team_a").symlink_to(tmp_path / "runs" / "7" / "output")
+    (tmp_path / "team_b.json").write_text("{}")
 
     assert read_result(tmp_path / "team_a" / "metrics.json").name == "team_a"
+    assert read_result(tmp_path / "team_b.json").name == "team_b"
 
 
 def test_results_of_different_labels_are_told():

@@ -3,6 +3,7 @@
 import json
 import shutil
 import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -433,6 +434,17 @@ def test_a_broken_submission_shows_what_the_participant_would_read(
     assert b"The participant would read:\n" in run.stdout
 
 
+@contextmanager
+def changed(image, folder, name, *lines):
+    """An image that is made from another one, and removed in the end."""
+    (folder / "Dockerfile").write_text("\n".join((f"FROM {image}", *lines, "")))
+    assert call("docker", "build", "--tag", name, folder).returncode == 0
+    try:
+        yield name
+    finally:
+        call("docker", "image", "rm", "--force", name)
+
+
 @pytest.mark.docker
 def test_the_container_is_as_on_the_platform(image, tmp_path):
     """/input is a link, and read-only; variables of the platform are gone."""
@@ -456,14 +468,9 @@ def test_the_container_is_as_on_the_platform(image, tmp_path):
         "print(json.dumps(found))\n"
         "pathlib.Path('/output/metrics.json').write_text('{}')\n"
     )
-    name = f"{IMAGE}-probe"
-    dockerfile = f"FROM {image}\nCOPY evaluate.py /opt/app/evaluate.py\n"
-    (tmp_path / "Dockerfile").write_text(dockerfile)
-    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
-    try:
+    copy = "COPY evaluate.py /opt/app/evaluate.py"
+    with changed(image, tmp_path, f"{IMAGE}-probe", copy) as name:
         run = rehearsed(image=name)
-    finally:
-        call("docker", "image", "rm", "--force", name)
 
     assert run.status == 0, run.stderr
     assert json.loads(run.stdout) == {
@@ -483,15 +490,9 @@ def test_the_container_is_as_on_the_platform(image, tmp_path):
 
 @pytest.mark.docker
 def test_the_time_limit_ends_it(image, tmp_path):
-    name = f"{IMAGE}-slow"
-    (tmp_path / "Dockerfile").write_text(
-        f'FROM {image}\nENTRYPOINT ["python", "-c", "import time; time.sleep(60)"]\n'
-    )
-    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
-    try:
+    slow = 'ENTRYPOINT ["python", "-c", "import time; time.sleep(60)"]'
+    with changed(image, tmp_path, f"{IMAGE}-slow", slow) as name:
         run = rehearsed(image=name, time_limit_s=1)
-    finally:
-        call("docker", "image", "rm", "--force", name)
 
     assert run.is_late
     assert judge(run, VALIDATION).message == "Time limit exceeded"
@@ -499,14 +500,11 @@ def test_the_time_limit_ends_it(image, tmp_path):
 
 @pytest.mark.docker
 def test_an_image_that_the_platform_would_not_take(image, tmp_path):
-    name = f"{IMAGE}-root"
-    (tmp_path / "Dockerfile").write_text(f"FROM {image}\nUSER Root:flare\n")
-    assert call("docker", "build", "--tag", name, tmp_path).returncode == 0
-    try:
-        with pytest.raises(EngineError, match="its USER is root, which the platform"):
-            rehearsed(image=name)
-    finally:
-        call("docker", "image", "rm", "--force", name)
+    with (
+        changed(image, tmp_path, f"{IMAGE}-root", "USER Root:flare") as name,
+        pytest.raises(EngineError, match="its USER is root, which the platform"),
+    ):
+        rehearsed(image=name)
 
 
 @pytest.mark.docker

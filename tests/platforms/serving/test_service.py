@@ -10,13 +10,7 @@ from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import NotNowError, NotOursError
 from flare.platforms.serving.work import OverdueSignal
-from tests.fakes.submissions import (
-    BEGIN,
-    FakeSource,
-    FakeWork,
-    KilledError,
-    Passing,
-)
+from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, KilledError, Passing
 
 STEPS = [
     *("claiming", "claimed", "downloaded", "checked", "measured", "scored"),
@@ -194,10 +188,9 @@ def test_a_submission_whose_time_is_over_fails_in_words(serve):
 
     serve(source, work)
 
-    assert source.answers["a"].message == (
-        "It was not measured within 24 hours: 2 of 3 cases were done. Make it faster,"
-        " or ask the organisers whether their computer was at fault. [F18]"
-    )
+    message = source.answers["a"].message
+    assert message.startswith("It was not measured within 24 hours: 2 of 3 cases were")
+    assert message.endswith("[F18]")
 
 
 def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):

@@ -17,10 +17,11 @@ from flare.platforms.serving.work import (
     returned_metrics,
 )
 from tests.builders.measured import write_measured
-from tests.builders.pages import metrics_content, write_json
+from tests.builders.pages import write_json
 
 WORST = Worst(runtime_s=3600, max_gpu_memory_mb=24576)
 CASES = ("case_1", "case_2", "case_3")
+SCORES = {"liver": (0.9, 0.8, 0.7)}
 
 
 @pytest.fixture
@@ -28,13 +29,7 @@ def team(tmp_path):
     """A measured team of three cases, which took 10, 11 and 12 s."""
 
     def make(failed=None):
-        write_measured(tmp_path, CASES, failed=failed)
-        dsc = {"liver": (0.9, 0.8, 0.7)}
-        content = metrics_content(dsc)
-        for key in ("gt_fname", "alg_fname"):
-            content["case"][key] = {str(n): f"{c}.nii.gz" for n, c in enumerate(CASES)}
-        write_json(tmp_path / "metrics.json", content)
-        return tmp_path
+        return write_measured(tmp_path, CASES, failed=failed, scores=SCORES)
 
     return make
 

@@ -1,26 +1,31 @@
 """Whether what is drawn can be told apart, by numbers, in both palettes."""
 
+import re
 from itertools import pairwise
 
 import pytest
 
-from flare.reports.cases.drawing import (
-    ADDED,
-    FILM,
-    LETTERS,
-    MISSED,
-    ON_PAPER,
-    ORGANS,
-    PREDICTION,
-    SURFACES,
-    film_style,
-)
+from flare.reports.cases.drawing import COLOURS, SURFACES
 from flare.reports.render.html import template_text
 from flare.reports.render.style import (
     DARK,
     LIGHT,
 )
 from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast
+
+STYLE = template_text("case.css")
+
+
+def colours_of(text):
+    """The colours that a part of the style sheet names."""
+    return dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6})", text))
+
+
+LIGHT_PART, DARK_PART = STYLE.partition("@media screen and (prefers")[::2]
+DARK_PART, _, ORGANS_PART = DARK_PART.partition("\n")
+FILM_AND_PAPER, ORGANS = colours_of(LIGHT_PART), colours_of(ORGANS_PART)
+ON_PAPER = {"light": FILM_AND_PAPER, "dark": colours_of(DARK_PART)}
+FILM = FILM_AND_PAPER["film"]
 
 PALETTES = pytest.mark.parametrize(
     ("name", "palette"), [("light", LIGHT), ("dark", DARK)], ids=["light", "dark"]
@@ -29,18 +34,20 @@ PALETTES = pytest.mark.parametrize(
 
 def test_what_is_on_film_can_be_seen():
     """A film is dark in both palettes, so this holds for both."""
-    for colour in (*ORGANS, PREDICTION, MISSED, ADDED, *SURFACES):
+    names = ("outline", "film-missed", "film-added")
+    others = (FILM_AND_PAPER[name] for name in names)
+    for colour in (*ORGANS.values(), *others, *SURFACES):
         assert contrast(colour, FILM) >= SHAPE_CONTRAST, colour
 
 
 def test_letters_on_film_can_be_read():
-    assert contrast(LETTERS, FILM) >= TEXT_CONTRAST
+    assert contrast(FILM_AND_PAPER["letters"], FILM) >= TEXT_CONTRAST
 
 
 @PALETTES
 def test_marks_on_paper_can_be_seen(name, palette):
-    for colour in ON_PAPER[name].values():
-        assert contrast(colour, palette["paper"]) >= SHAPE_CONTRAST
+    for mark in ("missed", "added", "curve"):
+        assert contrast(ON_PAPER[name][mark], palette["paper"]) >= SHAPE_CONTRAST
 
 
 def test_surfaces_can_be_told_apart_in_grey():
@@ -52,14 +59,13 @@ def test_surfaces_can_be_told_apart_in_grey():
 
 
 def test_organs_have_colours_of_their_own():
-    assert len(set(ORGANS)) == len(ORGANS) >= 14
-    assert not {MISSED, ADDED, PREDICTION} & set(ORGANS)
+    assert len({*ORGANS.values()}) == len(ORGANS) == COLOURS >= 14
+    assert not {*FILM_AND_PAPER.values()} & {*ORGANS.values()}
 
 
 def test_missed_and_added_differ_by_more_than_their_colour():
     """Lines against dots, on film and on paper; the prediction's outline is dashed."""
-    style = template_text("case.css")
-
+    style = STYLE
     assert ".pattern-missed path{stroke:var(--film-missed);stroke-width" in style
     assert "stroke-linecap:round" in style.partition(".pattern-added path")[2]
     assert "stroke-dasharray" in rule(style, ".mark-added")
@@ -72,6 +78,6 @@ def rule(style, selector):
     return style.partition(f"\n{selector}{{")[2].partition("}")[0]
 
 
-def test_every_colour_of_the_style_is_there():
-    for colour in (FILM, MISSED, ADDED, *ORGANS, *SURFACES):
-        assert colour in film_style()
+def test_pictures_have_the_colours_of_their_key():
+    for number, colour in enumerate(SURFACES):
+        assert f".far{number}{{background:{colour}}}" in STYLE

@@ -4,33 +4,17 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.reading import read_challenge
-from flare.evaluation.scoring.case import score_labels
-from flare.evaluation.submission.find import LabelMapFile
-from flare.reports.cases.findings import look_at
-from flare.reports.cases.organs import remarks
-from tests.builders import AFFINE, SPACING, write_nifti
-from tests.builders.case_pages import SLOT_AFFINE, SLOT_SPACING, slot_and_stray
+from flare.reports.cases.organs import faults, notes
+from tests.builders import AFFINE, SPACING
+from tests.builders.case_pages import (
+    SLOT_AFFINE,
+    SLOT_SPACING,
+    found_of,
+    slot_and_stray,
+)
 from tests.oracles import squares, surfels
 
 SLOT = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
-
-
-def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
-    """What is found of two label maps; only the scores of the case are made up."""
-    rules = read_challenge(challenge)
-    known = [organ.label for organ in rules.organs]
-    read = []
-    for name, labels in zip(("reference", "prediction"), maps, strict=True):
-        path = write_nifti(
-            folder / f"{name}.nii.gz", labels, affine=affine, spacing=spacing
-        )
-        file = LabelMapFile(case="case", path=path, name=path.name)
-        read.append(file.read_labels(known))
-    scores = {"dsc": 0.5, "nsd": 0.5}
-    for organ in score_labels(*read, rules):
-        scores |= {f"dsc_{organ.organ}": organ.dsc, f"nsd_{organ.organ}": organ.nsd}
-    return look_at("case", *read, rules, scores)
 
 
 def slot_found(folder):
@@ -90,6 +74,24 @@ def apart():
     return maps
 
 
+def two_boxes(*labels, mirrored=False):
+    """Two boxes of two labels, or those that are predicted there."""
+    maps = np.zeros((2, 6, 8, 20), dtype=np.uint8)
+    for own, pair in zip(maps, labels, strict=True):
+        own[1:4, 2:6, 1:5], own[2:5, 3:6, 12:15] = pair
+    if mirrored:
+        maps[1] = maps[1, :, :, ::-1]
+    return maps
+
+
+def shaved(rows):
+    """A liver of 48 voxels, of which so many rows of three are missed: 3 / 48 each."""
+    maps = np.zeros((2, 6, 8, 9), dtype=np.uint8)
+    maps[:, 1:4, 1:5, 1:5] = 1
+    maps[1, 1:4, 1, 1 : 1 + rows] = 0
+    return maps
+
+
 @pytest.mark.parametrize(
     ("maps", "header", "words"),
     [
@@ -103,8 +105,8 @@ def apart():
             with_components(),
             {"spacing": (1, 1, 1)},
             [
-                *(f"{n} voxels of liver, " for n in (5, 3, 2)),
-                "2 more pieces of liver, of 2 voxels together",
+                "5 voxels of liver, 22 mm from any of the reference, and 4 more pieces"
+                " of 7 voxels together"
             ],
         ),
         (boxes(1, 0), {}, ["liver: all 48 voxels missed"]),
@@ -113,13 +115,39 @@ def apart():
             {},
             ["liver: 48 voxels predicted, of an organ that the reference has not"],
         ),
-        (boxes(0, 0), {}, []),
-        (apart(), {}, ["liver: reference and prediction have no voxel in common"]),
+        (boxes(1, 1), {}, ["No voxel is wrong"]),
+        (apart(), {}, ["liver: no voxel in common with the reference"]),
+        (two_boxes((1, 3), (3, 1)), {}, ["liver and spleen look swapped: DSC 1.00 an"]),
+        (
+            two_boxes((1, 3), (3, 4)),
+            {},
+            [
+                *(
+                    "liver is predicted as spleen: DSC 1.00",
+                    "spleen is predicted as pa",
+                ),
+                "pancreas: 27 voxels predicted",
+            ],
+        ),
+        (
+            two_boxes((1, 3), (1, 3), mirrored=True),
+            {},
+            [
+                "The prediction looks mirrored left to right: DSC 1.00 if it is",
+                "liver, spleen: no voxel in common",
+            ],
+        ),
+        (two_boxes((1, 3), (1, 0)), {}, ["spleen: all 27 voxels missed"]),
+        (shaved(1), {}, ["liver: DSC 0.968, 6.2% missed, 0.0% added"]),
+        (shaved(3), {}, ["liver: DSC 0.897, 18.8% missed, 0.0% added"]),
     ],
-    ids=["added", "lost", "many", "missed", "made up", "nothing at all", "elsewhere"],
+    ids=[
+        *("added", "lost", "many", "missed", "made up", "equal", "elsewhere"),
+        *("swapped", "renamed", "mirrored", "one of two", "little", "much"),
+    ],
 )
-def test_what_is_wrong_is_told_in_words(tmp_path, maps, header, words):
-    found = remarks(found_of(tmp_path, maps, **header))
+def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, maps, header, words):
+    found = faults(found_of(tmp_path, maps, **header))
 
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
@@ -200,7 +228,7 @@ def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
     nsd = flare.normalized_surface_dice(*masks, SPACING, organ.tolerance_mm)
     assert organ.surfaces.nsd == pytest.approx(nsd)
     assert organ.surfaces.reference.corners[:, 0].tolist()[0] == 2
-    assert remarks(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
+    assert notes(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
 
 
 def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):
@@ -225,7 +253,19 @@ def test_an_nsd_that_a_rule_has_replaced_is_told(tmp_path):
     masks = reference == 9, prediction == 9
     own = flare.normalized_surface_dice(*masks, SPACING, 2.0)
     assert own > 0.1
-    assert remarks(found) == [
+    assert notes(found) == [
         "gallbladder: its NSD is 0.000 by a rule of the challenge; the surfaces alone"
         f" give {own:.3f}"
     ]
+
+
+def test_slices_that_are_tilted_are_told(tmp_path):
+    """By hand: the axes y and z are turned by 15 degrees about x."""
+    angle = np.deg2rad(15)
+    turn = np.eye(4)
+    turn[1:3, 1:3] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+
+    found = found_of(tmp_path, boxes(1, 1), affine=turn @ AFFINE)
+
+    assert found.orientation.tilt == pytest.approx(15)
+    assert "tilted by up to 15 degrees" in notes(found)[0]

@@ -64,18 +64,6 @@ def test_corners_turn_with_their_voxels(axes):
     assert turned.max(axis=0).tolist() == (place + 1).tolist()
 
 
-def test_slices_that_are_tilted_are_told():
-    """By hand: the axes y and z are turned by 20 degrees about x."""
-    angle = np.deg2rad(20)
-    affine = np.eye(4)
-    affine[1:3, 1:3] = [
-        [np.cos(angle), -np.sin(angle)],
-        [np.sin(angle), np.cos(angle)],
-    ]
-
-    assert orientation_of(grid_of(affine, (4, 3, 2))).tilt == pytest.approx(20)
-
-
 def test_an_axis_that_points_nowhere_gets_the_direction_that_is_left():
     affine = np.diag([-1.0, -1.0, 0.0, 1.0])
 

@@ -137,19 +137,8 @@ def test_what_a_team_may_know_holds_whole_thousandths(value):
         OwnResult(thousandths=value, rank=1.0)
 
 
-def test_sheets_of_teams_whose_names_are_no_file_names(tmp_path):
-    """Also on computers where large and small letters are the same."""
-    values = {key: [(0.5, 1.0)] for key in ("a/b", "a:b", "A_B", "../../x")}
-
-    write_analysis(analysis_of(values, samples=0), tmp_path)
-
-    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
-        *("A_B.md", "______x.md", "a_b-2.md", "a_b-3.md")
-    ]
-
-
 def test_sheets_that_windows_can_hold(tmp_path):
-    """There no file has the name of a device, with whatever extension."""
+    """There no file has the name of a device, and large and small letters are one."""
     teams = ("CON", "con_", "Lpt1", "COM10", "NULL", "nul", "aux.x")
 
     write_analysis(

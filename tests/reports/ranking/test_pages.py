@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import time
 
 import pytest
@@ -13,9 +12,11 @@ from flare.ranking.rank import rank_results
 from flare.ranking.simulation import write_simulation
 from flare.reports.ranking import pages as ranking_pages
 from flare.reports.ranking.organisers import hardest_first
+from flare.reports.ranking.page import LOOKED_AT
 from flare.reports.ranking.ranking import rank
+from flare.reports.render.html import page_html
 from flare.reports.report import write_report
-from tests.builders.pages import Page
+from tests.builders.pages import content_of, parts_of
 from tests.builders.results import write_table, write_team
 
 CASES = [f"case_{number}" for number in range(1, 8)]
@@ -43,19 +44,37 @@ def results(tmp_path):
     return make_results(tmp_path / "results")
 
 
-def page_of(source, tmp_path, *, is_organiser=True, **options):
-    """The page of results, as HTML."""
-    output = tmp_path / "page.html"
+def page_of(source, *, is_organiser=True, **options):
+    """The page of results, as content."""
     # Fewer draws than usual, which take longer.
-    ranking = RankingOptions(**({"bootstrap": 30} | options))
-    write_report([source], output, is_organiser=is_organiser, ranking=ranking)
-    return output.read_text(encoding="utf-8")
+    options = RankingOptions(**({"bootstrap": 30} | options))
+    audience = {"is_organiser": is_organiser, "has_teams": False}
+    pages = ranking_pages.ranking_pages(source, options, is_written=False, **audience)
+    return next(pages)[1]
+
+
+def words_of(page):
+    """What a page says beside its tables and charts."""
+    parts = [*page.lead, *parts_of(page)]
+    texts = [getattr(own, "text", "") for own in parts]
+    return " ".join([*texts, *(t for own in parts for t in getattr(own, "items", ()))])
 
 
 def ranking_json(source, tmp_path, **options):
     """What flare rank writes of the same results."""
     rank(source, **({"bootstrap": 30} | options)).write(tmp_path / "ranking")
     return json.loads((tmp_path / "ranking" / "ranking.json").read_text())
+
+
+def write_values(file, values, metrics=("dsc",)):
+    """A table of teams that have the same values on each of some cases."""
+    rows = [
+        (team, str(case), metric, value)
+        for team, (cases, *own) in values.items()
+        for case in range(cases)
+        for metric, value in zip(metrics, own, strict=True)
+    ]
+    return write_table(file, rows)
 
 
 BOTH = pytest.mark.parametrize(
@@ -67,106 +86,188 @@ BOTH = pytest.mark.parametrize(
 def test_the_ranking_is_that_of_ranking_json(results, tmp_path, is_organiser):
     told = ranking_json(results, tmp_path)
 
-    page = Page(page_of(results, tmp_path, is_organiser=is_organiser))
+    page = page_of(results, is_organiser=is_organiser)
 
-    rows = page.table("Score and mean ranks over 7 cases")
+    rows = content_of(page, "Means" if is_organiser else "Score and mean ranks")
+
     assert len(rows) == len(told["ranking"]) == 4
-    for row, team in zip(rows, told["ranking"], strict=True):
-        assert (row["team"], row["rank"]) == (team["team"], str(team["rank"]))
-        assert row["score"].exact == team["score"]
-        means = [row[head].exact for head in row if head.startswith("mean rank")]
-        assert means == list(team["mean_ranks"].values())
+    drawn = told["bootstrap"]["teams"]
+    for row, team, own in zip(rows, told["ranking"], drawn, strict=True):
+        place, name, interval, score, *metrics = row.values()
+        assert (name.text, place.text) == (team["team"], str(team["rank"]))
+        assert score.exact == repr(team["score"])
+        ends = interval.text.split(" to ")
+        assert [int(ends[0]), int(ends[-1])] == own["interval"]
+        means = [f"{mean:.2f}" for mean in team["mean_ranks"].values()]
+        if is_organiser:
+            notes = [cell.note.removesuffix(", 1 missing") for cell in metrics]
+            assert notes == [f"rank {mean}" for mean in means]
+        else:
+            assert [cell.text for cell in metrics] == means
+
+
+def test_means_are_those_of_means_csv_and_say_what_is_missing(results, tmp_path):
+    rank(results, bootstrap=0).write(tmp_path)
+    titles = {"dsc": "DSC", "nsd": "NSD", "runtime_s": "Running time (s)"}
+
+    rows = {row["team"].text: row for row in content_of(page_of(results), "Means")}
+
+    with (tmp_path / "means.csv").open() as file:
+        told = [own for own in csv.DictReader(file) if own["metric"] in titles]
+    assert len(told) == 4 * 3
+    for own in told:
+        cell = rows[own["team"]][titles[own["metric"]]]
+        assert cell.exact == own["mean"]
+        assert ("1 missing" in cell.note) == (own["missing"] == "1")
 
 
 @pytest.mark.parametrize(
-    ("values", "text"),
+    ("values", "metrics", "sentence"),
     [
-        ((0.9, 0.8, 0.7), "First place\nt0"),
-        ((0.9, 0.9, 0.7), "First place, shared\nt0 and t1"),
-        ((0.9, 0.9, 0.9), "First place, shared\n3 teams"),
+        (
+            {"a": (6, 0.9)},
+            ("dsc",),
+            "a is first. It is the only team: there is nothing to compare it with.",
+        ),
+        (
+            {"a": (6, 0.9), "b": (6, 0.8)},
+            ("dsc",),
+            "a is first in all of 30 bootstrap samples of the cases.",
+        ),
+        (
+            {"a": (6, 0.9), "b": (6, 0.9)},
+            ("dsc",),
+            "a and b share first place; first: a in all, b in all of 30 bootstrap"
+            " samples of the cases.",
+        ),
+        (
+            # The ranks: a 1 and 3, b 2 and 1, c 3 and 2.
+            {"a": (6, 0.9, 9.0), "b": (6, 0.8, 2.0), "c": (6, 0.7, 3.0)},
+            ("dsc", "runtime_s"),
+            "b is first in all of 30 bootstrap samples of the cases. Without running"
+            " time, a would be first.",
+        ),
+        (
+            {"a": (5, 0.9), "b": (5, 0.8)},
+            ("dsc",),
+            "a is first. 5 cases are too few to say how sure that is: it takes 6, as of"
+            " two equal teams one is ahead on all of 5 in 1 of 16 rankings.",
+        ),
     ],
-    ids=["one", "two", "three"],
+    ids=["one team", "one is first", "two share it", "not without", "too few"],
 )
-def test_the_head_of_the_page_says_who_is_first(tmp_path, values, text):
-    rows = [(f"t{n}", "1", "dsc", value) for n, value in enumerate(values)]
-    source = write_table(tmp_path / "table.csv", rows)
+def test_a_sentence_says_how_sure_first_place_is(tmp_path, values, metrics, sentence):
+    source = write_values(tmp_path / "table.csv", values, metrics)
 
-    html = page_of(source, tmp_path, is_organiser=False, metrics=["dsc"])
+    page = page_of(source, is_organiser=False, metrics=metrics)
 
-    assert re.search(r"<dt>(First place.*?)<.*?>(t0.*?|3 teams)<", html).groups() == (
-        tuple(text.split("\n"))
+    assert [part.text for part in page.lead] == [sentence]
+    has_intervals = "samples" in sentence
+    assert ("ranks in 95 % of samples" in page.sections[0].parts[0].heads) == (
+        has_intervals
     )
+
+
+def test_organisers_are_told_of_other_choices_of_rules(tmp_path):
+    """3 rules for ties, 2 for missing results, 2 averages, 2 roundings, 2 gates."""
+    source = write_values(tmp_path / "table.csv", {"a": (6, 0.9), "b": (6, 0.8)})
+
+    lead = page_of(source, metrics=("dsc",)).lead[0].text
+
+    assert lead.endswith("of the cases and under 48 of 48 choices of rules.")
+
+
+@pytest.mark.parametrize(("cases", "is_few"), [(7, True), (8, False)])
+def test_too_few_cases_for_a_test_are_told(tmp_path, cases, is_few):
+    """Of three teams each of the 6 pairs needs p <= 0.05 / 6, which 8 cases give."""
+    values = {"a": (cases, 0.9), "b": (cases, 0.8), "c": (cases, 0.7)}
+    source = write_values(tmp_path / "table.csv", values)
+
+    words = words_of(page_of(source, metrics=("dsc",)))
+
+    assert ("it takes 8 until any field can be filled" in words) == is_few
 
 
 @BOTH
 def test_the_draws_are_those_of_ranking_json(results, tmp_path, is_organiser):
     """Also with options, which mean what they mean to flare rank."""
-    options = {"bootstrap": 40, "seed": 7, "metrics": ["dsc", "runtime_s"]}
+    options = {"bootstrap": 40, "seed": 7, "metrics": ("dsc", "runtime_s")}
     told = ranking_json(results, tmp_path, **options)["bootstrap"]
 
-    html = page_of(results, tmp_path, is_organiser=is_organiser, **options)
+    page = page_of(results, is_organiser=is_organiser, **options)
 
-    rows = Page(html).table("Ranks in 95 % of the draws")
+    rows = content_of(page, "Ranks in 95 % of the draws")
     for row, team in zip(rows, told["teams"], strict=True):
-        assert row["team"] == team["team"]
-        assert [int(row["from"]), int(row["to"])] == team["interval"]
-        frequencies = [float(row[str(n)] or 0) / 100 for n in range(1, 5)]
+        assert row["team"].text == team["team"]
+        assert [int(row["from"].text), int(row["to"].text)] == team["interval"]
+        frequencies = [float(row[str(n)].text or 0) / 100 for n in range(1, 5)]
         assert frequencies == pytest.approx(team["frequencies"], abs=5e-4)
-    assert "40 times (seed 7)" in html
+    assert "40 times (seed 7)" in parts_of(page, "draws")[0].note
 
 
 def test_effects_and_schemes_are_those_of_ranking_json(results, tmp_path):
     told = ranking_json(results, tmp_path)
 
-    page = Page(page_of(results, tmp_path))
+    page = page_of(results)
 
     teams = [team["team"] for team in told["ranking"]]
     titles = {"dsc": "DSC", "max_gpu_memory_mb": "GPU memory (MB)"}
     for metric, title in titles.items():
-        rows = page.table(f"{title}: effect of row against column")
+        rows = content_of(page, f"{title}: effect of row against column")
         for test in told["tests"]["pairs"]:
             if test["metric"] == metric:
                 row = rows[teams.index(test["team"])]
                 star = "*" if test["p_holm"] <= told["tests"]["alpha"] else ""
                 cell = row[str(teams.index(test["other"]) + 1)]
-                assert cell == f"{test['effect']:+.2f}{star}"
-    schemes = {row["scheme"]: row for row in page.table("Other schemes")}
+                assert cell.text == f"{test['effect']:+.2f}{star}"
+    schemes = {row["scheme"].text: row for row in content_of(page, "Other schemes")}
     for scheme in told["schemes"]:
         if scheme["moved"]:
             row = schemes[scheme["scheme"]]
-            assert row["tau"].exact == scheme["kendall_tau"]
-            moved = [move.split()[0] for move in row["who moves"].split(", ")]
+            tau = scheme["kendall_tau"]
+            assert row["tau"].exact == ("" if tau is None else repr(tau))
+            moved = [move.split()[0] for move in row["who moves"].text.split(", ")]
             assert moved == scheme["moved"]
 
 
-def test_the_values_of_every_case_are_there_hardest_first(results, tmp_path):
-    page = Page(page_of(results, tmp_path))
+def test_the_values_of_every_case_are_there_hardest_first(results):
+    page = page_of(results)
 
-    rows = page.table("DSC of each case and team")
     means = []
-    for row in rows:
-        own = [row[f"team_{n}"] for n in range(4)]
-        means.append(sum(0 if v == "no result" else float(v) for v in own))
+    for case, *own in (
+        r.values() for r in content_of(page, "DSC of each case and team")
+    ):
+        means.append(sum(0 if c.text == "no result" else float(c.text) for c in own))
+        assert ("no result" in [c.text for c in own]) == (case.text == "case_3")
     assert means == sorted(means)
-    case_3 = next(row for row in rows if row["case"] == "case_3")
-    assert case_3["team_3"] == "no result"
-    times = {r["team"]: r for r in page.table("Running time (s): all statistics")}
-    with (results / "team_1" / "efficiency.csv").open() as file:
-        known = [float(row["runtime_s"]) for row in csv.DictReader(file)]
-    assert times["team_1"]["mean"] == f"{sum(known) / 7:.1f}"
-    assert (times["team_1"]["no result"], times["team_3"]["no result"]) == ("none", "1")
 
 
-def test_flags_recount_and_missing_results_are_in_words(results, tmp_path):
-    told = ranking_json(results, tmp_path)
+def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
+    """Of many lines, the first ones."""
+    for name in ("b", "c", "d"):
+        scores, failed = dict.fromkeys(CASES, 0.0), dict.fromkeys(CASES, "crashed")
+        write_team(results / name, scores, failed=failed)
 
-    text = " ".join(Page(page_of(results, tmp_path)).text.split())
+    page = page_of(results)
 
-    assert told["flags"]
-    for flag in told["flags"]:
-        assert flag in text
-    assert "keeps first place" in text
-    assert "1 of 7 cases (case_3): status timed out" in text
+    flags = rank(results, bootstrap=0).analysis.flags
+    box = page.lead[-1]
+    assert box.title == f"{len(flags)} things to look at before it is published"
+    rest = len(flags) - LOOKED_AT
+    told = f"{rest} more: see To be looked at, below."
+    assert list(box.items) == [*flags[:LOOKED_AT], told]
+    assert list(parts_of(page, "look")[0].items) == list(flags)
+    alarms = {row["team"].text: row["team"].alarm for row in content_of(page, "Means")}
+    for team, alarm in alarms.items():
+        assert alarm == " ".join(line for line in flags if line.startswith(f"{team} "))
+    assert alarms["b"]
+
+
+def test_recount_and_missing_results_are_in_words(results):
+    words = words_of(page_of(results))
+
+    assert "keeps first place" in words
+    assert "1 of 7 cases (case_3): status timed out" in words
 
 
 def test_decisions_are_on_the_page_with_their_reasons(results, tmp_path):
@@ -176,33 +277,48 @@ def test_decisions_are_on_the_page_with_their_reasons(results, tmp_path):
         '[[out_of_competition]]\nteam = "team_2"\nreason = "ours"\ndate = 2026-09-02\n'
     )
 
-    page = Page(page_of(results, tmp_path, is_organiser=False, decisions=decisions))
+    page = page_of(results, is_organiser=False, decisions=decisions)
 
-    assert "Withdrawn: case case_1: wrong kidney (2026-09-01)" in page.text
-    rows = page.table("Score and mean ranks over 6 cases")
-    assert (rows[-1]["team"], rows[-1]["rank"], rows[-1]["score"]) == (
-        "team_2",
-        "-",
-        "",
-    )
+    assert "Withdrawn: case case_1: wrong kidney (2026-09-01)" in words_of(page)
+    last = content_of(page, "Score and mean ranks over 6 cases")[-1]
+    texts = [last[head].text for head in ("team", "rank", "score")]
+    assert texts == ["team_2", "-", ""]
 
 
-def test_results_with_equal_ranks_give_everybody_the_same_page(tmp_path):
-    """So the page tells nothing of any value."""
+@pytest.mark.parametrize(
+    ("off", "options"),
+    [(0.0123456, {}), (0.0000004, {"means": True})],
+    ids=["ranks", "ranks and means"],
+)
+def test_results_that_look_equal_give_everybody_the_same_page(tmp_path, off, options):
+    """So the page tells nothing of any value beyond its rank, and a rounded mean."""
     first, second = (
-        page_of(
-            make_results(tmp_path / name, shift=shift), tmp_path, is_organiser=False
+        page_html(
+            page_of(make_results(tmp_path / n, shift=s), is_organiser=False, **options)
         )
-        for name, shift in (("a", 0.0), ("b", 0.0123456))
+        for n, s in (("a", 0.0), ("b", off))
     )
 
     assert first == second
 
 
+def test_means_are_for_everybody_only_where_that_is_chosen(results):
+    page = page_of(results, is_organiser=False, means=True)
+
+    rows, every = (content_of(own, "Means") for own in (page, page_of(results)))
+    assert [[c.text for c in row.values()] for row in rows] == [
+        [c.text for c in row.values()] for row in every
+    ]
+    # Nothing is behind what is shown: no digit more than it has.
+    for row in rows:
+        for cell in list(row.values())[4:]:
+            assert float(cell.exact) == float(cell.text)
+
+
 @BOTH
-def test_two_pages_of_one_ranking_have_the_same_bytes(results, tmp_path, is_organiser):
+def test_two_pages_of_one_ranking_have_the_same_bytes(results, is_organiser):
     first, second = (
-        page_of(results, tmp_path, is_organiser=is_organiser) for _ in range(2)
+        page_html(page_of(results, is_organiser=is_organiser)) for _ in range(2)
     )
 
     assert first == second
@@ -231,23 +347,17 @@ def test_two_pages_of_one_ranking_have_the_same_bytes(results, tmp_path, is_orga
 def test_small_and_large_rankings_are_pages_too(tmp_path, rows, options, is_organiser):
     source = write_table(tmp_path / "table.csv", rows)
 
-    html = page_of(
-        source, tmp_path, is_organiser=is_organiser, metrics=["dsc"], **options
-    )
+    page = page_of(source, is_organiser=is_organiser, metrics=("dsc",), **options)
 
-    page = Page(html)
-    assert len(page.table("Score and mean ranks over 1 case;")) == len(rows)
-    assert ('id="draws"' in html) == (options.get("bootstrap") != 0)
-    assert ("no result" in html.partition("<main")[2]) == (
-        is_organiser  # in the key at least
-    )
+    assert len(page.sections[0].parts[0].rows) == len(rows)
+    assert page_html(page)
 
 
-def test_a_ranking_without_scores_has_no_map_of_cases(results, tmp_path):
-    html = page_of(results, tmp_path, metrics=["runtime_s"])
+def test_a_ranking_without_scores_has_no_map_of_cases(results):
+    page = page_of(results, metrics=("runtime_s",))
 
-    assert 'id="cases"' not in html
-    assert "Running time (s): all statistics" in html
+    assert "cases" not in [section.id for section in page.shown]
+    assert content_of(page, "Running time (s): all statistics")
 
 
 def test_the_hardest_case_is_the_one_with_the_lowest_mean():

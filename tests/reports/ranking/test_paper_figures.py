@@ -55,7 +55,7 @@ def ranking_json(told):
 
 def write(analysis, folder, *groupings):
     """Write all figures of a ranking."""
-    public = public_ranking(analysis, groupings, has_small_groups=True)
+    public = public_ranking(analysis, groupings, is_organiser=True)
     write_ranking_figures(analysis, public, groupings, folder)
 
 

@@ -70,8 +70,10 @@ def test_known_metrics_are_named_once():
 
 def test_shares_of_first_places_that_overlap_are_explained():
     """Of a and b each is first in all draws, as they tie; of a and c only a is."""
-    tied = rank([(t, "1", "dsc", 0.5) for t in "ab"]).analysis
-    apart = rank([("a", "1", "dsc", 0.5), ("c", "1", "dsc", 0.4)]).analysis
+    tied, apart = (
+        rank([(t, n, "dsc", v) for t, v in values for n in range(6)]).analysis
+        for values in ((("a", 0.5), ("b", 0.5)), (("a", 0.5), ("c", 0.4)))
+    )
 
     for analysis, is_shared in ((tied, True), (apart, False)):
         found = bootstrap(analysis.board, samples=9)

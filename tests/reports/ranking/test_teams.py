@@ -14,7 +14,7 @@ from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, Page
 from tests.builders.results import write_table, write_team
 
-CASES = [f"case_{number}" for number in range(1, 6)]
+CASES = [f"case_{number}" for number in range(1, 7)]
 OPTIONS = {"bootstrap": 30}
 
 
@@ -62,7 +62,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_teams_are_linked_from_the_ranking_and_back_but_not_to_each_other(
+def test_teams_are_linked_from_the_ranking_but_not_to_each_other(
     tmp_path, is_organiser
 ):
     source = make_results(tmp_path / "results")
@@ -75,7 +75,8 @@ def test_teams_are_linked_from_the_ranking_and_back_but_not_to_each_other(
     assert sorted(leading) == teams
     for team in teams:
         leading = [link for link in links_of(pages[team]) if link[0] != "#"]
-        assert leading == ["../index.html"]
+        # That of a participant is sent alone.
+        assert leading == ["../index.html"] * is_organiser
 
 
 @BOTH
@@ -102,11 +103,15 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
     page = Page(pages_of(source, tmp_path / "pages")["teams/team_1.html"])
 
     assert f"{team['rank']} of 4" in page.text
-    assert f"Score: {team['score']:.4f}" in page.text
-    ranks = {row["metric"]: row["mean rank"] for row in page.table("Mean ranks")}
-    assert list(ranks.values()) == [f"{m:.2f}" for m in team["mean_ranks"].values()]
+    assert f"Score{team['score']:.4f}" in page.text
+    rows = page.table("Means and mean ranks")
+    found = [row["mean rank"] for row in rows]
+    assert found == [f"{m:.2f}" for m in team["mean_ranks"].values()]
+    # DSC: 0.825, 0.7, 0.85, 0.725, 0.875 and 0.75; seconds: 12, 13, 5, 6, 7 and 8.
+    assert float(rows[0]["mean"]) == pytest.approx(0.7875, abs=0.0006)
+    assert rows[2]["mean"] == "8.5"
     (draws,) = (t for t in told["bootstrap"]["teams"] if t["team"] == "team_1")
-    (row,) = page.table("Percent of the draws")
+    (row,) = page.table("Ranks in 95 % of the draws")
     found = [float(row[str(number)] or 0) / 100 for number in range(1, 5)]
     assert found == pytest.approx(draws["frequencies"], abs=5e-4)
     rows = {row["case"]: row for row in page.table("Values and ranks of each case")}
@@ -116,7 +121,7 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
                 assert rows[known["case"]]["rank: DSC"] == known["rank"]
     # 0.9 - (3 + 5) / 40, and 0.000123 more: 0.700; 5 + 7 + 1 s.
     assert rows["case_2"]["DSC"] == "0.700"
-    assert rows["case_2"]["Running time (s)"] == "13"
+    assert rows["case_2"]["Running time (s)"] == "13.0"
 
 
 def test_a_team_s_own_page_tells_why_its_results_are_missing(tmp_path):
@@ -184,7 +189,7 @@ def test_no_other_team_and_no_digit_too_many_is_on_a_team_s_own_page(tmp_path):
         # Of Kendall's tau, which is public, the median is told; of values it is not.
         told = main.replace("ranking itself: median", "")
         assert not re.search(r"\b(median|lowest|highest|quartile)\b", told)
-        score = re.search(r"Score: (\d\.\d{4})", main).group(1)
+        score = re.search(r">(\d\.\d{4})</dd>", main).group(1)
         assert not re.search(r"\b[01]\.\d{4}", main.replace(score, ""))
 
 
@@ -206,14 +211,11 @@ def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path
         ("1", "0.800", "1", "0.600"),
         ("2", "0.400", "2", "0.900"),
     ]
-    # Of the others, the means of what is there are 0.55, 0.6 and 0.7.
-    means = {row["whose"]: row["mean"].exact for row in page.table("DSC: means over")}
-    assert means == {
-        "the team": pytest.approx(0.6),
-        "lowest of the others": pytest.approx(0.55),
-        "median of the others": pytest.approx(0.6),
-        "highest of the others": pytest.approx(0.7),
-    }
+    # A missing result counts as 0: the means of the others are 0.55, 0.3 and 0.35.
+    (row,) = page.table("Means and mean ranks over 2 cases")
+    assert [row["metric"], row["mean rank"]] == ["DSC", "1.50"]
+    means = [row[head].exact for head in list(row)[1:] if head != "mean rank"]
+    assert means == pytest.approx([0.6, 0.3, 0.35, 0.55])
 
 
 def test_a_team_fails_alone_where_all_others_have_done_well(tmp_path):
@@ -293,7 +295,7 @@ def test_small_rankings_have_pages_of_teams(tmp_path, rows, bootstrap, is_organi
 
     assert len(pages) == 1 + len(rows)
     for html in pages.values():
-        assert ('id="draws"' in html) == bool(bootstrap)
+        assert "Ranks when other cases are drawn" not in html
 
 
 @pytest.mark.parametrize("is_organiser", few_fast([True, False], fast=[1]))

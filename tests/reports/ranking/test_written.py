@@ -16,7 +16,7 @@ from tests.builders.fewer import few_fast
 from tests.builders.pages import Page
 from tests.builders.results import write_table, write_team
 
-CASES = [f"case_{number}" for number in range(1, 6)]
+CASES = [f"case_{number}" for number in range(1, 8)]
 
 DECISIONS = """
 [[withdrawn]]
@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_ranking_json(written, tmp_path):
     write_report([written], page, is_organiser=True, ranking=options)
 
     html = page.read_text(encoding="utf-8")
-    rows = Page(html).table("Score and mean ranks over 4 cases")
+    rows = Page(html).table("Means over 6 cases")
     places = [*told["ranking"], *told["out_of_competition"]]
     assert [row["team"] for row in rows] == [place["team"] for place in places]
     assert rows[-1]["team"] == "team_2"
@@ -231,7 +231,7 @@ def test_a_team_without_any_result_stays(tmp_path):
 
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "the value is empty" in html
-    assert len(Page(html).table("Score and mean ranks over 1 case")) == 2
+    assert len(Page(html).table("Means over 1 case")) == 2
 
 
 def test_what_takes_long_is_not_counted_again(results, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@
 (async () => {
   const data = document.getElementById("volume");
   if (!data || !("DecompressionStream" in window)) return;
-  const { shape, spacing, first, sizes, worst, colours, voxels } =
+  const { shape, spacing, first, sizes, worst, names, colours, voxels } =
     JSON.parse(data.textContent);
   const packed = Uint8Array.from(atob(voxels), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -12,16 +12,21 @@
   const steps = [shape[1] * shape[2], shape[2], 1];
   const planes = [[0, 1, 2], [1, 0, 2], [2, 0, 1]]; // across, down, right
   const letters = ["RLAP", "RLSI", "APSI"];
-  const viewer = document.getElementById("viewer");
-  const [canvas, slider, said] = ["canvas", "[type=range]", "output"].map((name) =>
-    viewer.querySelector(name));
-  const radios = [...viewer.querySelectorAll("[type=radio]")];
-  const layers = ["ref", "pred", "wrong"].map((name) =>
-    document.getElementById(`show-${name}`));
+  const stage = document.querySelector(".stage");
+  const figures = [...stage.querySelectorAll("figure")];
+  const pictures = figures.map((figure) => figure.querySelector("svg"));
+  const captions = figures.map((figure) => figure.lastElementChild.textContent);
+  const labels = figures.map((figure) => figure.firstElementChild.ariaLabel);
+  const radios = [...stage.querySelectorAll("[type=radio]")];
+  const slider = stage.querySelector("[type=range]");
+  const boxes = [...stage.querySelectorAll("[type=checkbox]")];
+  const shows = (name) => document.getElementById(`show-${name}`).checked;
+  const canvas = document.createElement("canvas");
   const paint = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const places = worst.map((place, axis) => place - first[axis]);
+  const homes = worst.map((place, axis) => place - first[axis]);
+  const places = [...homes];
   let plane = 0;
 
   const pattern = (name, draw) => {
@@ -87,6 +92,7 @@
     return paths;
   };
 
+  // Draws the slice that is chosen; what is wrong in it, in words.
   const draw = () => {
     const [across, down, right] = planes[plane];
     const [rows, columns] = [shape[down], shape[right]];
@@ -98,23 +104,28 @@
     const reference = reader(rows, columns, 0);
     const prediction = reader(rows, columns, 4);
     const counts = [0, 0];
+    const hearts = names.map(() => [0, 0, 0]); // voxels, and sums of columns and rows
     paint.fillStyle = colour("film");
     paint.fillRect(0, 0, canvas.width, canvas.height);
     [[reference, missed], [prediction, added]].forEach(([organ, fill], number) => {
       const path = new Path2D();
       for (let row = 0; row < rows; row++) {
         for (let column = 0; column < columns; column++) {
-          if (organ(row, column) && reference(row, column) !== prediction(row, column)) {
+          const own = organ(row, column);
+          if (!own) continue;
+          const heart = hearts[own - 1];
+          [1, column + 0.5, row + 0.5].forEach((part, n) => heart[n] += part);
+          if (reference(row, column) !== prediction(row, column)) {
             path.rect(column * width, row * height, width, height);
             counts[number]++;
           }
         }
       }
       paint.fillStyle = fill;
-      if (layers[2].checked) paint.fill(path);
+      if (shows("errors")) paint.fill(path);
     });
     paint.lineWidth = 2;
-    if (layers[1].checked) {
+    if (shows("prediction")) {
       paint.setLineDash([6, 4]);
       paint.strokeStyle = colour("outline");
       for (const path of edges(prediction, rows, columns, width, height).values()) {
@@ -122,61 +133,83 @@
       }
       paint.setLineDash([]);
     }
-    if (layers[0].checked) {
+    if (shows("reference")) {
       for (const [own, path] of edges(reference, rows, columns, width, height)) {
-        paint.strokeStyle = colours[own - 1];
+        paint.strokeStyle = colour(colours[own - 1]);
         paint.stroke(path);
       }
     }
+    const taken = [];
+    const write = (text, ink, x, y) => {
+      const half = paint.measureText(text).width / 2;
+      if (taken.some(([a, b, c]) => Math.abs(a - x) < b + half && Math.abs(c - y) < 20)) return;
+      taken.push([x, half, y]);
+      paint.strokeStyle = colour("film");
+      paint.strokeText(text, x, y);
+      paint.fillStyle = ink;
+      paint.fillText(text, x, y);
+    };
     paint.font = "600 18px sans-serif";
     paint.textAlign = "center";
     paint.textBaseline = "middle";
     paint.lineWidth = 4;
     const [middle, half] = [canvas.width / 2, canvas.height / 2];
     [[14, half], [canvas.width - 14, half], [middle, 14], [middle, canvas.height - 14]]
-      .forEach(([x, y], number) => {
-        paint.strokeStyle = colour("film");
-        paint.strokeText(letters[plane][number], x, y);
-        paint.fillStyle = colour("letters");
-        paint.fillText(letters[plane][number], x, y);
-      });
-    const place = places[across];
-    slider.max = shape[across] - 1;
-    slider.value = place;
-    const text = `slice ${place + first[across] + 1} of ${sizes[across]}`;
-    slider.setAttribute("aria-valuetext", text);
-    said.textContent = `${text}: ${counts[0]} voxels missed, ${counts[1]} added`;
-    canvas.setAttribute("aria-label", `${radios[plane].value}, ${said.textContent}`);
+      .forEach(([x, y], number) => write(letters[plane][number], colour("letters"), x, y));
+    if (shows("names")) {
+      hearts.map((heart, organ) => [...heart, organ]).filter(([size]) => size)
+        .sort(([a], [b]) => b - a)
+        .forEach(([size, x, y, organ]) => {
+          const reach = Math.sqrt(size * width * height) / 2;
+          const above = reach < 40 ? reach + 14 : 0; // of a small one, not upon it
+          write(names[organ], colour(colours[organ]), x / size * width, y / size * height - above);
+        });
+    }
+    return `: ${counts[0]} voxels missed, ${counts[1]} added`;
   };
 
+  const show = () => {
+    const across = planes[plane][0];
+    const isHome = places[across] === homes[across];
+    const counts = isHome ? "" : draw();
+    const text = `slice ${places[across] + first[across] + 1} of ${sizes[across]}`;
+    const caption = isHome ? captions[plane] : `${radios[plane].value}, ${text}${counts}`;
+    const [box, said] = figures[plane].children;
+    box.replaceChildren(isHome ? pictures[plane] : canvas);
+    said.textContent = caption;
+    box.ariaLabel = isHome ? labels[plane] : caption;
+    slider.max = shape[across] - 1;
+    slider.value = places[across];
+    slider.setAttribute("aria-valuetext", text);
+  };
   const go = (place) => {
     const across = planes[plane][0];
     places[across] = Math.max(0, Math.min(shape[across] - 1, place));
-    draw();
-  };
-  const here = () => places[planes[plane][0]];
-  const keys = {
-    ArrowUp: () => here() + 1, ArrowRight: () => here() + 1, PageUp: () => here() + 10,
-    ArrowDown: () => here() - 1, ArrowLeft: () => here() - 1, PageDown: () => here() - 10,
-    Home: () => 0, End: () => Infinity,
+    show();
   };
   slider.addEventListener("input", () => go(Number(slider.value)));
-  canvas.addEventListener("keydown", (event) => {
-    if (!(event.key in keys)) return;
-    event.preventDefault();
-    go(keys[event.key]());
+  figures.forEach((figure, number) => {
+    figure.addEventListener("click", () => {
+      radios[number].click();
+      slider.focus();
+    });
+    figure.addEventListener("wheel", (event) => {
+      if (number !== plane || document.activeElement !== slider) return;
+      event.preventDefault();
+      go(places[planes[plane][0]] - Math.sign(event.deltaY));
+    }, { passive: false });
   });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    go(here() - Math.sign(event.deltaY));
-  }, { passive: false });
   radios.forEach((radio, number) => radio.addEventListener("change", () => {
+    const [box, said] = figures[plane].children;
+    box.replaceChildren(pictures[plane]);
+    [box.ariaLabel, said.textContent] = [labels[plane], captions[plane]];
     plane = number;
-    draw();
+    show();
   }));
-  layers.forEach((layer) => layer.addEventListener("change", draw));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  viewer.hidden = false;
-  document.getElementById("no-viewer").hidden = true;
-  draw();
+  boxes.forEach((box) => box.addEventListener("change", show));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  slider.parentElement.hidden = false;
+  document.getElementById("no-viewer").textContent =
+    "Click a picture, then scroll through its slices by the wheel or the arrow keys. The CT is of these slices alone.";
+  show();
 })();
