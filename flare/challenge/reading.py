@@ -214,10 +214,8 @@ def challenge_summary(challenge: Challenge) -> str:
         lines.append(f"It is told how many cases without {names} are left empty.")
     lines += _npz_lines(challenge)
     if challenge.names != PLAIN_NAMES:
-        lines += [
-            f"The {role} of a case is called {name}, and an extension."
-            for role, name in dump(challenge.names).items()
-        ]
+        files = [f"{name} ({role})" for role, name in dump(challenge.names).items()]
+        lines.append(f"Files are called, without extension, {listing(files)}.")
     further = further_rules(challenge).items()
     lines += [
         f"{key.replace('_', ' ').capitalize()}: {value}." for key, value in further

@@ -259,17 +259,18 @@ def _challenge(found: EvaluationFile) -> str:
 
 def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHead]:
     """Where each page stands."""
-    cases = tuple(links)
-    names = [file.removeprefix(f"{FOLDER}/") for file in links.values()]
+    files = ["", *(file.removeprefix(f"{FOLDER}/") for file in links.values()), ""]
     values = found.scores.values
-    for number, case in enumerate(cases):
+    for case, before, file, after in zip(
+        links, files, files[1:], files[2:], strict=False
+    ):
         yield CaseHead(
             challenge=_challenge(found),
             case=case,
-            file=names[number],
+            file=file,
             scores=scores_text({m: v for (c, m), v in values.items() if c == case}),
-            before=names[number - 1] if number else "",
-            after=names[number + 1] if number + 1 < len(names) else "",
+            before=before,
+            after=after,
         )
 
 
