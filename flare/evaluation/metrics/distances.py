@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,9 @@ from flare.evaluation.metrics.surfaces import (
     surfaces_of,
 )
 from flare.evaluation.metrics.surfels import surfel_areas
+
+if TYPE_CHECKING:
+    from flare.evaluation.metrics.dsc_nsd import Agreement
 
 NEAR = 4096
 """About so many corners around a surfel are looked up,"""
@@ -169,19 +173,8 @@ class Surfels:
     """The surfels of a label in both masks, which are added window by window.
 
     They are marked in one flat array of the corners of the label's box, where rows and
-    slices end in zeros: so an offset is one constant shift.
-
-    Parameters
-    ----------
-    maps : pair of ndarray of uint8, shape (Z, Y, X)
-        Reference and prediction on the same grid, which both have the label. Never
-        modified.
-    spacing : tuple of float
-        Voxel size in mm along z, y, x.
-    occupancy : Occupancy
-        Where either has the label.
-    memory : ReusedMemory
-        Is overwritten.
+    slices end in zeros: so an offset is one constant shift. Parameters are those of
+    `compare_labels`; memory is overwritten.
     """
 
     def __init__(
@@ -293,8 +286,7 @@ class Surfels:
     ) -> tuple[Indices, _Found]:
         """Look up the corners around surfels, until one is a surfel of mask `other`.
 
-        Of those that are found, 256 times the rank of the distance and the code are
-        returned; of the others, places and codes.
+        Returns 256 times the rank of the distance and the code; and what is not found.
         """
         mark, start, left = _SURFEL[other], 0, LOOK_UPS
         keys = [np.zeros(0, dtype=np.intp)]
@@ -382,11 +374,7 @@ class Surfels:
         near: Sequence[_Counts],
         farther: Iterable[tuple[_Floats, Bytes]],
     ) -> Side:
-        """All distances of a mask, in their order.
-
-        Near are numbers of surfels, at 256 times the rank of the distance and the code;
-        farther are distances and codes of all others.
-        """
+        """All distances: near are numbers by 256 times the rank and the code."""
         counts = np.zeros(max(each.size for each in near), dtype=np.int64)
         for each in near:
             counts[: each.size] += each
@@ -447,3 +435,9 @@ class _Farthest:
         self.left_out += float(np.sum(small))
         self.moment += float(np.sum(small * distances[~is_large]))
         return distances[is_large], areas[is_large]
+
+
+def hausdorff_95(found: Agreement) -> float | None:
+    """The larger of both percentiles; None if a mask is empty."""
+    sides = found.distances
+    return max(side.within(1 - FARTHEST) for side in sides) if sides else None
