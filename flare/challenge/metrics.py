@@ -125,6 +125,20 @@ METRICS = {
             decimals=1,
             bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
         ),
+        Metric(
+            name="assd",
+            title="ASSD",
+            definition="the mean distance of all surfels of both surfaces from the"
+            " nearest surfel of the other one, weighted by area",
+            function="distances:average_distance",
+            needs_distances=True,
+            unit="mm",
+            range=(0.0, math.inf),
+            better=Better.LOWER,
+            worst=None,
+            decimals=1,
+            bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
+        ),
     )
 }
 """By name."""

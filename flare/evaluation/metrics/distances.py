@@ -441,3 +441,11 @@ def hausdorff_95(found: Agreement) -> float | None:
     """The larger of both percentiles; None if a mask is empty."""
     sides = found.distances
     return max(side.within(1 - FARTHEST) for side in sides) if sides else None
+
+
+def average_distance(found: Agreement) -> float | None:
+    """The mean over both surfaces, weighted by area; None if a mask is empty."""
+    sides = found.distances
+    if not sides:
+        return None
+    return sum(side.sum for side in sides) / sum(side.area for side in sides)
