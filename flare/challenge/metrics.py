@@ -139,6 +139,17 @@ METRICS = {
             decimals=1,
             bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
         ),
+        Metric(
+            name="volume_difference",
+            title="Volume difference",
+            definition="the volume of the prediction less that of the reference,"
+            " divided by that of the reference",
+            function="dsc_nsd:volume_difference",
+            range=(-1.0, math.inf),
+            better=None,
+            worst=-1.0,
+            for_participants=False,
+        ),
     )
 }
 """By name."""

@@ -445,7 +445,9 @@ def hausdorff_95(found: Agreement) -> float | None:
 
 def average_distance(found: Agreement) -> float | None:
     """The mean over both surfaces, weighted by area; None if a mask is empty."""
-    sides = found.distances
-    if not sides:
-        return None
-    return sum(side.sum for side in sides) / sum(side.area for side in sides)
+    sides = found.distances or ()
+    return (
+        sum(own.sum for own in sides) / sum(own.area for own in sides)
+        if sides
+        else None
+    )

@@ -305,3 +305,12 @@ def _agreement(
         dsc=dice_of_counts(*voxels),
         nsd=float(nsd),
     )
+
+
+def volume_difference(found: Agreement) -> float:
+    """How much larger the prediction is, relative to the reference.
+
+    Where there is no reference to relate it to, a prediction is 1 too large.
+    """
+    first, second = found.reference_voxels, found.prediction_voxels
+    return (second - first) / first if first else float(second > 0)
