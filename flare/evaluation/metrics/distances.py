@@ -403,10 +403,7 @@ class Surfels:
 
 
 class _Farthest:
-    """The distances of many surfels, of which the smallest are left out.
-
-    The area is that of the whole surface, in mm2.
-    """
+    """The distances of a surface of some mm2, of which the smallest are left out."""
 
     def __init__(self, area: float) -> None:
         self._decisive = area * FARTHEST * (1 + 1e-9)
@@ -445,9 +442,5 @@ def hausdorff_95(found: Agreement) -> float | None:
 
 def average_distance(found: Agreement) -> float | None:
     """The mean over both surfaces, weighted by area; None if a mask is empty."""
-    sides = found.distances or ()
-    return (
-        sum(own.sum for own in sides) / sum(own.area for own in sides)
-        if sides
-        else None
-    )
+    area = sum(side.area for side in found.distances or ())
+    return sum(side.sum for side in found.distances or ()) / area if area else None
